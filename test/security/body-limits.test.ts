@@ -48,7 +48,7 @@ await t.test(
       rig.port,
       `POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: ${limit + 1}\r\n\r\n`,
     )
-    t.match(declared, /^HTTP\/1\.1 413 /, 'no 100 before the refusal')
+    t.match(declared, /^HTTP\/1\.1 413 /, 'no 100 before the rejection')
 
     const socket = connect(rig.port, '127.0.0.1')
     socket.setEncoding('latin1')
@@ -87,7 +87,7 @@ await t.test('body limit: a client that sends everything before it reads gets th
     const head = ['POST /mcp HTTP/1.1', 'Host: localhost', `Connection: ${connection}`, declared]
     const response = await sendThenRead(rig.port, head, big)
     t.match(response, /^HTTP\/1\.1 413 /, connection)
-    t.match(response, /\r\nconnection: close\r\n/i, `${connection}: the connection is not offered again`)
+    t.match(response, /\r\nconnection: close\r\n/i, `${connection}: the connection is not reused`)
     t.match(response, /Request Entity Too Large/, `${connection}: the body is complete`)
   }
 })

@@ -84,13 +84,13 @@ for (const groups of [[], ['viewers'], ['auditors'], ['viewers', 'auditors']])
     t.match(lines(), [{ outcome: 'denied', subjects: { user_id: 'alice' }, target: { digest } }])
     const item = await browser.api('pins/item?backend=files&kind=tool&name=read')
     t.equal(item.status, groups.length > 0 ? 200 : 403)
-    t.notOk('approval' in item.json, 'how to approve is for those who may')
+    t.notOk('approval' in item.json, 'only approvers see how to approve')
     t.equal((await browser.api('pins')).status, item.status)
     const tools = (await browser.api('tools')).json['items'] as readonly { name: string }[]
     t.same(
       tools.map(({ name }) => name),
       groups.length > 0 ? ['files_read', 'files_write'] : ['files_read'],
-      'what nobody has approved is for roles',
+      'unapproved definitions require a role',
     )
   })
 

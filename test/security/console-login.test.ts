@@ -22,7 +22,7 @@ t.test('a login returns to the requested page, with a cookie that scripts cannot
   t.notMatch(me.text, /planted-client-secret|eyJ/, 'no token reaches the browser')
   for (const to of ['//evil.example', '/\\evil.example', 'https://evil.example', '/x\\..', 'evil']) {
     const elsewhere = await new Browser(rig.console.url).go(`login?to=${encodeURIComponent(to)}`)
-    t.equal(elsewhere.url, rig.console.url, `${to} leads home`)
+    t.equal(elsewhere.url, rig.console.url, `${to} leads to the home page`)
   }
   const begin = await fetch(`${rig.console.url}login`, { redirect: 'manual' })
   t.match(begin.headers.getSetCookie()[0], /HttpOnly; SameSite=Lax/)
@@ -61,7 +61,7 @@ t.test('roles: each API path with no login, no role and each role', async (t) =>
     t.equal(
       (await visitor.api('no/such/path')).status,
       401,
-      'what exists is told to nobody who is not signed in',
+      'visitors who are not signed in do not learn what exists',
     )
     await rig.close()
   }
@@ -86,7 +86,7 @@ t.test('writes require the CSRF value, the origin and a page of the same site', 
   const csrf = String((await browser.api('me')).json['csrf'])
   const write = (headers: Record<string, string>) =>
     browser.api('backends/nothing/recheck', { method: 'POST', body: {}, headers })
-  t.equal((await write({ 'x-gatehouse-csrf': csrf })).status, 404, 'the right one goes through')
+  t.equal((await write({ 'x-gatehouse-csrf': csrf })).status, 404, 'the right browser succeeds')
   t.match((await write({})).json, { status: 403, code: 'CSRF_REFUSED' })
   t.match((await write({ 'x-gatehouse-csrf': 'x'.repeat(csrf.length) })).json, { code: 'CSRF_REFUSED' })
   t.equal((await write({ 'x-gatehouse-csrf': csrf, origin: 'https://evil.example' })).status, 403)
@@ -129,13 +129,13 @@ t.test("other users cannot see, end or follow a user's calls and sessions", asyn
   const session = await openSession(rig.console.vmcp.url)
   await session.request('tools/list')
   const [others] = rig.console.vmcp.view.sessions()
-  t.ok(others, 'somebody else is there')
+  t.ok(others, 'another user exists')
   t.same((await browser.api('calls')).json['items'], [])
   t.same((await browser.api('sessions')).json['items'], [])
   const headers = { 'x-gatehouse-csrf': String((await browser.api('me')).json['csrf']) }
   const taken = await browser.api(`sessions/${others?.hash}`, { method: 'DELETE', headers })
-  t.equal(taken.status, 404, 'as if there were no such session')
-  t.equal((await session.request('ping')).status, 200, 'which goes on')
+  t.equal(taken.status, 404, 'reported as an unknown session')
+  t.equal((await session.request('ping')).status, 200, 'the session continues')
   t.equal((await browser.api('sessions/000000000000', { method: 'DELETE', headers })).status, 404)
   t.equal((await browser.api('tries/00000000-0000-0000-0000-000000000000/events')).status, 404)
 })
@@ -148,10 +148,10 @@ t.test('a login that is too old, or of unknown age, is renewed by signing in aga
     const headers = { 'x-gatehouse-csrf': String((await browser.api('me')).json['csrf']) }
     return browser.api('backends/nothing/recheck', { method: 'POST', headers })
   }
-  t.match((await browser.api('me')).json, { freshLogin: false }, 'the issuer may have asked long ago')
+  t.match((await browser.api('me')).json, { freshLogin: false }, 'the issuer may have prompted long ago')
   t.match((await recheck()).json, { code: 'LOGIN_TOO_OLD' })
   await browser.go('login?to=/')
-  t.match((await recheck()).json, { code: 'LOGIN_TOO_OLD' }, 'a silent login is as old as before')
+  t.match((await recheck()).json, { code: 'LOGIN_TOO_OLD' }, 'a silent login keeps its age')
   await browser.go('login?to=/&again=true')
   t.match((await browser.api('me')).json, { freshLogin: true })
   t.match((await recheck()).json, { code: 'NOT_FOUND' }, 'it goes through')
@@ -166,12 +166,12 @@ t.test('streams are limited over all visitors, so that no visitor can use them u
     const browser = await rig.signIn()
     t.match((await browser.api('me')).json, { user: { sub: `user-${logins}` } })
     for (let i = 0; i < 8; i++) open.push(await browser.events('stream'))
-    t.match((await browser.api('stream')).json, { code: 'TOO_MANY_STREAMS' }, 'the bound of one visitor')
+    t.match((await browser.api('stream')).json, { code: 'TOO_MANY_STREAMS' }, 'the limit of one visitor')
   }
   t.same(new Set(open.map(({ status }) => status)), new Set([200]))
   const fifth = await rig.signIn()
   const refused = await fifth.api('stream')
-  t.match(refused, { status: 503, json: { code: 'TOO_MANY_STREAMS' } }, 'the bound of all: 32')
+  t.match(refused, { status: 503, json: { code: 'TOO_MANY_STREAMS' } }, 'the limit of all visitors: 32')
   t.equal(refused.headers.get('retry-after'), '10')
   open[0]?.close()
   await until(async () => {

@@ -139,7 +139,7 @@ await t.test('origin: preflights of allowed origins are answered before authenti
   t.equal((await preflight('https://evil.example')).status, 403)
 
   const call = await withOrigin(rig.url, origin)
-  t.equal(call.headers.get('access-control-allow-origin'), origin, 'ours, not the target’s')
+  t.equal(call.headers.get('access-control-allow-origin'), origin, 'from the proxy, not from the target')
   t.equal(call.headers.get('vary'), 'Accept, Origin')
   t.match(call.headers.get('access-control-expose-headers'), /Mcp-Session-Id/)
 })

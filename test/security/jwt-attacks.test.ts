@@ -170,6 +170,10 @@ await t.test(
     ])
       await t.rejects(check(change), refusal('claims'), JSON.stringify(change))
     const accessToken = forge({ ...good, typ: 'at+jwt' }, base, rs256(rsa.privateKey))
-    await t.rejects(verifyIdToken(accessToken, idRules), refusal('type'), 'an access token is no ID token')
+    await t.rejects(
+      verifyIdToken(accessToken, idRules),
+      refusal('type'),
+      'an access token is not an ID token',
+    )
   },
 )

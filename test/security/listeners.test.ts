@@ -77,7 +77,7 @@ async function muchAtOnce(
   const drained = drain()
   backend.letGo()
   const statuses = (await Promise.all([...inOneSession, ...stateless])).map(({ status }) => status)
-  t.same([...new Set(statuses)], [200], 'calls in flight are answered')
+  t.same([...new Set(statuses)], [200], 'calls in flight get responses')
   await drained
   t.notMatch(log(), /MaxListenersExceededWarning/)
 }

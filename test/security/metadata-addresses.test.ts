@@ -53,7 +53,7 @@ await t.test('the HTTP proxy of the environment is not dialed at such an address
   const proxy = { http: 'http://127.0.0.1:9', https: 'http://127.0.0.1:9' }
   const fetch = makeFetch({ allowHttp: true, proxy })
   for (const host of hosts) t.equal(await codeOf(fetch(`http://${host}/`)), 'ADDRESS_REFUSED', host)
-  t.not(await codeOf(fetch('http://idp.example/')), 'ADDRESS_REFUSED', 'others go to the proxy')
+  t.not(await codeOf(fetch('http://idp.example/')), 'ADDRESS_REFUSED', 'other addresses go to the proxy')
   await fetch.close()
 })
 

@@ -74,7 +74,7 @@ t.test('a virtual server: streams end when the token expires, and other streams 
   for (const [kind, one] of Object.entries(long)) t.ok(await isOpen(one), kind)
   await arrived.promise
   finished.resolve(textResult('finished'))
-  t.match((await call).response?.result, { content: [{ text: 'finished' }] }, 'a call in flight is finished')
+  t.match((await call).response?.result, { content: [{ text: 'finished' }] }, 'a call in flight completes')
 })
 
 t.test('a virtual server that checks tokens differently after a reload: all streams end', async (t) => {
@@ -126,7 +126,7 @@ t.test('a proxy: streams and WebSockets end when the token expires', async (t) =
   await once(socket, 'data')
   const closed = once(socket, 'close')
   await Promise.all([allEnded(streams), closed])
-  t.ok(await isOpen(calling), 'the stream of a call goes on')
+  t.ok(await isOpen(calling), 'the stream of a call continues')
   finish()
   t.match(await calling.next(), { result: { text: 'finished' } })
 })

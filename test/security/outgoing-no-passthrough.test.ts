@@ -39,7 +39,7 @@ for (const config of configs) {
     )
     for (const { subject, text } of sent) {
       t.notMatch(text, subject === 'alice' ? 'bob' : 'alice')
-      t.notMatch(text, `"Bearer token-of-${subject}"`, 'the presented token does not travel')
+      t.notMatch(text, `"Bearer token-of-${subject}"`, 'the caller’s token is not forwarded')
     }
   })
 }

@@ -63,7 +63,7 @@ t.test('request memory: a virtual server rejects slow bodies and serves other re
     return (await post(vmcp.url, body, headers)).status
   })
   t.same(statuses, [200, 200])
-  t.ok(refused >= 3, `${refused} have given way`)
+  t.ok(refused >= 3, `${refused} were rejected`)
   const { problem_details: problems } = (await (await fetch(`${vmcp.origin}/status`)).json()) as {
     problem_details: { type: string; fix: string }[]
   }
@@ -87,7 +87,7 @@ t.test('request memory: a proxy does too, and counts requests that wait for a sl
   }
   const { refused, statuses } = await fillAndAsk(rig.port, () => send('x'.repeat(50_000)))
   t.same(statuses, [200, 200])
-  t.ok(refused >= 3, `${refused} have given way`)
+  t.ok(refused >= 3, `${refused} were rejected`)
 
   // Waits until the end of the connections above has been noticed.
   while ((await send('x'.repeat(700_000))) === 503) await setTimeout(10)
@@ -95,8 +95,8 @@ t.test('request memory: a proxy does too, and counts requests that wait for a sl
   const isWaiting = ({ body }: { readonly body: string }) => body.startsWith('w')
   while (upstream.seen.filter(isWaiting).length < 3) await setTimeout(10)
   t.equal(await send('x'.repeat(100_000)), 503)
-  t.equal(await send('x'.repeat(1_000)), 200, 'small ones are not counted')
+  t.equal(await send('x'.repeat(1_000)), 200, 'small bodies are not counted')
   gate.resolve(undefined)
   t.same(await Promise.all(waiting), [200, 200, 200])
-  t.equal(await send('x'.repeat(100_000)), 200, 'given back')
+  t.equal(await send('x'.repeat(100_000)), 200, 'the memory is released')
 })

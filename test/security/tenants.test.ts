@@ -109,13 +109,13 @@ await t.test('references: objects of another namespace are never requested and h
     t.strictSame(
       plain(hook.sync({ ...request, related: both })),
       plain(hook.sync(request)),
-      `${name}: beside those of the team`,
+      `${name}: next to the team’s objects`,
     )
     const none = Object.fromEntries(Object.keys(request.related).map((kind) => [kind, {}]))
     t.strictSame(
       plain(hook.sync({ ...request, related: others })),
       plain(hook.sync({ ...request, related: none })),
-      `${name}: in place of those of the team`,
+      `${name}: instead of the team’s objects`,
     )
   }
   t.ok(related > 300, `${related} related objects`)

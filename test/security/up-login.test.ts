@@ -136,7 +136,7 @@ t.test('login pages: guessed passwords are limited', async (t) => {
     t.match(await guess('alice', `wrong ${turn}`), { status: 403, text: /The name or the password is wrong/ })
   }
   const limited = await guess('ALICE', password)
-  t.match(limited, { status: 429, text: /Too many wrong passwords/ }, 'even the right one has to wait')
+  t.match(limited, { status: 429, text: /Too many wrong passwords/ }, 'even the right password has to wait')
   t.match(limited.headers.get('retry-after'), /^(?:30|2\d)$/)
 
   const known = await guess('alice', 'x')
@@ -179,7 +179,7 @@ t.test('login pages: an enrolment link works once, for 24 hours, until a newer o
   t.equal((await save({ password: 'too short' })).status, 422)
   t.equal((await save({ repeated: 'another long password' })).status, 422)
   const both = await Promise.all([save({}), save({ password: `${password}2`, repeated: `${password}2` })])
-  t.strictSame(both.map(({ status }) => status).sort(), [200, 403], 'of two requests, one wins')
+  t.strictSame(both.map(({ status }) => status).sort(), [200, 403], 'only one of two requests succeeds')
   t.equal((await fetch(link)).status, 403)
   t.equal((await save({})).status, 403)
   const options = await fetch(`${rig.origin}/login/enrol/options`, {

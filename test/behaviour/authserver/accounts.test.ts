@@ -88,7 +88,7 @@ t.test('accounts: the page describes every state of a provider', async (t) => {
   t.match(page.headers.get('content-security-policy'), /^default-src 'none'; style-src 'sha256-/)
   t.equal(page.headers.get('cache-control'), 'no-store')
   for (const secret of [tokens.access, tokens.refresh, String(caller.claims['tsid']), 'hub-1']) {
-    t.notOk(page.text.includes(secret), 'no secret is in the page')
+    t.notOk(page.text.includes(secret), 'the page contains no secret')
   }
   self.rig.pass(3 * 3_600_000)
   t.same(states(await open(self, browser)), ['corp: Connected', 'hub: Broken: sign in there again'])
@@ -110,18 +110,14 @@ t.test('accounts: disconnect, and connect again', async (t) => {
   t.equal(await tokenAt(self, caller, 'hub'), 'hub-1')
   t.same(states(await press(self, browser, 'disconnect', 'hub')), ['corp: Connected', 'hub: Not connected'])
   t.equal(await tokenAt(self, caller, 'hub'), undefined)
-  t.ok(await tokenAt(self, caller, 'corp'), 'the other one stays')
+  t.ok(await tokenAt(self, caller, 'corp'), 'the other client stays')
   t.match(self.rig.events.at(-1), {
     type: 'grant_ended',
     upstream: 'hub',
     reason: 'disconnected by the user',
   })
   t.same(states(await press(self, browser, 'connect', 'hub')), ['corp: Connected', 'hub: Connected'])
-  t.equal(
-    await tokenAt(self, caller, 'hub'),
-    'hub-2',
-    'the client has it at once, without a new token of its own',
-  )
+  t.equal(await tokenAt(self, caller, 'hub'), 'hub-2', 'it works at once with the client’s current token')
 })
 
 t.test('accounts: a remembered consent does not connect a disconnected provider again', async (t) => {
@@ -141,7 +137,7 @@ t.test('accounts: a remembered consent does not connect a disconnected provider 
       t.same(
         states(await open(self, browser)),
         ['corp: Connected', 'hub: Not connected'],
-        'as it was answered',
+        'as answered before',
       )
     }
   }
@@ -162,7 +158,7 @@ t.test('accounts: renewing a broken connection, and a provider that refuses', as
   t.notMatch(
     (await open(self, browser, '?problem=%3Cscript%3E')).text,
     /script|could not/,
-    'only our own words',
+    'only the server’s own text',
   )
 })
 
@@ -243,7 +239,7 @@ t.test('accounts: the limit of started logins includes connections', async (t) =
   const post = (): Promise<Response> =>
     browser.request(page.url, submission(page, { action: 'connect', provider: 'hub' }))
   const responses = await Promise.all(Array.from({ length: 305 }, post))
-  t.equal(responses.filter(({ status }) => status === 303).length, 299, 'the login itself was the first')
+  t.equal(responses.filter(({ status }) => status === 303).length, 299, 'the login was the first of them')
   t.match(responses.find(({ status }) => status === 429)?.headers.get('retry-after'), /^\d+$/)
 })
 

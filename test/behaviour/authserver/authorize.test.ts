@@ -164,7 +164,7 @@ t.test('authorize: a client with one redirect URI may omit it, here and at the t
   const page = await browser.open(url, only)
   const back = await browser.press(page, 'approve', only)
   t.equal(back.url.searchParams.get('keep'), '1', "the client's own query is kept")
-  t.equal(back.url.searchParams.get('state'), null, 'no state came, none goes back')
+  t.equal(back.url.searchParams.get('state'), null, 'no state in the request, none in the response')
   const body = {
     grant_type: 'authorization_code',
     code: back.url.searchParams.get('code') ?? '',
@@ -224,6 +224,6 @@ t.test('authorize: the number of pending logins is bounded', async (t) => {
   for (const bad of [`${state}s`, '\u0001', 'é', '\u007f']) {
     const response = await refusedWith(rig, { client_id: clientId, state: bad })
     t.equal(response.get('error'), 'invalid_request')
-    t.equal(response.get('state'), bad, 'what came goes back')
+    t.equal(response.get('state'), bad, 'the state is returned')
   }
 })

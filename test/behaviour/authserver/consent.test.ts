@@ -46,7 +46,7 @@ t.test('consent: the page shows client, target, resource, scopes and provider, a
   t.notMatch(
     page.text.replace(/&lt;img src=/g, ''),
     /<script|<link|<img|url\(|@import|src=|href=/,
-    'nothing is loaded',
+    'the page loads nothing',
   )
   t.match(page.headers.getSetCookie().join(), /gh-form=.*HttpOnly; SameSite=Lax/)
   t.notMatch(page.headers.getSetCookie().join(), /gh-as/, 'no binding before approval')
@@ -71,7 +71,7 @@ t.test('consent: after a refusal the client gets access_denied, and nothing is s
   t.equal(rig.provider.requests.length, before)
   t.notMatch([...browser.cookies(rig.issuer).keys()].join(), 'gh-as')
   const again = await browser.press(page, 'approve', redirectUri)
-  t.equal(again.status, 400, 'an answered page is spent')
+  t.equal(again.status, 400, 'a submitted page cannot be used again')
 })
 
 t.test('consent: a web client needs consent once per user, a local client every time', async (t) => {
@@ -80,11 +80,15 @@ t.test('consent: a web client needs consent once per user, a local client every 
   const remote = await registerClient(rig, { redirect_uris: [web] })
   const { browser } = await login(rig, { client_id: remote, redirect_uri: web })
   const silent = await browser.open(start(rig, remote, { redirect_uri: web }), web)
-  t.match(silent.url.searchParams.get('code'), /^gh_ac_/, 'no page the second time')
+  t.match(silent.url.searchParams.get('code'), /^gh_ac_/, 'no page on the second login')
   const more = await browser.open(start(rig, remote, { redirect_uri: web, prompt: 'consent' }), web)
   t.equal(more.status, 200, 'prompt=consent asks again')
   await login(rig, { client_id: local }, browser)
-  t.equal((await browser.open(start(rig, local), redirectUri)).status, 200, 'loopback is never remembered')
+  t.equal(
+    (await browser.open(start(rig, local), redirectUri)).status,
+    200,
+    'consent for loopback clients is never remembered',
+  )
   t.equal(
     (await new Browser().open(start(rig, remote, { redirect_uri: web }), web)).status,
     200,
@@ -169,7 +173,7 @@ t.test('consent: another user in the same browser must consent too', async (t) =
   const silent = await browser.open(start(rig, clientId, { redirect_uri: web, prompt: 'none' }), web)
   t.equal(silent.url.searchParams.get('error'), 'consent_required')
   const untrusted = await new Browser().open(page.url)
-  t.equal(untrusted.status, 400, 'the page belongs to one browser')
+  t.equal(untrusted.status, 400, 'the page is bound to one browser')
   const back = await browser.press(page, 'approve', web)
   t.match(back.url.searchParams.get('code'), /^gh_ac_/)
 })
@@ -190,7 +194,7 @@ t.test('consent: another user must consent before the next provider, and can cho
   t.match(page.text, /name="provider" value="hub" checked/)
   const back = await browser.press(page, 'approve', web, ['hub'])
   t.match(back.url.searchParams.get('code'), /^gh_ac_/)
-  t.equal(hub.seen.length, 2, 'hub was left out')
+  t.equal(hub.seen.length, 2, 'hub was skipped')
 })
 
 t.test('consent: a right-to-left client name does not affect the text around it', async (t) => {
@@ -207,7 +211,7 @@ t.test('consent: a client without a name is shown by its id, as unverified', asy
   t.match(page.text, 'A client without a name wants to act for you')
   t.match(page.text, `<dt>Client ID</dt><dd>${String(clientId)}</dd>`)
   t.match(page.text, '<strong>Unverified client.</strong>')
-  t.notMatch(page.text, /Unverified name|chose it itself/, 'there is no name')
+  t.notMatch(page.text, /Unverified name|chose it itself/, 'no name is shown')
 })
 
 t.test('consent: a client whose redirect URI was removed during the login gets no code', async (t) => {
@@ -298,5 +302,9 @@ t.test('consent: consent to one resource does not cover another, in any combinat
   await login(rig, { client_id: clientId, redirect_uri: web, resource: b, scope: 'openid' }, browser)
   t.match((await ask(browser, a, 'email')).url.searchParams.get('code'), /^gh_ac_/)
   t.match((await ask(browser, b, 'openid')).url.searchParams.get('code'), /^gh_ac_/)
-  t.equal((await ask(browser, b, 'openid email')).status, 200, 'e-mail was agreed to for the other one')
+  t.equal(
+    (await ask(browser, b, 'openid email')).status,
+    200,
+    'consent for e-mail was for the other resource',
+  )
 })

@@ -64,7 +64,11 @@ t.test('discovery: authorizationEndpointBaseUrl moves the authorization endpoint
     token_endpoint: `${rig.issuer}/oauth/token`,
     client_id_metadata_document_supported: true,
   })
-  t.equal((await fetch(`${rig.issuer}/auth/oauth/authorize`)).status, 400, 'answers at the path of the base')
+  t.equal(
+    (await fetch(`${rig.issuer}/auth/oauth/authorize`)).status,
+    400,
+    'served at the path of the base URL',
+  )
 })
 
 t.test('discovery: an issuer with a path serves its documents at the RFC 8414 and OIDC paths', async (t) => {

@@ -39,7 +39,7 @@ t.test('login: a client registers and gets tokens for a user of the provider', a
   t.match(access.payload, { client_id: done.clientId, scope: 'openid profile email offline_access' })
   t.same(access.payload['scp'], ['openid', 'profile', 'email', 'offline_access'])
   t.equal(decodeProtectedHeader(tokens.access_token).alg, 'ES256')
-  t.notOk('email' in access.payload, 'personal data stays out of access tokens')
+  t.notOk('email' in access.payload, 'access tokens contain no personal data')
 
   const id = await jwtVerify(tokens.id_token, keys, { issuer: rig.issuer, audience: done.clientId })
   t.match(id.payload, { sub: access.payload.sub, name: 'Alice Example', email: 'alice@example.test' })
@@ -70,7 +70,7 @@ t.test('login: an issuer with a path, and a callback next to it or anywhere on t
     t.match(await tokensOf(await redeem(rig, done)), { access_token: /^ey/ }, callback)
     const { origin } = new URL(rig.issuer)
     const elsewhere = await fetch(`${origin}/oauth/callback?state=unknown&code=c`)
-    t.equal(elsewhere.status, 400, 'the path at the root of the host responds, too')
+    t.equal(elsewhere.status, 400, 'the path at the root of the host works, too')
   }
 })
 

@@ -75,7 +75,7 @@ t.test(
     await page.keyboard.press('Tab')
     t.equal(await page.evaluate('document.activeElement.textContent'), 'Allow and continue')
     const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')
-    t.equal(outline, 'solid', 'focus can be seen')
+    t.equal(outline, 'solid', 'the focus is visible')
     await page.keyboard.press('Enter')
     t.match(Object.fromEntries(await response), { state: 's', iss: rig.issuer, code: /^gh_ac_/ })
     t.same(
@@ -109,7 +109,7 @@ t.test(
       await page.goto(await start(rig, redirect, `A${'very'.repeat(30)}LongName <b>bold</b>`))
       await page.screenshot({ path: join(artefacts, `consent-narrow-${colorScheme}.png`), fullPage: true })
       t.equal(await page.evaluate('document.documentElement.scrollWidth <= 320'), true, colorScheme)
-      t.equal(await page.locator('b').count(), 0, 'names are text')
+      t.equal(await page.locator('b').count(), 0, 'names are shown as text')
       for (const selector of ['p.soft', 'dt', 'dd', 'h1', 'button.main', 'button:not(.main)', '.warn']) {
         t.ok(
           (await contrast(page, selector)) >= 4.5,
@@ -207,7 +207,7 @@ t.test('pages: another site cannot press the button (CSRF)', { skip: missingBrow
     page.goto(attacker.url).catch(() => undefined),
   ])
   t.equal(response.status(), 403)
-  t.same(await victim.cookies(rig.issuer), [], 'the victim is bound to nothing')
+  t.same(await victim.cookies(rig.issuer), [], 'the victim’s browser has no binding')
   await page.waitForLoadState()
   await page.screenshot({ path: join(artefacts, 'error.png'), fullPage: true })
 })

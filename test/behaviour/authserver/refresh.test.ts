@@ -65,7 +65,7 @@ t.test('refresh: every replica returns an unused successor again for a minute', 
   for (const waitMs of [12_000, 18_000, 29_000]) {
     for (const server of [rig, replica]) server.pass(waitMs)
     const retries = await Promise.all([retry(rig), retry(other)])
-    t.same(new Set(retries), successors, 'two retries at once, one at each replica')
+    t.same(new Set(retries), successors, 'two simultaneous retries, one at each replica')
   }
   const [successor = ''] = successors
   t.equal((await refresh(other, clientId, successor)).status, 200)
@@ -137,7 +137,7 @@ t.test('refresh: later reuse revokes the family, its access tokens and its upstr
   t.equal(
     await refusal(await refresh(rig, clientId, second.refresh_token)),
     '400 invalid_grant',
-    'the successor is dead too',
+    'the successor is revoked, too',
   )
   t.equal(await rig.server.isLive(caller), false)
   t.equal(await rig.server.upstreamTokens.get(caller), undefined)
@@ -159,7 +159,7 @@ t.test('refresh: reuse of a code revokes its tokens', async (t) => {
   const tokens = await tokensOf(await redeem(rig, done))
   const other = await registerClient(rig)
   t.equal(await refusal(await redeem(rig, done, { client_id: other })), '400 invalid_grant')
-  t.equal(await rig.server.isLive(callerOf(tokens.access_token)), true, 'not by another client')
+  t.equal(await rig.server.isLive(callerOf(tokens.access_token)), true, 'rejected from another client')
   t.equal(await refusal(await redeem(rig, done)), '400 invalid_grant')
   t.equal(await rig.server.isLive(callerOf(tokens.access_token)), false)
   t.equal(await refusal(await refresh(rig, done.clientId, tokens.refresh_token)), '400 invalid_grant')
@@ -183,7 +183,7 @@ t.test('refresh: forged, malformed and foreign tokens are rejected', async (t) =
   }
   const other = await registerClient(rig)
   t.equal(await refusal(await refresh(rig, other, token)), '400 invalid_grant')
-  t.equal((await refresh(rig, clientId, token)).status, 200, 'none of it hurt the owner')
+  t.equal((await refresh(rig, clientId, token)).status, 200, 'the owner’s token still works')
 })
 
 t.test(

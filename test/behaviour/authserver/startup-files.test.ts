@@ -227,7 +227,7 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: https://a
   t.throws(
     () => parseAuthServerConfig(audiences, {}),
     { message: /allowedAudiences/ },
-    'so is a list in one resource',
+    'and so is a list in one resource',
   )
 })
 
@@ -259,10 +259,10 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: 'https://
     t.teardown(() => server.close())
     const before = server.keys.version
     await server.reload()
-    t.equal(server.keys.version, before, 'nothing changed, nothing is rebuilt')
+    t.equal(server.keys.version, before, 'nothing is rebuilt without a change')
     publish('v2', [next, old], randomBytes(32))
     await server.reload()
-    t.ok(server.keys.version > before, 'verifiers are told that the set changed')
+    t.ok(server.keys.version > before, 'verifiers are notified of the changed set')
     publish('v3', ['junk', old], randomBytes(32))
     await t.rejects(server.reload(), { code: 'INVALID_CONFIG', message: /signingKeySecretRefs\[0\]/ })
     t.equal(server.keys.version, before + 1, 'the old keys stay in use')

@@ -181,7 +181,7 @@ t.test(
     t.equal(
       await refusal(await ask(full.tokens.id_token)),
       '401 invalid_token',
-      'an ID token is no access token',
+      'an ID token is not an access token',
     )
     t.equal(await refusal(await ask(full.tokens.refresh_token)), '401 invalid_token')
   },

@@ -133,7 +133,7 @@ t.test(
     }
     const other = await registerClient(rig)
     t.equal(await refusal(await redeem(rig, done, { client_id: other })), '400 invalid_grant')
-    t.equal((await redeem(rig, done)).status, 200, 'another client cannot burn it')
+    t.equal((await redeem(rig, done)).status, 200, 'another client cannot use up the code')
   },
 )
 
@@ -211,7 +211,7 @@ t.test(
     t.same(
       await audience(await redeem(rig, open, { resource: b })),
       [b],
-      'and the refusal did not burn the code',
+      'and the rejection did not use up the code',
     )
 
     const chosen = await login(rig, { client_id: clientId, resource: a })
@@ -269,7 +269,7 @@ t.test('token: the ID token contains the nonce, and exists only with openid', as
   const tokens = await tokensOf(await redeem(rig, await login(rig, { nonce: 'n-1', scope: 'openid' })))
   const claims = decodeJwt(tokens.id_token)
   t.match(claims, { nonce: 'n-1', iss: rig.issuer })
-  t.notOk('name' in claims, 'profile was not asked for')
+  t.notOk('name' in claims, 'profile was not requested')
   const without = await tokensOf(await redeem(rig, await login(rig, { scope: 'email' })))
   t.equal(without.id_token, '')
 })

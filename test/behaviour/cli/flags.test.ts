@@ -191,5 +191,5 @@ await t.test('an unusable file or home folder causes an error that names the fla
     env: { ...env, HOME: '', XDG_CONFIG_HOME: '' },
     encoding: 'utf8',
   })
-  t.match(list.stdout, join(userInfo().homedir, '.cursor'), 'an empty HOME is none')
+  t.match(list.stdout, join(userInfo().homedir, '.cursor'), 'an empty HOME counts as unset')
 })

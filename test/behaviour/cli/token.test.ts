@@ -105,7 +105,7 @@ await t.test('a redirect at the token endpoint is not a rejection', async (t) =>
   t.teardown(() => moved.close())
   const found = await token('--token-url', `${moved.url}/token`, ...withSecret)
   t.match(found, { code: 1, stdout: '', stderr: /status 307\nNext step: check --token-url/ })
-  t.equal(moved.seen.length, 1, 'the secret goes nowhere else')
+  t.equal(moved.seen.length, 1, 'the secret is sent nowhere else')
 })
 
 await t.test('a server that is down, open or without metadata gets no token request', async (t) => {

@@ -42,7 +42,7 @@ t.test('links: a symbolic link stays one, and its target is replaced', async (t)
   t.equal(realpathSync(link), file)
   t.match(readFileSync(file, 'utf8'), '"gatehouse"')
   await removeEntry(on())
-  t.equal(readFileSync(file, 'utf8'), original, 'one file, one history, by either name')
+  t.equal(readFileSync(file, 'utf8'), original, 'one file has one history, by either path')
 })
 
 t.test('files that a replacement would damage are rejected and stay unchanged', async (t) => {

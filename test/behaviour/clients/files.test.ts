@@ -59,7 +59,7 @@ t.test('add and remove: a new file is created for its owner only, and removed ag
   t.equal(statSync(missing.location.file).mode & 0o777, 0o600)
   t.equal((await removeEntry(on(missing))).outcome, 'removed')
   t.notOk(existsSync(missing.location.file))
-  t.equal((await undoOperation(on(missing))).outcome, 'created', 'and back')
+  t.equal((await undoOperation(on(missing))).outcome, 'created', 'and the file is restored')
   t.match(readFileSync(missing.location.file, 'utf8'), '"gatehouse"')
 })
 
@@ -92,7 +92,7 @@ t.test('a foreign entry is only replaced on request, and then restored', async (
   await addEntry(on({ replace: true }), entry)
   t.match(read(), '127.0.0.1')
   await removeEntry(on())
-  t.equal(read(), theirs, 'what stood there before is back')
+  t.equal(read(), theirs, 'the previous entry is restored')
 })
 
 t.test('an entry that was changed after it was added is left alone', async (t) => {
@@ -200,12 +200,12 @@ t.test('a stale lock is ignored', async (t) => {
   await once(gone, 'exit')
   writeFileSync(lock, String(gone.pid))
   await removeEntry(on())
-  t.equal(read(), original, 'of a process that has ended')
+  t.equal(read(), original, 'the lock of a process that has ended')
   writeFileSync(lock, String(process.pid))
   const old = new Date(Date.now() - 120_000)
   utimesSync(lock, old, old)
   await addEntry(on(), entry)
-  t.match(read(), '"gatehouse"', 'older than any operation takes')
+  t.match(read(), '"gatehouse"', 'a lock older than any operation')
   t.equal(new Records(join(folder, 'state'), file).read().length, 3)
 })
 
@@ -241,7 +241,7 @@ t.test('a kill at any step leaves the old or the new file, and the next run cont
       t.match(read(), '"gatehouse"')
       await removeEntry(on())
       t.equal(read(), original)
-      t.strictSame(readdirSync(folder).toSorted(), ['mcp.json', 'state'], 'nothing is left beside it')
+      t.strictSame(readdirSync(folder).toSorted(), ['mcp.json', 'state'], 'no other file is left')
       t.ok(existsSync(file))
     })
   }

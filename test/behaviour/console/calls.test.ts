@@ -33,11 +33,11 @@ t.test('calls of both eras are recorded with caller, target and outcome', async 
   t.strictSame(
     calls.map(({ method }) => method),
     ['tools/call', 'tools/call', 'tools/call'],
-    'as many as the overview counts',
+    'as many as in the overview',
   )
   t.match(await console.api('calls?messages=some'), { status: 400 })
   const text = JSON.stringify(json)
-  t.notMatch(text, session.id, 'the id of a session is never shown')
+  t.notMatch(text, session.id, 'session ids are never shown')
   t.match(await console.api('overview'), {
     json: { totals: { calls: 3, failed: 1, denied: 0, p95: Number } },
   })
@@ -78,7 +78,7 @@ t.test('a full ring buffer drops the oldest calls and reports it', async (t) => 
   for (let i = 0; i < 20; i++) await call('notes_echo')
   const { json } = await console.api('calls?limit=200')
   const items = json['items'] as Items
-  t.equal(items.at(-1)?.name, 'missing', 'what failed stays longer')
+  t.equal(items.at(-1)?.name, 'missing', 'failed calls are kept longer')
   t.same(
     items.slice(0, -1).map(({ name, id }) => `${name} ${id.split('.')[1]}`),
     Array.from({ length: items.length - 1 }, (_, i) => `notes_echo ${(21 - i).toString(36)}`),

@@ -36,12 +36,12 @@ t.test(
     await live.next('calls')
     await until(async () => (await callsOf(two)).length === 2 && (await callsOf(one)).length === 2)
     const ids = (items: Items) => items.map(({ id }) => id).sort()
-    t.same(ids(await callsOf(one)), ids(await callsOf(two)), 'both show the same')
+    t.same(ids(await callsOf(one)), ids(await callsOf(two)), 'both consoles show the same calls')
     t.match(await two.api('overview'), { json: { totals: { calls: 2 } } })
 
     const replica = String((await two.api('me')).json['replica'])
     const other = (await callsOf(two)).find(({ id }) => !id.startsWith(replica))
-    t.equal(other?.payload, 'elsewhere', 'payloads stay where they are')
+    t.equal(other?.payload, 'elsewhere', 'payloads stay on their replica')
     t.match(await two.api(`calls/${other?.id ?? ''}`), { status: 200, json: { name: 'notes_echo' } })
     t.match(await two.api(`calls/${other?.id ?? ''}/payload`), {
       status: 409,
@@ -50,10 +50,10 @@ t.test(
 
     const page = (await two.api('calls?limit=1')).json
     const next = (await two.api(`calls?limit=1&cursor=${String(page['next'])}`)).json['items'] as Items
-    t.not(next[0]?.id, (page['items'] as Items)[0]?.id, 'pages go on across replicas')
+    t.not(next[0]?.id, (page['items'] as Items)[0]?.id, 'paging works across replicas')
 
     await one.close()
-    t.equal((await callsOf(two)).length, 2, 'what a replica wrote stays when it is gone')
+    t.equal((await callsOf(two)).length, 2, 'calls of a stopped replica are kept')
     const three = await start()
     t.teardown(() => three.close())
     await until(async () => (await callsOf(three)).length === 2)
@@ -78,7 +78,7 @@ t.test(
     await call()
     await until(async () => (await callsOf(two)).length === 1)
     await first.stop()
-    t.match(await call(), { status: 200 }, 'no call waits for it')
+    t.match(await call(), { status: 200 }, 'no call waits for Redis')
     t.equal((await callsOf(one)).length, 2)
     const port = Number(first.addr.split(':')[1])
     const second = await startRedis({ port })

@@ -21,7 +21,7 @@ t.test(
       telemetry: { enablePrometheusMetricsPath: true },
     })
     const { running, browser, write, get } = served
-    t.same(await rolesOf(browser), ['operator'], 'the others are decided')
+    t.same(await rolesOf(browser), ['operator'], 'the other policies are evaluated')
     await rolesOf(browser)
     const told = () =>
       running
@@ -29,7 +29,7 @@ t.test(
         .split('\n')
         .filter((line) => line.includes('a console policy could not be evaluated'))
     await running.waitFor(/"policy":"policies\[2\]"/)
-    t.equal(told().length, 2, 'each is told once')
+    t.equal(told().length, 2, 'each problem is reported once')
     t.match(
       told()[0],
       /"policy":"policies\[0\]","effect":"permit","reason":"the attribute claim_level is absent/,
@@ -44,7 +44,11 @@ t.test(
     t.match(await get('/metrics'), /gatehouse_problems\{[^}]*type="console_policies"[^}]*\} 1/)
     t.match((await browser.api('overview')).json['problems'], [problem])
     t.match((await browser.api('policies')).json['problems'], [/policies\[0\], policies\[2\]/])
-    t.match((await browser.api('config')).json['effective'], /Action::"console:operate"/, 'they can be read')
+    t.match(
+      (await browser.api('config')).json['effective'],
+      /Action::"console:operate"/,
+      'the groups are readable',
+    )
 
     write(failing, { operational: { logLevel: 'debug' } })
     await running.waitFor(/configuration reloaded/)
@@ -52,7 +56,7 @@ t.test(
     t.match(JSON.parse(await get('/status')).problem_details, [problem], 'the policies are the same')
     write(['permit(principal, action, resource);'])
     await running.waitFor(/configuration reloaded[^]*configuration reloaded/)
-    t.same(JSON.parse(await get('/status')).problem_details, [], 'it ends with the policies')
+    t.same(JSON.parse(await get('/status')).problem_details, [], 'the problem ends with the policies')
     t.same(await rolesOf(browser), ['viewer', 'operator', 'auditor'])
   },
 )

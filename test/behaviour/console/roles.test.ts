@@ -88,7 +88,7 @@ t.test('without the policy engine no user has a role, and the problem is reporte
   t.same(await rolesOf(browser), [])
   t.match(rig.console.vmcp.view.recent(), [{ type: 'policy_engine_failed' }])
   broken.repair()
-  t.same(await rolesOf(browser), ['operator'], 'a failure is not remembered')
+  t.same(await rolesOf(browser), ['operator'], 'a failure is not cached')
 })
 
 t.test('changed settings apply to signed-in users, and unusable ones grant nothing', async (t) => {
@@ -123,10 +123,10 @@ t.test(
     t.same(await rolesOf(browser), ['viewer'])
     write([inTeam('operate')])
     await until(async () => JSON.stringify(await rolesOf(browser)) === '["operator"]')
-    t.same(JSON.parse(await get('/status')).problem_details, [], 'nothing waits for a restart')
+    t.same(JSON.parse(await get('/status')).problem_details, [], 'the settings apply without a restart')
     write(['permit(principal, action, resource'])
     await running.waitFor(/console\.authz\.policies\[0\]/)
-    t.same(await rolesOf(browser), ['operator'], 'the running settings go on')
+    t.same(await rolesOf(browser), ['operator'], 'the current settings stay in use')
   },
 )
 

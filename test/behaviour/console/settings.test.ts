@@ -72,7 +72,7 @@ t.test(
     t.match(vmcpConfig({}, { console: byPolicies }).console, { authz: { groupEntityType: 'ServiceGroup' } })
     const unreadable = { ...byPolicies, authz: { policies: ['permit(', 'forbid('], entitiesJson: '{' } }
     for (const message of [/authz\.policies\[0\]: /, /authz\.policies\[1\]: /, /authz\.entitiesJson: /]) {
-      t.match(refusals(unreadable), message, 'all at once')
+      t.match(refusals(unreadable), message, 'all errors at once')
       await t.rejects(startTestConsole({}, { console: unreadable }), { message })
     }
   },

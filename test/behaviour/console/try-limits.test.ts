@@ -58,7 +58,7 @@ t.test('finished tries that no page has read are dropped to make space', async (
     ids.push(await start(console))
     await until(async () => ((await console.api('calls?limit=200')).json['items'] as unknown[]).length > i)
   }
-  t.notOk(ids.includes('undefined'), 'nobody fills the table')
+  t.notOk(ids.includes('undefined'), 'unread tries do not fill the table')
   const last = await console.events(`tries/${ids.at(-1) ?? ''}/events`)
   t.match((await last.next('done')).data, { outcome: 'success' })
   t.equal((await console.events(`tries/${ids[0] ?? ''}/events`)).status, 404)
@@ -70,5 +70,5 @@ t.test('a try can be read by one page only', async (t) => {
   const first = await console.events(`tries/${id}/events`)
   t.match(await console.api(`tries/${id}/events`), { status: 409, json: { code: 'TRY_IS_READ' } })
   await console.api(`tries/${id}`, { method: 'DELETE' })
-  t.match((await first.next('done')).data, { outcome: 'cancelled' }, 'the first goes on')
+  t.match((await first.next('done')).data, { outcome: 'cancelled' }, 'the first reader continues')
 })

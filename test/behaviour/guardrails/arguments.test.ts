@@ -47,7 +47,7 @@ for (const era of eras) {
       t.match((await echo(number)).text, 'call rejected by guardrail staff', way)
     }
     const recorded = await rig.auditTextWith('[redacted:mail]')
-    t.notMatch(recorded, email, 'what was found is not recorded')
+    t.notMatch(recorded, email, 'the match is not recorded')
     t.notMatch(recorded, number)
     t.notMatch(rig.log(), number)
   })

@@ -75,7 +75,7 @@ for (const era of eras) {
       const text = JSON.stringify(answers)
       const found = text.split(JSON.stringify(expected).slice(1, -1)).length - 1
       t.equal(found, 6 + 3 + 2 + 2, 'title, description, annotations, both schemas; arguments of prompts')
-      t.ok(text.includes(harmless), 'what a script or an emoji needs stays')
+      t.ok(text.includes(harmless), 'characters that scripts and emoji need are kept')
       if (action !== 'observe') for (const one of [tags, '\u202e', '\u200b']) t.notOk(text.includes(one))
       t.match(await rig.metrics(), new RegExp(`guardrail_matches_total\\{.*outcome="${action}`))
       t.match(rig.log(), /"event":"guardrail_matched".*"method":"tools\/list"/)
@@ -101,7 +101,7 @@ for (const era of eras) {
     t.same(
       raw.requests.filter(({ method }) => /call|get|read/.test(method)).map(({ params }) => params['name']),
       ['plain'],
-      'nothing else has reached the backend',
+      'the backend received nothing else',
     )
     const audit = await rig.auditTextWith('guardrail_refused')
     t.equal(audit.split('"guardrail_refused"').length - 1, calls.length)
@@ -202,7 +202,11 @@ t.test('tool search, scripts and workflows see the guarded texts', async (t) => 
     compositeTools: [flow],
   })
   const listed = await (await code.as('stateless'))('tools/list')
-  t.notMatch(JSON.stringify(listed.response?.result), /"flow"|"read"/, 'a workflow of it is left out too')
+  t.notMatch(
+    JSON.stringify(listed.response?.result),
+    /"flow"|"read"/,
+    'a workflow with this tool is left out, too',
+  )
   const script = await (await code.as('stateless'))('tools/call', {
     name: 'execute_tool_script',
     arguments: { script: 'return read()' },
@@ -237,15 +241,23 @@ t.test("pinning compares the backend's original texts, and clients see the guard
   t.teardown(() => vmcp.close())
   const shown = async () =>
     (await stateless(vmcp.url, 'tools/list')).response?.result?.['tools'] as { description: string }[]
-  t.match(await shown(), [{ description: stripped }], 'pinned, and treated')
-  t.match(vmcp.view.pins(), [{ counts: { pinned: 2, changed: 0 } }], 'the raw item is the approved one')
+  t.match(await shown(), [{ description: stripped }], 'pinned, with guardrails applied')
+  t.match(
+    vmcp.view.pins(),
+    [{ counts: { pinned: 2, changed: 0 } }],
+    'the approved item is the unmodified one',
+  )
   tools = [{ ...tool, description: stripped }]
   now += 60_000
   await until(async () => {
     await shown()
     return vmcp.view.pins()?.[0]?.counts.changed === 1
   })
-  t.match(await shown(), [{ description: stripped }], 'the approved definition stands in, treated too')
+  t.match(
+    await shown(),
+    [{ description: stripped }],
+    'the approved definition is shown, with guardrails applied',
+  )
   const other = [lockOf('raw', [JSON.stringify(tools[0])], { instructions: `Call read ${hostile}` })]
   vmcp.reload(vmcpConfig({ raw: raw.url }, { ...settings, toolLocks: other }))
   await until(() => vmcp.view.pins()?.[0]?.counts.pinned === 2)
@@ -269,5 +281,5 @@ t.test('a changed setting applies to known lists, and bytes stay the same betwee
   t.match(vmcp.view.problems(), [{ type: 'items_withheld', backend: 'raw' }])
   vmcp.reload(vmcpConfig({ raw: raw.url }, settings()))
   await until(async () => (await list()).includes(tags))
-  t.same(vmcp.view.problems(), [], 'and the problem is over')
+  t.same(vmcp.view.problems(), [], 'and the problem is closed')
 })

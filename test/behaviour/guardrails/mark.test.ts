@@ -115,7 +115,7 @@ for (const era of eras) {
           '',
         ],
       )
-      t.same(structuredContent, structured, 'programs read it: it stays')
+      t.same(structuredContent, structured, 'a value for programs is kept')
       t.match((await rig.audited(1))[0]?.guardrails, [{ rule: 'source', outcome: 'escaped', count: 3 }])
       const script = await call('execute_tool_script', { script: 'return read()' })
       t.notMatch(JSON.stringify(script), 'tool-output backend')
@@ -201,7 +201,7 @@ t.test(
     t.match(
       await call('secret'),
       { content: [{ text: 'mail [redacted:mail]' }] },
-      'characters go before secrets',
+      'characters are removed before secrets are masked',
     )
     t.match(await call('nested2'), {
       isError: true,

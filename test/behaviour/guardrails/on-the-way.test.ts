@@ -58,7 +58,11 @@ t.test(
     ])
     t.equal(shown.length, 5)
     t.notMatch(text, key)
-    t.notMatch(text.replaceAll(`"progressToken":"${email}"`, ''), email, 'the token of the client stays')
+    t.notMatch(
+      text.replaceAll(`"progressToken":"${email}"`, ''),
+      email,
+      'the client’s progress token is kept',
+    )
     await session.request('ping')
     t.match((await rig.audited(1))[0]?.guardrails, [
       { rule: 'mail', outcome: 'masked', count: 3 },
@@ -107,6 +111,6 @@ t.test('elicitation: the message is masked for the client, its response for the 
   const { messages } = await session.request('tools/call', { name: 'echo', arguments: { message: 'key' } })
   t.match(messages, [{ result: { content: [{ text: 'done' }] } }])
   t.equal(messages.length, 1, 'the client was not asked')
-  t.match(heard[1], '"error"', 'the backend hears that it cannot ask')
+  t.match(heard[1], '"error"', 'the backend gets an error for its question')
   t.notMatch(heard.join(''), email)
 })

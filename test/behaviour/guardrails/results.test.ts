@@ -39,7 +39,7 @@ for (const era of eras) {
             { rule: 'mail', direction: 'results', outcome: 'masked', count: 2 },
           ],
         })
-        t.equal((await rig.audited(1)).length, 1, 'nothing is told where nothing was found')
+        t.equal((await rig.audited(1)).length, 1, 'without a match there is no report')
         t.match(rig.log(), /"event":"guardrail_matched".*"rule":"mail"/)
         t.notMatch(rig.log(), key)
       },

@@ -36,9 +36,9 @@ t.test('all invalid expressions are reported at once, with their path', async (t
   const rules = Array.from({ length: 32 }, (_, i) => ({ name: `r${i}`, expressions: large }))
   const together = validateResource(manifest({ redact: rules }))
   t.match(together.violations, [{ message: /expressions of all rules up to this one are too large/ }])
-  t.equal(together.violations.length, 1, 'what follows is not compiled')
+  t.equal(together.violations.length, 1, 'later expressions are not compiled')
   const twice = validateResource(manifest({ redact: [mail, mail] }))
-  t.match(twice.violations, [{ path: 'spec.config.guardrails.redact[1]' }], 'a name stands once')
+  t.match(twice.violations, [{ path: 'spec.config.guardrails.redact[1]' }], 'a name must be unique')
 })
 
 t.test('settings without a match are reported: unknown backends, exceptions without effect', async (t) => {
@@ -222,7 +222,7 @@ t.test('a changed configuration takes effect with the next call', async (t) => {
   t.match(await call(), 'result withheld by guardrail mail')
   const sizes = [{ name: 'small', maxArgumentBytes: 64, maxResultBytes: 256 }]
   vmcp.reload(vmcpConfig({ raw: backend.url }, settings({ sizes })))
-  t.match(await call(), 'ada@example.com', 'no rule of before is left')
+  t.match(await call(), 'ada@example.com', 'no earlier rule is left')
   const source = { name: 'source', delimiters: true }
   vmcp.reload(vmcpConfig({ raw: backend.url }, settings({ mark: [source] })))
   t.match(await call(), 'tool-output backend')

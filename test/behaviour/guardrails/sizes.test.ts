@@ -45,7 +45,11 @@ for (const era of eras) {
         const before = fixture.state.requests.length
         const refused = await echo(long)
         t.match(refused.response?.result, error(argumentTold))
-        t.notMatch(JSON.stringify(fixture.state.requests.slice(before)), 'xxxx', 'the backend is not asked')
+        t.notMatch(
+          JSON.stringify(fixture.state.requests.slice(before)),
+          'xxxx',
+          'the backend gets no request',
+        )
         const [line] = await rig.audited(1)
         t.match(line, {
           guardrails: [{ rule: 'args', direction: 'arguments', outcome: 'refused', count: 1 }],
@@ -80,7 +84,7 @@ for (const era of eras) {
             arguments: { text: 'x'.repeat(length) },
           })
           t.match(response?.result, error(resultTold), `${length}`)
-          t.notMatch(text, 'xxxx', 'no part of the result is handed on')
+          t.notMatch(text, 'xxxx', 'no part of the result is forwarded')
         }
         t.match((await ask('tools/call', { name: 'echo', arguments: { text: 'well' } })).text, 'well')
         const lines = await rig.audited(2)
@@ -235,7 +239,7 @@ for (const type of ['application/json', 'text/event-stream']) {
     const rig = await startGuardrailRig(t, { fixture: backend.url }, { sizes: [results] })
     const { response } = await (await rig.as('session'))('tools/call', { name: 'echo' })
     t.match(response?.result, error(resultTold))
-    t.ok((await closed.promise) < 16_000_000, 'what the kernel buffers, not what the backend could send')
+    t.ok((await closed.promise) < 16_000_000, 'only what the kernel buffers is sent')
   })
 }
 

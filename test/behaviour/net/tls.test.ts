@@ -96,7 +96,7 @@ t.test('only HTTPS is served', async (t) => {
   t.equal((await call(port, agent)).socket, reply.socket, 'connections are kept')
 
   await t.rejects(fetch(`http://127.0.0.1:${port}/mcp`), 'plain HTTP')
-  await t.rejects(fetch(`https://127.0.0.1:${port}/mcp`), 'an authority that the client does not know')
+  await t.rejects(fetch(`https://127.0.0.1:${port}/mcp`), 'an authority unknown to the client')
   const old = connect({ port, host: '127.0.0.1', ca, maxVersion: 'TLSv1.1', minVersion: 'TLSv1' })
   t.match(await once(old, 'error'), [{ code: /^ERR_SSL|ECONNRESET/ }], 'TLS 1.1')
 
@@ -108,7 +108,7 @@ t.test('only HTTPS is served', async (t) => {
         .end()
     })
   t.equal(await origin(`https://localhost:${port}`), 200, 'its own origin')
-  t.equal(await origin(`http://localhost:${port}`), 403, 'not that of another scheme')
+  t.equal(await origin(`http://localhost:${port}`), 403, 'an origin with another scheme is rejected')
 
   const metrics = await new Promise<string>((resolve, reject) => {
     request({ port: metricsPort, host: '127.0.0.1', path: '/metrics', ca }, (res) => {
@@ -121,7 +121,7 @@ t.test('only HTTPS is served', async (t) => {
   })
   t.match(metrics, /gatehouse_certificate_expiry_timestamp_seconds\{certificate="serving"\} \d{10}/)
   agent.destroy()
-  t.equal(await run.interrupt(), 0, 'ends at once')
+  t.equal(await run.interrupt(), 0, 'the connection is closed immediately')
 })
 
 t.test('an incomplete handshake keeps no connection open', async (t) => {
@@ -180,10 +180,10 @@ t.test('rotations under load lose no request, and open connections and streams c
   await Promise.all(clients)
   t.same(failures, [])
   for (const { serialNumber } of leaves)
-    t.ok(serials.has(serialNumber), 'each was shown to clients under load')
+    t.ok(serials.has(serialNumber), 'clients under load saw each certificate')
 
   const after = await call(port, kept)
-  t.equal(after.socket, before.socket, 'the connection of before')
+  t.equal(after.socket, before.socket, 'the existing connection')
   t.equal(after.socket.getPeerCertificate().serialNumber, first.serialNumber)
   for (const res of streams) res.write('data: after\n\n')
   t.match(String((await once(events, 'data'))[0]), 'data: after')
@@ -201,7 +201,7 @@ t.test('an unusable certificate pair is reported, and the previous one stays in 
   secret.write(secretOf(next, ca))
   await untilShown(port, next)
   await run.waitFor(/serving_certificate_reloaded/)
-  t.notMatch(run.output(), 'BEGIN', 'nothing of the files')
+  t.notMatch(run.output(), 'BEGIN', 'no file content is shown')
 })
 
 t.test('a certificate that is expired or expires soon is served and reported', async (t) => {

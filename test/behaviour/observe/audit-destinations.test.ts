@@ -48,7 +48,7 @@ await t.test('audit file: a full disk loses lines and logs an error, but fails n
   t.equal((await session.request('ping')).status, 200)
   await vmcp.close()
   t.same(new Set(errors), new Set(['audit lines are lost']))
-  t.ok(errors.length <= 2, 'the first, and the number of the rest')
+  t.ok(errors.length <= 2, 'the first error, and the number of the rest')
 })
 
 await t.test('audit off: no file and no lines, by default and when configured', async (t) => {

@@ -103,7 +103,7 @@ await t.test('audit: one line for each exchange, by type', async (t) => {
   })
   const { extra } = call['metadata'] as { extra: { duration_ms: number; response_size_bytes: number } }
   t.ok(extra.duration_ms > 0 && extra.response_size_bytes > 50)
-  t.equal(call['data'], undefined, 'bodies are not recorded unless asked for')
+  t.equal(call['data'], undefined, 'bodies are not recorded by default')
   t.match(found[7], { target: { name: 'test://static-text', type: 'resource' } })
   t.match(found[9], { target: { name: 'test_simple_prompt', type: 'prompt' } })
   t.match(found[13], { target: { type: 'sse_endpoint', method: 'GET' } })
@@ -210,7 +210,7 @@ await t.test('audit: requests rejected before they are read are recorded too', a
     'http_request failure',
   ])
   t.match(found[0], { subjects: { user: 'anonymous' }, target: { method: 'POST', endpoint: '/mcp' } })
-  t.same(Object.keys(found[1]?.['subjects'] ?? {}), ['user'], 'a refused token names nobody')
+  t.same(Object.keys(found[1]?.['subjects'] ?? {}), ['user'], 'a rejected token identifies no caller')
   t.match(found[4], { subjects: { user: 'alice', user_id: 'alice' } })
 })
 

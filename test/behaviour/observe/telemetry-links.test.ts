@@ -46,10 +46,10 @@ t.test('a parked call: each later request of the call is linked to the first one
   t.equal(done.response?.result?.['resultType'], 'complete')
   const [first, second, third, ...more] = (await spans()).filter(({ name }) => name.includes('two_questions'))
   t.same(more, [])
-  t.notOk(first?.links?.length, 'the first goes on with nothing')
+  t.notOk(first?.links?.length, 'the first request continues nothing')
   for (const span of [second, third]) {
     t.match(span?.links, [{ traceId: first?.traceId, spanId: first?.spanId }])
-    t.not(span?.traceId, first?.traceId, 'each request is a trace of its own')
+    t.not(span?.traceId, first?.traceId, 'each request has its own trace')
   }
 })
 

@@ -238,7 +238,7 @@ await t.test('traces: sampling applies to new traces, and other traces follow th
   const all = await spans()
   t.same([...new Set(all.map((span) => span.traceId))], [traceId])
   const [first, , third] = backend.requests.filter(({ method }) => method === 'tools/call')
-  t.match(first?.headers['traceparent'], /-00$/, 'what is not sampled is said to the backend')
+  t.match(first?.headers['traceparent'], /-00$/, 'the backend learns that the trace is not sampled')
   t.match(third?.headers['traceparent'], new RegExp(`^00-${'a'.repeat(32)}-[0-9a-f]{16}-00$`))
 })
 
@@ -270,7 +270,7 @@ await t.test('traces: custom attributes, variables and the arguments of tools', 
   t.match(span.resource, { 'deployment.environment': 'test', 'service.name': 'test-vmcp' })
   t.equal(span.attributes['environment.POD_NAME'], 'pod-1')
   t.notOk('environment.API_TOKEN' in span.attributes || 'environment.NOT_SET' in span.attributes)
-  t.notMatch(quiet.collector.text(), /hello|s3cr3t/, 'arguments stay out unless they are asked for')
+  t.notMatch(quiet.collector.text(), /hello|s3cr3t/, 'arguments are not recorded by default')
   const open = await rig(t, telemetry, { ...env, GATEHOUSE_TELEMETRY_TOOL_ARGUMENTS: 'true' })
   await (await openSession(open.url)).request('tools/call', { name: 'echo', arguments: args })
   const shown = only(t, await open.spans(), 'tools/call echo', SERVER)
@@ -359,7 +359,7 @@ await t.test('traces: sent over TLS to a collector with the configured authority
     await openSession(vmcp.url)
     await vmcp.close()
     if (caCertPath) t.match(received, 'initialize')
-    else t.equal(received, '', 'an unknown authority gets nothing')
+    else t.equal(received, '', 'an unknown authority receives nothing')
   }
   await t.rejects(
     startTestVmcp({}, { telemetry: { endpoint: 'http://collector.example', tracingEnabled: true } }),

@@ -40,7 +40,7 @@ t.test('credentials: the examples of RFC 7617, in UTF-8 and composed form', asyn
   ] as const
   for (const [username, password, authorization] of rows) {
     const send = await sign({ username, password })
-    t.strictSame(await send(), { authorization }, 'in place of whatever stood there')
+    t.strictSame(await send(), { authorization }, 'instead of the previous value')
   }
 })
 

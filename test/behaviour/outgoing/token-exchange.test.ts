@@ -134,7 +134,7 @@ await t.test('token_exchange: with another header, the caller’s own token is n
   t.match(headers['x-exchanged'], /^Bearer ey/)
   t.notOk('authorization' in headers)
   const other = await send(caller, { authorization: 'Basic configured' })
-  t.equal(other.headers['authorization'], 'Basic configured', 'what configuration put there stays')
+  t.equal(other.headers['authorization'], 'Basic configured', 'configured values are kept')
 })
 
 await t.test('token_exchange: an upstream id_token can be the subject', async (t) => {
@@ -213,9 +213,9 @@ await t.test(
     response = { body: { access_token: 'better', token_type: 'bearer', expires_in: 60 } }
     t.notOk(strategy.refused(request), 'a token this new is not replaced')
     now = 5_000
-    t.ok(strategy.refused(request), 'the backend refused it')
+    t.ok(strategy.refused(request), 'the backend rejected it')
     t.equal((await send()).headers['authorization'], 'Bearer better')
-    t.notOk(strategy.refused(testRequest()), 'a request that carries nothing of ours')
+    t.notOk(strategy.refused(testRequest()), 'a request without the gateway’s credentials')
   },
 )
 

@@ -180,12 +180,12 @@ t.test('arguments and hints affect the decision', async (t) => {
     t.equal(await statusOf('write', { path: '/etc/x' }), 403)
     t.equal(await statusOf('write'), 403)
     t.equal(await statusOf('no_such_tool'), 403)
-    t.same(names(await ada('tools/list'), 'tools', 'name'), ['look'], 'a list knows no arguments')
+    t.same(names(await ada('tools/list'), 'tools', 'name'), ['look'], 'a list has no arguments')
   }
   t.same(
     backend.requests.filter(({ method }) => method === 'tools/call').map(({ params }) => params['arguments']),
     [{}, { path: '/tmp/x' }, {}, { path: '/tmp/x' }],
-    'no refused call reached the backend',
+    'no rejected call reached the backend',
   )
 })
 
@@ -257,7 +257,7 @@ t.test('a lost session: 403 for denied requests, otherwise 404, so that clients 
     ).status
   t.equal(await statusOf('test_simple_text'), 403)
   t.equal(await statusOf('echo'), 404)
-  t.equal(await statusOf('wait'), 404, 'it depends on what the tool says of itself')
+  t.equal(await statusOf('wait'), 404, 'it depends on the tool’s hints')
 })
 
 t.test('other protocol methods need no permission', async (t) => {
@@ -271,7 +271,11 @@ t.test('other protocol methods need no permission', async (t) => {
     t.equal((await session(method, params)).status, 200, method)
   const ada = await as('stateless', 'ada')
   t.equal((await ada('server/discover')).status, 200)
-  t.match((await session('tools/invoke')).response?.error, { code: -32601 }, 'an unknown method is just that')
+  t.match(
+    (await session('tools/invoke')).response?.error,
+    { code: -32601 },
+    'an unknown method is reported as unknown',
+  )
 })
 
 t.test('none switches authorization off, and anonymous callers are checked like all callers', async (t) => {

@@ -114,7 +114,7 @@ for (const era of eras) {
       await echo(ask)
       const single = point.asked.at(-1)?.body
       const same = batch?.evaluations.find(({ resource }) => resource.properties['name'] === 'echo')
-      t.match(same, { ...single }, 'so that a cached decision counts for both')
+      t.match(same, { ...single }, 'a cached decision applies to both')
     })
   })
 }
@@ -149,7 +149,7 @@ t.test('a response without a decision rejects the call, and the audit log has th
   )
   t.notOk(point.asked.some(({ path }) => path === '/elsewhere'))
   point.answer = undefined
-  t.match((await echo(ask)).text, 'hello', 'and a decision is one again')
+  t.match((await echo(ask)).text, 'hello', 'and decisions work again')
 })
 
 t.test(
@@ -166,11 +166,11 @@ t.test(
     const allow = { decision: true }
 
     answering([allow])
-    t.equal(toolsIn(await ask('tools/list')).length, 1, 'those without an entry')
+    t.equal(toolsIn(await ask('tools/list')).length, 1, 'items without an entry are left out')
     answering(all.map((_, at) => (at === 0 ? allow : { decision: 'true' })))
-    t.equal(toolsIn(await ask('tools/list')).length, 1, 'those without a boolean')
+    t.equal(toolsIn(await ask('tools/list')).length, 1, 'items without a boolean are left out')
     answering(all.map((_, at) => (at === 1 ? allow : [true])))
-    t.equal(toolsIn(await ask('tools/list')).length, 1, 'those that are no object')
+    t.equal(toolsIn(await ask('tools/list')).length, 1, 'items that are not objects are left out')
     t.match(await server.metrics(), /decision_point_answers_total\{[^}]*outcome="malformed"[^}]*\} 3/)
 
     for (const [name, evaluations] of Object.entries({
@@ -186,10 +186,10 @@ t.test(
     t.match(
       (await ask('tools/list')).response?.error,
       { message: unavailable },
-      'the response to one question',
+      'a response to a single evaluation',
     )
     answering(all.map(() => ({ decision: false })))
-    t.same(toolsIn(await ask('tools/list')), [], 'a list may be empty when that was decided')
+    t.same(toolsIn(await ask('tools/list')), [], 'a list may be empty if every item is denied')
   },
 )
 
@@ -238,7 +238,7 @@ t.test('a list is sent in batches of 50, without items that are cached', async (
   )
   t.equal(await list(120), 108)
   t.equal(point.asked.length, 4)
-  t.equal(point.asked.at(-1)?.evaluations.length, 10, 'what was decided is not asked again')
+  t.equal(point.asked.at(-1)?.evaluations.length, 10, 'decided items are not requested again')
 })
 
 t.test('both paths of the decision point support mutual TLS and a token of the gateway', async (t) => {

@@ -81,7 +81,7 @@ for (const era of eras) {
       'no redirect was followed',
     )
     point.answer = () => true
-    t.match((await echo(ask)).text, 'hello', 'and a decision is one again')
+    t.match((await echo(ask)).text, 'hello', 'and decisions work again')
     t.notMatch(await rig.status(), 'is not returning decisions')
   })
 }
@@ -98,7 +98,7 @@ t.test(
     })
     const ask = await rig.as('stateless', 'alice')
     for (let i = 0; i < 4; i++) await echo(ask)
-    t.equal(point.asked.length, 4, 'an error of its own is no sign that it is down')
+    t.equal(point.asked.length, 4, 'an error response does not count as an outage')
     point.answer = () => (res) => sendJson(res, {}, 503)
     for (let i = 0; i < 4; i++) t.match((await echo(ask)).response?.error, { message: unavailable })
     t.equal(point.asked.length, 6)
@@ -165,7 +165,7 @@ t.test('mutual TLS and a token of the gateway are reloaded when they change', as
   t.match(
     (await echo(distrusting)).response?.error,
     { message: unavailable },
-    'a server that nobody vouches for',
+    'a server with an untrusted certificate',
   )
   const foreign = { ...paths, clientCertificatePath: other.certFile, clientKeyPath: other.keyFile }
   const refused = await (await start(foreign)).as('stateless', 'alice')
@@ -264,7 +264,7 @@ t.test('a changed file: another decision point is used, and problems of the earl
   t.equal(up.asked.length, 1)
   vmcp.reload(vmcpConfig({}, { ...settings(up.url), passthroughHeaders: ['x-other'] }))
   await call()
-  t.equal(up.asked.length, 1, 'settings that stayed keep what is known')
+  t.equal(up.asked.length, 1, 'unchanged settings keep the cache')
 })
 
 t.test('a list ends in time, without the items that have no decision', async (t) => {

@@ -93,7 +93,7 @@ for (const era of eras) {
       t.match(
         (await ask('tools/list')).response?.error,
         { message: unavailable },
-        'an empty list would be a lie',
+        'an error, not an empty list',
       )
       t.match(await rig.status(), /decision_point.*is not returning decisions/, 'a lasting problem')
       t.match(await rig.metrics(), /decision_point_answers_total\{[^}]*outcome="unreachable"[^}]*\} [1-9]/)
@@ -126,7 +126,7 @@ for (const era of eras) {
       resource.endsWith(':test_simple_text')
         ? (res) => sendJson(res, { allow: 'yes' })
         : resource.endsWith(':echo')
-    t.same(toolsIn(await ask('tools/list')), ['echo'], 'what nobody could decide about is left out')
+    t.same(toolsIn(await ask('tools/list')), ['echo'], 'undecided items are left out')
     t.match(await rig.metrics(), /decision_point_answers_total\{[^}]*outcome="malformed"[^}]*\} 1/)
   })
 }
@@ -141,7 +141,7 @@ t.test('tool hints are sent, and unknown tools are reported as unknown before an
   t.match(
     (await ask('tools/call', { name: 'nothing' })).response?.error,
     { message: denied },
-    'tells nothing',
+    'the error reveals nothing',
   )
 })
 

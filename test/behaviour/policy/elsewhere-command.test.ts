@@ -71,7 +71,7 @@ t.test(
     const junit = await policy('test', '-f', fixtures, '-o', 'junit')
     t.match(junit.stdout, /<testsuite name="gatehouse policy test" tests="2" failures="0" skipped="2">/)
     t.equal(junit.stdout.split('<skipped message="decided elsewhere').length, 3)
-    t.equal(point.asked.length, 0, 'nothing was sent unawares')
+    t.equal(point.asked.length, 0, 'no request was sent without --ask')
 
     const asked = await policy('test', '-f', fixtures, '--ask')
     t.match(asked, { code: 1, stdout: /1 passed, 1 failed$/m })
@@ -148,7 +148,7 @@ t.test(
     })
     const json = JSON.parse((await replay(logs['all'], config, '-o', 'json')).stdout) as object
     t.match(json, { decisions: 3, elsewhere: 3, unchanged: 0, flips: [] })
-    t.equal(point.asked.length, before, 'nothing was sent unawares')
+    t.equal(point.asked.length, before, 'no request was sent without --ask')
 
     const same = await replay(logs['all'], config, '--ask')
     t.match(same, { code: 0, stdout: /^3 decisions: 2 unchanged, 0 changed, 1 inconclusive/ })

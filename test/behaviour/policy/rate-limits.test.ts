@@ -67,8 +67,8 @@ t.test('rate limits', { skip: missingRedis }, async (t) => {
       },
     })
     t.ok(reached > before)
-    t.equal(backend.requests.length, reached, 'the backend was not asked')
-    t.ok((await session.request('tools/list')).response?.result?.['tools'], 'lists are free')
+    t.equal(backend.requests.length, reached, 'the backend got no request')
+    t.ok((await session.request('tools/list')).response?.result?.['tools'], 'lists cost nothing')
   })
 
   await t.test('a stateless client gets an error, with HTTP 200', async (t) => {
@@ -96,7 +96,7 @@ t.test('rate limits', { skip: missingRedis }, async (t) => {
     t.equal(await call(a.url, ada, 'costly'), 'done')
     t.equal(await call(b.url, ada, 'costly'), 'limited')
     t.equal(await call(b.url, ada, 'echo'), 'done')
-    t.equal(await call(a.url, ada, 'echo'), 'done', 'the refused call took nothing')
+    t.equal(await call(a.url, ada, 'echo'), 'done', 'the rejected call cost nothing')
     t.equal(await call(b.url, ada, 'echo'), 'limited')
     t.equal(await call(b.url, bob, 'echo'), 'done')
     t.match(redis.cli('keys', 'twins:rl:*'), /^twins:rl:\{team:test-vmcp\}:user/m)
@@ -120,9 +120,13 @@ t.test('rate limits', { skip: missingRedis }, async (t) => {
       t.equal((await call(ada, { name: 'no-such-tool' }))?.error?.code, -32602)
       t.equal((await call(ada, { name: 'echo', arguments: [] }))?.error?.code, -32602)
     }
-    t.ok((await call(bob, { name: 'echo' }))?.result, 'the only token is still there')
+    t.ok((await call(bob, { name: 'echo' }))?.result, 'the only token is still available')
     t.equal((await call(bob, { name: 'echo' }))?.error?.code, 429)
-    t.equal((await call(eve, { name: 'echo' }))?.error?.code, 403, 'a refusal says nothing of the bucket')
+    t.equal(
+      (await call(eve, { name: 'echo' }))?.error?.code,
+      403,
+      'a rejection reveals nothing about the bucket',
+    )
     t.equal((await call(ada, { name: 'no-such-tool' }))?.error?.code, -32602)
   })
 

@@ -172,7 +172,10 @@ t.test(
       expected,
       `the ${expected.length} changes, line by line`,
     )
-    t.ok(expected.length > 1000 && new Set(expected.map(({ to }) => to).values()).size === 2, 'of both kinds')
+    t.ok(
+      expected.length > 1000 && new Set(expected.map(({ to }) => to).values()).size === 2,
+      'both kinds occur',
+    )
     t.match(replay, {
       decisions: calls,
       unchanged: calls - expected.length,

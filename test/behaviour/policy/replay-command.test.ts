@@ -48,7 +48,7 @@ t.test('replay: works on the audit log of a server', async (t) => {
   const changed = await replay(forbids)
   t.equal(changed.code, 1)
   t.match(changed.stdout, 'anonymous github_delete: allow becomes deny by policies[1]')
-  t.equal((await replay(forbids, '--expect', 'policy=policies[1],to=deny')).code, 0, 'it is meant')
+  t.equal((await replay(forbids, '--expect', 'policy=policies[1],to=deny')).code, 0, 'this line is expected')
   t.equal((await replay(forbids, '--expect', 'to=allow')).code, 1, 'another is meant')
   const other = join(folder, 'other.yaml')
   writeFileSync(

@@ -91,7 +91,7 @@ await t.test(
       const { code, stderr } = await run('--port', String(target.port), ...more)
       t.equal(code, 1)
       t.ok(stderr.endsWith(taken), 'after the warnings')
-      t.equal(stderr.split('Error:').length, 2, 'told once')
+      t.equal(stderr.split('Error:').length, 2, 'reported once')
     }
     // No machine has this address, because it is reserved for documentation.
     const foreign = await run('--host', '203.0.113.7')

@@ -232,7 +232,7 @@ await t.test(
       incomingAuth: { oidc: { audience: 'me', clientId: 'me' } },
     })
     const off = loadProxyFile(write({ name: 'demo', targetUri: target.url, audit: { enabled: false } }))
-    t.same(needsVirtualServer(off), [], 'nothing is audited, so nothing has to be read')
+    t.same(needsVirtualServer(off), [], 'without auditing, no body is read')
     const { config, env } = virtualServerOf(file, { KEEP: '1' })
     t.match(config, {
       name: 'demo',

@@ -147,14 +147,14 @@ await t.test('exchange: the client’s token is exchanged, once per token, with 
   t.equal(sts.seen[0]?.headers.authorization, `Basic ${Buffer.from('proxy:s3cret').toString('base64')}`)
 
   const before = target.seen.length
-  t.equal((await call()).status, 401, 'nothing to exchange: refused, not forwarded')
+  t.equal((await call()).status, 401, 'without a token to exchange, the request is rejected')
   t.equal((await call({ authorization: 'Bearer bad' })).status, 401)
   t.equal(target.seen.length, before)
 
   const header = await start(t, { ...options, tokenExchangeHeaderName: 'X-Exchanged' })
   const headers = await header.seen({ authorization: 'Bearer two' })
   t.match(headers, { 'x-exchanged': 'Bearer exchanged-two' })
-  t.notOk('authorization' in headers, 'the original does not travel beside it')
+  t.notOk('authorization' in headers, 'the original token is not sent')
 
   const { tokenExchangeClientSecretFile: _file, ...rest } = options
   const typed = await start(t, { ...rest, tokenExchangeClientSecret: 'typed' })
@@ -209,7 +209,7 @@ await t.test(
       oidcScopes: ['read', 'write'],
     })
     const headers = await seen({ authorization: `Bearer ${good}` })
-    t.notOk('authorization' in headers, 'the token was for this proxy')
+    t.notOk('authorization' in headers, 'the token for this proxy is not forwarded')
     const anonymous = await call()
     t.equal(anonymous.status, 401)
     t.equal(

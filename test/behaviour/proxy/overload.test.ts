@@ -31,11 +31,11 @@ t.test(
     t.equal(forwarded.length + refused.length, crowd)
     t.ok(refused.length > 0)
     t.ok(forwarded.length > 0)
-    t.equal(upstream.seen.length, forwarded.length, 'what is refused does not reach the target')
+    t.equal(upstream.seen.length, forwarded.length, 'rejected requests do not reach the target')
     for (const { head } of refused) if (!/^retry-after: [123]$/im.test(head)) t.fail(head)
 
     const told = lines.filter((line) => line.includes('overloaded: rejecting requests'))
-    t.equal(told.length, 1, 'the log says it once')
+    t.equal(told.length, 1, 'the log contains it once')
     t.match(told[0], /"hint":/)
     t.equal(lines.filter((line) => line.includes('"status":503')).length, 0, 'and not with each request')
   },

@@ -36,7 +36,7 @@ await t.test('readiness: a working proxy is ready, and paths below go to the tar
   t.equal((await fetch(`${rig.url}/readyz`, { method: 'HEAD' })).status, 200)
   t.equal((await fetch(`${rig.url}/readyz`, { method: 'POST' })).status, 405)
   t.equal(await (await fetch(`${rig.url}/readyz/x`)).text(), '/readyz/x')
-  t.equal(target.seen.length, 1, 'the target is not asked')
+  t.equal(target.seen.length, 1, 'the target gets no request')
   const logged = lines.filter((line) => line.includes('"message":"request"'))
   t.match(logged.join(''), /"status":405/)
   t.equal(logged.filter((line) => line.includes('"path":"/readyz","status":200')).length, 0)
@@ -60,7 +60,7 @@ await t.test('readiness: not before the login is complete, with the reason', asy
     status: 503,
     body: { status: 'not_ready', reason: 'the login to the target is not complete' },
   })
-  t.equal((await fetch(`${rig.url}/health`)).status, 200, 'it lives all the same')
+  t.equal((await fetch(`${rig.url}/health`)).status, 200, 'the process is still alive')
   token = 'good'
   t.equal((await readyz(rig.url)).status, 200)
 })
@@ -72,7 +72,7 @@ await t.test('readiness: losing the target makes the proxy unready until the tar
   const call = (): Promise<Response> =>
     fetch(`${rig.url}/mcp`, { method: 'POST', headers: json, body: rpc(1) })
   for (let n = 0; n < 4; n++) t.equal((await call()).status, 502)
-  t.equal((await readyz(rig.url)).status, 200, 'some failures are no loss')
+  t.equal((await readyz(rig.url)).status, 200, 'a few failures do not make it unready')
   t.equal((await call()).status, 502)
   t.same(await readyz(rig.url), {
     status: 503,
@@ -93,7 +93,7 @@ await t.test('readiness: without traffic, the target is checked at intervals', a
   for (let n = 0; n < 5; n++) readiness.unreachable()
   t.equal(await readiness.notReady(), 'the target does not respond')
   await serverOn(t, port)
-  t.equal(await readiness.notReady(), 'the target does not respond', 'not asked again at once')
+  t.equal(await readiness.notReady(), 'the target does not respond', 'no immediate second request')
   now = 5_000
   t.equal(await readiness.notReady(), undefined)
   readiness.end()

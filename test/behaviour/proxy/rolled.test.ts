@@ -86,7 +86,7 @@ t.test('rolled: no call on an open connection is lost', async (t) => {
     way.to = next.port
     const ended = once(present.running.child, 'exit')
     present.running.child.kill('SIGTERM')
-    t.same(await ended, [0, null], 'it ends by itself, long before the grace')
+    t.same(await ended, [0, null], 'it exits on its own, well before the grace period ends')
     present = next
   }
   await moreAnswers()

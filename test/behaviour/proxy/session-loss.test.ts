@@ -287,7 +287,7 @@ await t.test(
     server.forget()
     const after = await get('old')
     t.equal(after.status, 200)
-    t.equal(sent(), undefined, 'the new session knows no such id')
+    t.equal(sent(), undefined, 'the id is unknown in the new session')
     const message = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
     server.streams.at(-1)?.write('id: ne')
     server.streams.at(-1)?.write(`w-1\r\ndata: ${message}\r\n\r\n: comment\nid:new-2\ndata: ${message}\n\n`)

@@ -78,12 +78,12 @@ await t.test('session: a forgotten session is reopened, and the client keeps its
   )
   for (const response of responses) {
     t.equal(response.status, 200)
-    t.equal(response.headers.get('mcp-session-id'), id, 'the client sees the id it knows')
+    t.equal(response.headers.get('mcp-session-id'), id, 'the client sees its own session id')
     t.match(await response.json(), { result: { session: 'session-2' } })
   }
   t.equal(upstream.opened(), 2, 'concurrent requests share one recovery')
   const again = upstream.seen.filter((seen) => seen.body.includes('"initialize"'))[1]
-  t.equal(again?.body, initialize, 'the very same initialize is sent')
+  t.equal(again?.body, initialize, 'the same initialize message is sent')
   t.equal(again?.headers['mcp-session-id'], undefined)
   const confirmed = upstream.seen.find((seen) => seen.body.includes('notifications/initialized'))
   t.match(confirmed?.headers, { 'mcp-session-id': 'session-2', 'mcp-protocol-version': '2025-11-25' })
@@ -168,8 +168,8 @@ await t.test('session: with authentication, it belongs to the caller who opened 
     method: 'DELETE',
     headers: { authorization: 'Bearer mallory', 'mcp-session-id': id },
   })
-  t.equal(odd.status, 404, 'another spelling of the path changes nothing')
-  t.equal(upstream.seen.length, before, 'the target was not asked')
+  t.equal(odd.status, 404, 'another spelling of the path has no effect')
+  t.equal(upstream.seen.length, before, 'the target got no request')
   t.equal((await post(rig.url, rpc(2), { ...alice, 'mcp-session-id': id })).status, 200)
 })
 
@@ -180,5 +180,5 @@ await t.test('session: initialize never carries an old session id', async (t) =>
   const response = await post(rig.url, initialize, { authorization: 'Bearer a', 'mcp-session-id': 'old' })
   t.equal(response.status, 200)
   t.equal(upstream.seen[0]?.headers['mcp-session-id'], undefined)
-  t.equal(upstream.seen[0]?.headers.authorization, undefined, 'a validated token ends here')
+  t.equal(upstream.seen[0]?.headers.authorization, undefined, 'a validated token is not forwarded')
 })

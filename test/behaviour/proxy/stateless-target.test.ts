@@ -19,7 +19,7 @@ t.test(
         const before = target.seen.length
         const response = await fetch(`${proxy.url}/mcp`, { method })
         t.equal(response.status, stateless ? 405 : 200, `${method}, stateless ${stateless}`)
-        t.equal(target.seen.length - before, stateless ? 0 : 1, 'what the target saw')
+        t.equal(target.seen.length - before, stateless ? 0 : 1, 'requests at the target')
         if (stateless) t.equal(response.headers.get('allow'), 'POST, OPTIONS')
         await response.body?.cancel()
       }

@@ -119,19 +119,19 @@ t.test('webhooks can allow, change and deny calls, also with 422', async (t) => 
     t.match(changed.text, 'masked')
     t.notMatch(changed.text, 'secret')
     const { arguments: seen } = validating.asked.at(-1)?.request.mcp_request.params ?? {}
-    t.same(seen, { text: 'masked' }, 'validated as it was changed')
+    t.same(seen, { text: 'masked' }, 'the changed call is validated')
 
     const before = toolCalls(backend)
     validating.reply = () => deny('not today', 'rule-7')
     const { response, text } = await echo(ask)
     t.match(response?.error, { code: 403, message: 'call denied by a webhook: not today' })
-    t.notMatch(text, 'rule-7', 'the reason is for operators')
+    t.notMatch(text, 'rule-7', 'only operators see the reason')
     for (const one of [validating, mutating]) {
       mutating.reply = validating.reply = () => allow
       one.reply = () => (res) => void res.writeHead(422).end()
       t.match((await echo(ask)).response?.error, { code: 403, message: 'call denied by a webhook' })
     }
-    t.equal(toolCalls(backend), before, 'the target hears nothing of it')
+    t.equal(toolCalls(backend), before, 'the target receives nothing')
   }
 })
 
@@ -254,7 +254,7 @@ t.test(
     )
     t.match(text, 'hello')
     for (const { asked } of [one, later]) {
-      t.equal(asked.length, 1, 'u of the file, v of the flag')
+      t.equal(asked.length, 1, 'u from the file, v from the flag')
       t.match(asked[0]?.request.principal, { sub: 'alice', groups: ['dev'] })
       t.notOk(asked[0]?.headers.authorization, "the caller's token is not sent")
     }

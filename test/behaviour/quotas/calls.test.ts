@@ -28,9 +28,9 @@ for (const era of quotaEras) {
         structuredContent: { code: 429, message, data },
         isError: true,
       })
-    t.equal(rig.calls(), 2, 'the backend was not asked')
-    t.equal(refusalOf(await bob.call()), undefined, 'somebody else has another budget')
-    t.ok((await ada.request('tools/list', {})).response?.result?.['tools'], 'lists are free')
+    t.equal(rig.calls(), 2, 'the backend got no request')
+    t.equal(refusalOf(await bob.call()), undefined, 'another user has a separate budget')
+    t.ok((await ada.request('tools/list', {})).response?.result?.['tools'], 'lists cost nothing')
     rig.clock.moveTo('2026-11-24T00:00:00Z')
     t.equal(refusalOf(await ada.call()), undefined, 'a new day')
   })
@@ -52,7 +52,7 @@ for (const era of quotaEras) {
         -32602,
       )
     }
-    t.equal(refusalOf(await ada.call()), undefined, 'the only call is still there')
+    t.equal(refusalOf(await ada.call()), undefined, 'the only call is still available')
     t.match(refusalOf(await ada.call()), { quota: 'daily' })
   })
 
@@ -63,7 +63,7 @@ for (const era of quotaEras) {
     await rig.backend.close()
     for (let i = 0; i < 3; i++) {
       const { response } = await ada.call()
-      t.match(JSON.stringify(response), /could not be reached/, 'and not refused by the quota')
+      t.match(JSON.stringify(response), /could not be reached/, 'and not rejected by the quota')
     }
   })
 }
@@ -80,7 +80,7 @@ t.test('quotas can cover one tool, one backend or all calls', async (t) => {
   t.equal(refusalOf(await ada.call('costly')), undefined)
   t.match(refusalOf(await ada.call('costly')), { quota: 'costly-a-day' })
   t.equal(refusalOf(await ada.call()), undefined)
-  t.equal(refusalOf(await ada.call()), undefined, 'the refused call took nothing')
+  t.equal(refusalOf(await ada.call()), undefined, 'the rejected call cost nothing')
   t.match(refusalOf(await ada.call()), { quota: 'raw-a-day' })
 })
 
@@ -96,7 +96,7 @@ t.test("a quota uses the backend's name of a tool, whatever name the client uses
   const ada = await rig.as('stateless', 'ada')
   t.equal(refusalOf(await ada.call('cheap')), undefined)
   t.match(refusalOf(await ada.call('cheap')), { quota: 'daily' })
-  t.equal(refusalOf(await ada.call('costly')), undefined, 'which is echo')
+  t.equal(refusalOf(await ada.call('costly')), undefined, 'its original name is echo')
   t.equal(refusalOf(await ada.call('costly')), undefined)
 })
 
@@ -113,11 +113,11 @@ t.test('groups: every group of the caller is counted, and the strictest quota ap
   t.match(refusalOf(await ada.call()), { quota: 'daily', remaining: 0 }, 'dev has used all, ops has not')
   const ops = await rig.as('stateless', 'joe', { groups: ['ops'] })
   t.equal(refusalOf(await ops.call()), undefined)
-  t.equal(refusalOf(await ops.call()), undefined, 'the refused call took nothing from ops')
+  t.equal(refusalOf(await ops.call()), undefined, 'the rejected call cost ops nothing')
   t.ok(refusalOf(await ops.call()))
   for (let i = 0; i < 3; i++) t.equal(refusalOf(await eve.call()), undefined)
   const nobody = await rig.as('stateless', 'max')
-  t.ok(refusalOf(await nobody.call()), 'those without a group share a budget')
+  t.ok(refusalOf(await nobody.call()), 'users without a group share a budget')
 })
 
 t.test('clients are identified by client_id or azp, and a quota can cover the whole server', async (t) => {

@@ -44,10 +44,14 @@ for (const era of quotaEras)
           const first = await caller.call()
           t.equal(leftIn(first), undefined, name)
           t.notMatch(first.text, '1000000')
-          t.match(first.text, '"own":1e2', 'what is its own stays, byte for byte')
+          t.match(first.text, '"own":1e2', 'the backend’s own members stay, byte for byte')
           t.match(first.text, '"other":1e2')
           if (!quotas) continue
-          t.match(leftIn(await caller.call()), [{ quota: 'daily', remaining: 0 }], 'ours is told')
+          t.match(
+            leftIn(await caller.call()),
+            [{ quota: 'daily', remaining: 0 }],
+            'the server’s own report is added',
+          )
         }
         meta = `${forged.plain},${forged.escaped}`
         t.notMatch((await (await rig.as(era, 'twice')).call()).text, '1000000', 'two members of one name')
@@ -60,7 +64,7 @@ t.test('a refunded call leaves no problem behind', async (t) => {
   await ada.request('tools/list', {})
   await rig.backend.close()
   t.equal(refusalOf(await ada.call()), undefined)
-  t.strictSame(await levels(rig), [], 'nobody has used anything')
+  t.strictSame(await levels(rig), [], 'no user has used anything')
   t.match(await rig.metrics(), 'gatehouse_quota_usage_ratio{server="test-vmcp",quota="daily",per="user"} 0')
 })
 
@@ -92,7 +96,7 @@ t.test('a call that ends after its window reports nothing about the next window'
   t.match(now, [/daily is exhausted.*until 2026-11-25/])
   release()
   await late
-  t.strictSame(await levels(rig), now, 'still that of today')
+  t.strictSame(await levels(rig), now, 'still the current window')
   t.match(await rig.metrics(), /gatehouse_quota_usage_ratio\{[^}]*\} [1-9]/)
 })
 

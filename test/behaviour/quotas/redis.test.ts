@@ -70,6 +70,6 @@ t.test('replicas on Redis', { skip: missingRedis }, async (t) => {
     t.equal((await uncounted(rig)) - before, 1)
     redis.thaw()
     await refused(rig, ada)
-    t.notMatch(await rig.status(), 'quota_store', 'the refusal came after it')
+    t.notMatch(await rig.status(), 'quota_store', 'the rejection comes after the outage')
   })
 })

@@ -55,10 +55,10 @@ t.test('a cost that is not a whole number of micro-units is ignored and reported
     t.equal(refusalOf(await ada.call()), undefined, JSON.stringify(cost))
   }
   result = '{"content":[{"type":"text","text":"gatehouse.dev/cost"}],"gatehouse.dev/cost":0}'
-  t.equal(refusalOf(await ada.call()), undefined, 'elsewhere it is no report')
+  t.equal(refusalOf(await ada.call()), undefined, 'elsewhere it is not a report')
   result = textResult('')
   t.equal(refusalOf(await ada.call()), undefined, 'the tenth')
-  t.match(refusalOf(await ada.call()), { remaining: 0 }, 'each has counted with 10')
+  t.match(refusalOf(await ada.call()), { remaining: 0 }, 'each call has cost 10')
   t.match(await rig.status(), 'cost_unreadable')
 })
 
@@ -91,6 +91,6 @@ for (const transport of ['session', 'stateless', 'sse'] as const) {
     t.equal(refusalOf(await call()), undefined)
     await fixture.close()
     for (let i = 0; i < 3; i++)
-      t.equal(refusalOf(await call()), undefined, 'it is gone, and that is no refusal')
+      t.equal(refusalOf(await call()), undefined, 'the backend is gone, which is not a quota rejection')
   })
 }

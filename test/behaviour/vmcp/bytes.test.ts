@@ -46,7 +46,7 @@ t.test('a stateless client gets the same content in the stateless format', async
   t.match(text, '"com.example/k":9007199254740993')
   t.equal(response?.result?.['resultType'], 'complete')
   const received = backend.requests.find(({ method }) => method === 'tools/call')
-  t.notMatch(received?.body, 'io.modelcontextprotocol', 'the client’s own metadata stays here')
+  t.notMatch(received?.body, 'io.modelcontextprotocol', 'the client’s own metadata is not forwarded')
 })
 
 t.test('a result of several megabytes passes, as JSON and as an event stream', async (t) => {

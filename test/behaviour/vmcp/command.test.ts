@@ -50,7 +50,7 @@ t.test('init keeps an existing file, and reports why one cannot be written', asy
   t.match(await init(mine), { code: 2, stderr: /^Error: .*mine\.yaml already exists: / })
   t.equal(readFileSync(mine, 'utf8'), 'name: mine\n')
   const empty = join(folder, 'empty.yaml')
-  t.equal((await init(empty)).code, 0, 'as mktemp makes one')
+  t.equal((await init(empty)).code, 0, 'as created by mktemp')
   t.match(readFileSync(empty, 'utf8'), 'groupRef: x')
   const absent = join(folder, 'absent', 'new.yaml')
   t.match(await init(absent), { code: 2, stderr: /cannot write \S+new\.yaml: file not found\n$/ })

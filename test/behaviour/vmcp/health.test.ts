@@ -95,22 +95,22 @@ t.test(
     await r.changed()
     t.same(await names(r.session), ['solid_echo'])
     t.match((await report(r.vmcp.origin)).backends['shaky'], { circuit_state: 'open' })
-    t.match((await fetch(`${r.vmcp.origin}/readyz`)).status, 200, 'the server itself is well')
+    t.match((await fetch(`${r.vmcp.origin}/readyz`)).status, 200, 'the server itself is healthy')
     const before = r.backend.requests.length
     t.match(
       (await r.session.request('tools/call', { name: 'shaky_echo' })).response?.result,
       { isError: true, content: [{ text: 'backend shaky is temporarily unavailable: try again later' }] },
-      'not as if it did not exist',
+      'not reported as unknown',
     )
     t.equal(
       (await r.session.request('tools/call', { name: 'shaky_typo' })).response?.error?.code,
       -32602,
-      'what it never had does not exist',
+      'items that it never had are unknown',
     )
-    t.equal(r.backend.requests.length, before, 'the backend is left alone')
+    t.equal(r.backend.requests.length, before, 'the backend gets no request')
 
     r.pass(30_000)
-    t.same(await names(r.session), ['solid_echo'], 'not before its time')
+    t.same(await names(r.session), ['solid_echo'], 'not before the pause has passed')
     r.repair()
     r.pass(31_000)
     t.same(await names(r.session), ['shaky_echo', 'solid_echo'])
@@ -133,7 +133,7 @@ t.test('failed checks remove a backend from the lists, and a successful one rest
   r.break()
   r.pass(30_000)
   const once = await until(({ consecutive_failures }) => consecutive_failures === 1)
-  t.equal(once.backends['shaky']?.['status'], 'healthy', 'once is no proof')
+  t.equal(once.backends['shaky']?.['status'], 'healthy', 'one success is not enough')
   t.ok((await names(r.session)).includes('solid_echo'))
   r.pass(30_000)
   const twice = await until(({ status }) => status === 'unhealthy')
@@ -147,8 +147,12 @@ t.test('failed checks remove a backend from the lists, and a successful one rest
     await r.session.request('tools/call', { name: 'shaky_echo' }),
     await stateless(r.vmcp.url, 'tools/call', { name: 'shaky_echo' }),
   ])
-    t.match(response.text, /backend shaky is temporarily unavailable/, 'calls say so')
-  t.notMatch(JSON.stringify(twice), /127\.0\.0\.1|HTTP 500/, 'the report tells no addresses and no texts')
+    t.match(response.text, /backend shaky is temporarily unavailable/, 'calls report it')
+  t.notMatch(
+    JSON.stringify(twice),
+    /127\.0\.0\.1|HTTP 500/,
+    'the report contains no addresses and no error texts',
+  )
   r.repair()
   r.pass(30_000)
   await r.changed()

@@ -125,7 +125,7 @@ for (const era of ['session', 'stateless'] as const)
           t.match(result['_meta'], { 'a/b': 1 })
           t.notOk(
             Object.hasOwn(result['_meta'] as object, 'gatehouse.dev/quota'),
-            'nobody else writes under our names',
+            'reserved names come only from the server',
           )
         }
       },
@@ -147,7 +147,7 @@ for (const era of ['session', 'stateless'] as const)
         ? await session.request('tools/call', params)
         : await stateless(vmcp.url, 'tools/call', params)
     t.match(response?.result, { content: [{ type: 'text', text: half }] })
-    t.equal(headers.get('content-length'), null, 'the length was not known when it began')
+    t.equal(headers.get('content-length'), null, 'the length was unknown at the start')
   })
 
 const failures: Readonly<Record<string, (id: string, res: ServerResponse) => void>> = {
@@ -179,7 +179,7 @@ for (const [name, fail] of Object.entries(failures))
       t.equal(response.status, 200)
       await t.rejects(response.text(), `${era}: the response is cut`)
     }
-    t.match((await rig.session.request('ping')).response?.result, {}, 'the session goes on')
+    t.match((await rig.session.request('ping')).response?.result, {}, 'the session continues')
     const metrics = await (await fetch(`${rig.origin}/metrics`)).text()
     t.match(metrics, /error_type="BACKEND_PROTOCOL"/)
   })
@@ -214,7 +214,7 @@ t.test('a client that reads slowly slows the backend down, and is not disconnect
   await once(socket, 'close')
   t.equal(sent, 100 * half.length)
   t.ok(received > 100 * Buffer.byteLength(half))
-  t.match(tail, /\}\}\r\n0\r\n\r\n$/, 'complete, long after the time that the backend has')
+  t.match(tail, /\}\}\r\n0\r\n\r\n$/, 'complete, long after the backend’s timeout')
 })
 
 /** Makes a call without reading its response. */
@@ -329,7 +329,7 @@ t.test('quotas: streamed results are counted, and the remaining budget is report
   for (const era of quotaEras) {
     const caller = await rig.as(era, `user-${era}`)
     const { headers, response } = await caller.call()
-    t.equal(headers.get('content-length'), null, 'it went on while it arrived')
+    t.equal(headers.get('content-length'), null, 'it was forwarded while it arrived')
     t.match(response?.result, {
       content: [{ type: 'text', text: half }],
       _meta: { 'gatehouse.dev/quota': [{ quota: 'bytes' }] },

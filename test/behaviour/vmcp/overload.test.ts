@@ -56,7 +56,7 @@ for (const era of ['session', 'stateless'] as const) {
     const session = await openSession(vmcp.url)
     const ask = () =>
       era === 'session' ? session.request('tools/call', call) : stateless(vmcp.url, 'tools/call', call)
-    t.match((await ask()).text, 'done', 'one call is no load')
+    t.match((await ask()).text, 'done', 'one call is not load')
     t.same((await statusOf(vmcp.origin)).problem_details, [])
 
     const requests = Array.from({ length: crowd }, (_, i) => requestOf(era, session.id, 1_000 + i))
@@ -65,7 +65,7 @@ for (const era of ['session', 'stateless'] as const) {
     t.same(
       probes.map(({ status }) => status),
       [200, 200],
-      'probes are answered meanwhile, and readiness does not fall',
+      'probes get responses meanwhile, and the server stays ready',
     )
     const responses = await asked
     const refused = responses.filter(({ status }) => status === 503)
@@ -90,7 +90,7 @@ for (const era of ['session', 'stateless'] as const) {
     t.same(
       (await statusOf(vmcp.origin)).problem_details,
       [],
-      'and it is over when none was refused for a while',
+      'and it ends when no request was rejected for a while',
     )
     t.match((await ask()).text, 'done')
   })

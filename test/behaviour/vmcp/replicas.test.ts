@@ -84,7 +84,7 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
     t.match(
       redis.cli('-n', '3', 'get', `team-a:${session.id}`),
       '"logLevel":"error"',
-      'a replica that saves does not undo what the other did',
+      'a replica that saves does not undo the other’s changes',
     )
   })
 
@@ -208,7 +208,7 @@ t.test(
     const refused = await session.request('tools/call', { name: 'raw_echo' })
     t.equal(refused.status, 503)
     t.notMatch(refused.text, redis.addr)
-    t.equal((await session.end()).status, 503, 'what cannot be looked up cannot be ended')
+    t.equal((await session.end()).status, 503, 'a session that cannot be read cannot be ended')
     redis.thaw()
     await until(async () => (await session.request('ping')).status === 200)
     t.match((await session.request('tools/call', { name: 'raw_echo' })).text, 'content')

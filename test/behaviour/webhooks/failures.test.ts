@@ -130,7 +130,7 @@ for (const era of eras) {
       /webhook lax returns no valid responses: calls continue without the webhook/,
     )
     lax.reply = () => deny('no')
-    t.match((await echo(askLax)).response?.error, { code: 403 }, 'a denial is no failure')
+    t.match((await echo(askLax)).response?.error, { code: 403 }, 'a denial is not a failure')
     strict.reply = () => allow
     t.match((await echo(ask)).text, 'hello')
     t.notMatch(await rig.status(), 'returns no valid responses')
@@ -203,7 +203,7 @@ t.test('a caller who floods a slow webhook delays only itself', async (t) => {
   const flood = Array.from({ length: 60 }, () => echo(mallory))
   while (held.length < 16) await setTimeout(20)
   for (let i = 0; i < 5; i++) t.match((await echo(alice)).text, 'hello')
-  t.equal(held.length, 16, 'no caller has more than its share open')
+  t.equal(held.length, 16, 'no caller exceeds its share of open calls')
   t.match((await mallory('tools/call', { name: 'test_simple_text', arguments: {} })).text, 'simple text')
   const release = setInterval(() => {
     for (const end of held.splice(0)) end()

@@ -70,7 +70,7 @@ for (const era of eras) {
       await work()
       return seen(webhook).slice(before)
     }
-    t.same(await asked(() => call('echo', { text: 'a' })), ['echo'], 'what call_tool means')
+    t.same(await asked(() => call('echo', { text: 'a' })), ['echo'], 'the tool that call_tool calls')
     t.same(
       await asked(() => ask('tools/call', { name: 'find_tool', arguments: { tool_description: 'echo' } })),
       ['find_tool'],
@@ -141,7 +141,7 @@ t.test(
     await ask('prompts/get', { name: 'test_simple_prompt' })
     t.same([byTool.asked.length, byBackend.asked.length, other.asked.length], [1, 2, 0])
     await ask('tools/call', { name: 'nothing' })
-    t.equal(other.asked.length, 1, 'where it is not known what a name leads to, it is asked')
+    t.equal(other.asked.length, 1, 'the webhook is called when the target of a name is unknown')
   },
 )
 
@@ -166,7 +166,7 @@ t.test('arguments from a webhook must match the approved schema, or the call is 
   t.match(text, 'the arguments do not match the approved definition')
   t.notOk(
     backend.requests.some(({ method }) => method === 'tools/call'),
-    'the backend hears nothing',
+    'the backend receives nothing',
   )
 })
 

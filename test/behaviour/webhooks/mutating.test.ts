@@ -41,7 +41,7 @@ for (const era of eras) {
       ])
       second.reply = () => deny('no')
       t.match((await echo(ask)).response?.error, { code: 403 })
-      t.equal(last.asked.length, 1, 'a denial of a mutating one ends it as well')
+      t.equal(last.asked.length, 1, 'a denial of a mutating webhook ends the call, too')
     },
   )
 
@@ -132,9 +132,9 @@ for (const era of eras) {
     webhook.reply = () => patch()
     t.match((await echo(ask)).text, 'hello', 'an empty patch changes nothing')
     webhook.reply = () => patch({ op: 'add', path: '/mcp_request/params/_meta', value: {} })
-    if (era === 'session') t.match((await echo(ask)).text, 'hello', 'what _meta holds else may change')
+    if (era === 'session') t.match((await echo(ask)).text, 'hello', 'other members of _meta may change')
     webhook.reply = () => patch({ op: 'remove', path: args })
-    t.notMatch((await echo(ask)).text, 'hello', 'arguments may go')
+    t.notMatch((await echo(ask)).text, 'hello', 'arguments may be removed')
   })
 
   t.test(`${era} era: a patched result stays a result`, async (t) => {
@@ -192,7 +192,7 @@ t.test('members that a patch keeps or moves keep their digits', async (t) => {
   )
 
   for (const given of ['{"a":1,"a":2}', '{"a":{"b":1,"\\u0062":2}}'])
-    t.match((await call(given)).response?.error, { code: -32602 }, 'two readers could read it differently')
+    t.match((await call(given)).response?.error, { code: -32602 }, 'the JSON is ambiguous')
   t.equal(webhook.asked.length, 1)
 })
 
@@ -218,7 +218,7 @@ t.test(
       seen.map(({ headers }) => headers['mcp-param-region']),
       ['us'],
     )
-    t.match((await call('us')).response?.error, { code: -32020 }, 'a client that says two things')
+    t.match((await call('us')).response?.error, { code: -32020 }, 'a client that contradicts itself')
   },
 )
 

@@ -87,7 +87,7 @@ t.test('a changed file: other webhooks are called, and problems of the earlier o
   t.notMatch(await status(), 'returns no valid responses')
   t.match((await call()).response?.error, { code: 403 })
   reload(undefined)
-  t.ok((await call()).response?.result, 'none is asked any more')
+  t.ok((await call()).response?.result, 'no webhook is called any more')
   t.equal(up.asked.length, 1)
 })
 

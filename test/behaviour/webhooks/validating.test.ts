@@ -39,7 +39,7 @@ for (const era of eras) {
       ['tools/call', 'prompts/get', 'resources/read'],
     )
     await ask('tools/list')
-    t.equal(webhook.asked.length, 3, 'lists are not asked about')
+    t.equal(webhook.asked.length, 3, 'lists are not sent to webhooks')
     t.match((await rig.audited(1))[0], {
       outcome: 'success',
       webhooks: [{ name: 'audit', phase: 'request', outcome: 'allowed' }],
@@ -55,8 +55,8 @@ for (const era of eras) {
     const before = rig.fixture.state.requests.length
     const { response, text } = await echo(ask)
     t.match(response?.error, { code: 403, message: 'call denied by a webhook: no secrets in arguments' })
-    t.notMatch(text, 'rule-7', 'the reason is for operators')
-    t.equal(rig.fixture.state.requests.length, before, 'the backend hears nothing')
+    t.notMatch(text, 'rule-7', 'only operators see the reason')
+    t.equal(rig.fixture.state.requests.length, before, 'the backend receives nothing')
     webhook.reply = () => deny()
     t.match((await echo(ask)).response?.error, { code: 403, message: 'call denied by a webhook' })
     webhook.reply = () => (res) => void res.writeHead(422).end()

@@ -79,7 +79,7 @@ t.test(
       for (let n = 0; n < 4; n++)
         t.match((await session.request('tools/call', { name: 'raw_echo', arguments: {} })).text, 'content')
       t.equal((await session.request('ping', {}, { authorization: 'Bearer nobody' })).status, 401)
-      t.equal((await redeem(rig, signedIn)).status, 400, 'a code is good once')
+      t.equal((await redeem(rig, signedIn)).status, 400, 'a code is valid once')
       // The next login starts at the other process.
       if (i === 0) await keys()
     }

@@ -48,7 +48,11 @@ t.test('sessions, quotas, metrics and audit are shared by all processes', async 
   const session = await openSession(served.url, { headers: nextWorker })
   const texts = []
   for (let i = 0; i < 8; i++) texts.push((await call(session, 'raw_echo')).text)
-  t.equal(texts.filter((text) => text.includes('done')).length, 5, 'the quota is counted once for all')
+  t.equal(
+    texts.filter((text) => text.includes('done')).length,
+    5,
+    'the quota is counted once for all processes',
+  )
   t.equal(
     new Set(backend.requests.flatMap(({ method, req }) => (method === 'tools/call' ? req.socket : []))).size,
     2,
@@ -59,10 +63,10 @@ t.test('sessions, quotas, metrics and audit are shared by all processes', async 
   const scrape = async () => (await fetch(`${served.origin}/metrics`, { headers: nextWorker })).text()
   const calls = /^gatehouse_mcp_requests_total\{[^}]*mcp_method="tools\/call"[^}]*\} (\d+)$/gm
   const total = (page: string) => [...page.matchAll(calls)].reduce((sum, [, value]) => sum + Number(value), 0)
-  t.same([total(await scrape()), total(await scrape())], [8, 8], 'whichever process is asked')
+  t.same([total(await scrape()), total(await scrape())], [8, 8], 'at every process')
   process.kill(served.pids()[0] ?? 0, 'SIGKILL')
   await served.run.waitFor(/a worker exited unexpectedly and is being replaced/)
-  t.equal(total(await scrape()), 8, 'what a process that is gone has counted stays')
+  t.equal(total(await scrape()), 8, 'counters of a dead process are kept')
 
   t.equal((await session.end()).status, 200)
   for (let i = 0; i < 3; i++) t.equal((await session.request('ping')).status, 404, 'ended everywhere')
@@ -91,7 +95,11 @@ t.test('elicitation: the response reaches another process, in both eras', async 
     owners.add(String(id).split('.')[0])
     const taken = await session.response(id, accepted)
     t.equal(taken.status, 202)
-    t.equal(taken.headers.get('access-control-allow-origin'), served.origin, 'once, whoever responds')
+    t.equal(
+      taken.headers.get('access-control-allow-origin'),
+      served.origin,
+      'once, whichever process responds',
+    )
     const { result } = await asking.next((message) => message.result !== undefined)
     t.match(result, { content: [{ text: /ada@example.com/ }] })
     // Every second call starts at the other process.
@@ -109,7 +117,7 @@ t.test('elicitation: the response reaches another process, in both eras', async 
     const again = { ...question, inputResponses, requestState }
     const done = await stateless(served.url, 'tools/call', again, options)
     t.match(done.response?.result, { resultType: 'complete', content: [{ text: /ada@example.com/ }] })
-    t.match(await stateless(served.url, 'tools/call', again, options), { status: 400 }, 'taken once')
+    t.match(await stateless(served.url, 'tools/call', again, options), { status: 400 }, 'accepted once')
     if (i === 0) await fetch(`${served.origin}/health`, { headers: nextWorker })
   }
 })
@@ -157,7 +165,7 @@ t.test('the deprecated HTTP+SSE transport: messages reach the stream', async (t)
     .output()
     .split('\n')
     .filter((line) => line.includes('mcp_tool_call'))
-  t.equal(audited.length, 4, 'one line for each, whichever process it came to')
+  t.equal(audited.length, 4, 'one line for each request, at every process')
   for (const line of audited) t.match(line, '"127.0.0.1"')
 })
 

@@ -72,8 +72,8 @@ t.test('addresses: rate limits count each client behind the proxy separately', a
   const flood = await Promise.all(
     Array.from({ length: 33 }, (_, n) => register(`192.0.2.${n}, 198.51.100.7`)),
   )
-  t.equal(flood.filter((status) => status === 429).length, 3, 'inventing hops to the left helps nobody')
-  t.equal(await register('198.51.100.8'), 201, 'a neighbour is not hindered')
+  t.equal(flood.filter((status) => status === 429).length, 3, 'invented hops to the left have no effect')
+  t.equal(await register('198.51.100.8'), 201, 'another client is not limited')
 })
 
 t.test('addresses: an invalid network is rejected at the start', async (t) => {

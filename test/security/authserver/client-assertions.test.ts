@@ -172,7 +172,7 @@ t.test('an assertion is accepted once, until it can no longer be presented', asy
       method: 'POST',
       body: new URLSearchParams(body),
     })
-    t.equal(await refusal(response), '401 invalid_client', `no second use at ${endpoint}`)
+    t.equal(await refusal(response), '401 invalid_client', `rejected a second time at ${endpoint}`)
   }
   const many = await sign(rig)
   const outcomes = await Promise.all(

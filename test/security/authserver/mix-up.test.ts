@@ -60,12 +60,12 @@ const sentCodes = ({ evil }: Setup): readonly (string | null)[] =>
 
 t.test('mix-up: a code that arrives at another provider’s redirect URI is sent nowhere', async (t) => {
   const self = await start(t, { own: true })
-  t.equal(await outcome(self), null, 'each at its own address works')
+  t.equal(await outcome(self), null, 'each works at its own address')
   t.same(sentCodes(self), ['own-code'])
   // The honest provider redirects to its own redirect URI, whatever the dishonest one put into the request.
   self.back = (_own, state) => `${self.rig.issuer}/oauth/callback?code=stolen-code&state=${state}`
   t.equal(await outcome(self), 'server_error')
-  t.same(sentCodes(self), ['own-code'], 'the stolen one did not leave')
+  t.same(sentCodes(self), ['own-code'], 'the stolen code was sent nowhere')
 })
 
 t.test("mix-up: a code with another provider's issuer is sent nowhere", async (t) => {
@@ -76,5 +76,5 @@ t.test("mix-up: a code with another provider's issuer is sent nowhere", async (t
   t.same(sentCodes(self), [])
   self.back = (redirectUri, state) =>
     `${redirectUri}?code=own-code&state=${state}&iss=${encodeURIComponent(self.evil.url)}`
-  t.equal(await outcome(self), null, 'an issuer of its own is no reason to refuse')
+  t.equal(await outcome(self), null, 'a provider’s own issuer is accepted')
 })

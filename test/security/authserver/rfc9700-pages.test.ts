@@ -58,7 +58,7 @@ t.test('RFC 9700 4.11: the server is not an open redirector', async (t) => {
   const page = await browser.open(
     authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge }),
   )
-  t.equal(page.status, 200, 'a page stands between the link and the redirect')
+  t.equal(page.status, 200, 'a page precedes the redirect')
 })
 
 t.test(
@@ -85,7 +85,7 @@ t.test(
     t.equal(
       (await new Browser().open(silent, web)).url.searchParams.get('error'),
       'invalid_scope',
-      'a silent request as well',
+      'and so does a silent request',
     )
     const local = authorizeUrl(rig, { client_id: clientId, scope: 'email', code_challenge: pkce().challenge })
     t.equal(

@@ -60,9 +60,13 @@ t.test('RFC 9700 4.3: URLs in the browser history are worthless, and never conta
   const tokens = await tokensOf(await redeem(rig, done))
   t.equal(await refusal(await redeem(rig, done)), '400 invalid_grant', 'the code was used')
   const byQuery = await fetch(`${rig.issuer}/oauth/userinfo?access_token=${tokens.access_token}`)
-  t.equal(byQuery.status, 401, 'tokens in the query are not looked at')
+  t.equal(byQuery.status, 401, 'tokens in the query are ignored')
   for (const url of done.browser.visited.filter((one) => one.includes('/oauth/c'))) {
-    t.equal((await done.browser.open(url)).status >= 400, true, `${new URL(url).pathname} is spent`)
+    t.equal(
+      (await done.browser.open(url)).status >= 400,
+      true,
+      `${new URL(url).pathname} cannot be used again`,
+    )
   }
 })
 
@@ -130,7 +134,7 @@ t.test(
     const refused = await victim.open(back.url)
     t.equal(refused.status, 403, 'no cookie')
     t.match(refused.text, /started in another browser/)
-    t.equal((await attacker.open(back.url)).status, 400, 'and the state is spent')
+    t.equal((await attacker.open(back.url)).status, 400, 'and the state cannot be used again')
 
     const planted = new Browser()
     planted.setCookie(rig.issuer, 'gh-as', `${'A'.repeat(43)}.${'A'.repeat(43)}`)
@@ -140,7 +144,7 @@ t.test(
       rig.provider.issuer,
     )
     const secondBack = await attacker.open(again.url, `${rig.issuer}/oauth/callback`)
-    t.equal((await planted.open(secondBack.url)).status, 403, 'a cookie of the attacker’s making')
+    t.equal((await planted.open(secondBack.url)).status, 403, 'a cookie from the attacker')
   },
 )
 
@@ -241,7 +245,7 @@ t.test('RFC 9700 4.13: headers that a proxy should have removed have no effect',
       }).then((response) => response.status),
     ),
   )
-  t.ok(statuses.includes(429), 'an invented address is not another caller')
+  t.ok(statuses.includes(429), 'an invented address does not change the caller')
 })
 
 t.test('RFC 9700 4.14: the theft of a refresh token is detected, and revokes everything', async (t) => {

@@ -111,7 +111,7 @@ t.test('sign-in: connecting an account must end in a browser where its user is s
   }
   const first = await begin()
   await login(rig, {}, browser)
-  t.equal((await browser.open(first)).status, 200, 'a login in another tab is in nobody’s way')
+  t.equal((await browser.open(first)).status, 200, 'a login in another tab does not interfere')
   const second = await begin()
   const bindingOnly = new Browser()
   const binding = browser.cookies(rig.issuer).get('gh-as') ?? ''
@@ -140,7 +140,7 @@ t.test('sign-in: signing out affects the browser, not its clients', async (t) =>
     redirect_uri: web,
     code_challenge: pkce().challenge,
   })
-  t.equal((await browser.open(start, web)).status, 200, 'nobody is known here, so consent is asked')
+  t.equal((await browser.open(start, web)).status, 200, 'without a signed-in user the consent page is shown')
   const info = await fetch(`${rig.issuer}/oauth/userinfo`, {
     headers: { authorization: `Bearer ${tokens.access_token}` },
   })

@@ -29,7 +29,7 @@ t.test("confused deputy: a hostile registration gets nothing from the user's exi
     evil,
   )
   t.equal(page.status, 200, 'the user is asked')
-  t.match(page.text, 'evil.example', 'and sees where the response would go')
+  t.match(page.text, 'evil.example', 'and sees the destination of the response')
   t.equal(rig.provider.requests.length, upstreamBefore, 'before anything went upstream')
   const silent = await browser.open(
     authorizeUrl(rig, {

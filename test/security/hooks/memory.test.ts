@@ -42,7 +42,7 @@ t.test('hooks server: bodies that would fill its memory are rejected, and it kee
   const together = await Promise.all(Array.from({ length: 6 }, () => post(hook, largest)))
   t.ok(
     together.every(({ status }) => status === 200 || status === 429),
-    'several at once are read one by one or told to come back',
+    'simultaneous bodies are read in sequence or rejected with a retry',
   )
   t.match(await post(hook, sync('1')), { status: 200, text: /"status"/ })
   const review = { kind: 'AdmissionReview', request: { uid: 'u', operation: 'CREATE', object: group } }

@@ -154,7 +154,7 @@ t.test('decisions: a failing engine rejects one request, is counted and replaced
   t.equal(decide('c'), 'forbidden')
   t.equal(failures, 1)
   broken.repair()
-  t.equal(decide('c'), 'permitted', 'the failure was not remembered as a decision')
+  t.equal(decide('c'), 'permitted', 'the failure was not cached as a decision')
 })
 
 t.test('virtual server: rejects requests and is not ready without an engine, and recovers', async (t) => {

@@ -43,7 +43,7 @@ t.test('arguments: honest calls are decided correctly', async (t) => {
 t.test("arguments: a number beyond Cedar's range does not bypass a policy", async (t) => {
   for (const sum of ['1e300', '9223372036854775808', '99999999999999999999', '-1e999', '922337203685478.5'])
     t.equal(await ask(limited, `{"sum":${sum}}`), 'forbidden', sum)
-  t.equal(await ask(limited, '{"sum":10.5}'), 'forbidden', 'a decimal is no whole number')
+  t.equal(await ask(limited, '{"sum":10.5}'), 'forbidden', 'a decimal is not a whole number')
 })
 
 t.test('arguments: a value of another type does not bypass a policy', async (t) => {
@@ -107,7 +107,7 @@ t.test('claims: they cannot imitate entities or extension values', async (t) => 
   )
   const network = ['permit(principal, action, resource) when { principal.claim_net.isLoopback() };']
   t.equal(await ask(network, undefined, { net: { __extn: { fn: 'ip', arg: '127.0.0.1' } } }), 'forbidden')
-  t.equal(await ask([permitAll], undefined, { boss: posing }), 'permitted', 'unless nobody reads them')
+  t.equal(await ask([permitAll], undefined, { boss: posing }), 'permitted', 'unless no policy reads them')
 })
 
 t.test('claims: unusual shapes are denied', async (t) => {

@@ -73,7 +73,7 @@ t.test('memory: no script value fills the heap of its worker', async (t) => {
     t.match(text, /"isError":true/, what)
     t.notMatch(text, /ran out of memory|internal error/, what)
   }
-  t.match(await run('return 1 + 1'), /"text":"2"/, 'the server goes on')
+  t.match(await run('return 1 + 1'), /"text":"2"/, 'the server continues')
 })
 
 t.test('a script with a large result: the whole text arrives, or an error with the limit', async (t) => {

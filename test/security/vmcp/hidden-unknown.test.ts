@@ -171,9 +171,9 @@ for (const [way, config] of Object.entries(ways)) {
             const isDecided = isWellFormed(paramsOf('x'))
             const isRefused = denial.test(second.text)
             if (isPin && !isRefused && isDecided && method !== 'completion/complete')
-              t.match(first.text, denial, `${label}: denied, for nobody has approved it`)
+              t.match(first.text, denial, `${label}: denied, because it is not approved`)
             else t.equal(bytes(first, hidden), bytes(second, unknown), label)
-            if (refuses && isDecided) t.ok(isRefused, `${label}: refused`)
+            if (refuses && isDecided) t.ok(isRefused, `${label}: rejected`)
           }
         }
       }

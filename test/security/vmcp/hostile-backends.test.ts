@@ -345,5 +345,5 @@ t.test('100,000 tools on pages: ten thousand are kept, and other backends are no
   const tools = (await session.request('tools/list')).response?.result?.['tools'] as { name: string }[]
   t.ok(tools.some(({ name }) => name === 'good_echo'))
   t.ok(tools.some(({ name }) => name === 'huge_t0'))
-  t.equal(pages, 10, 'it is given up after ten thousand')
+  t.equal(pages, 10, 'it is abandoned after ten thousand')
 })

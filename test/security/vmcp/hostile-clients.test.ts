@@ -143,7 +143,7 @@ t.test('a client that reads nothing of a stream is disconnected before memory fi
     { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...session.headers },
     '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"raw_echo"}}',
   )
-  t.ok(await outcome, 'the backend is stopped as well')
+  t.ok(await outcome, 'the backend is stopped, too')
   socket.destroy()
   t.equal((await session.request('ping')).status, 200)
 })
@@ -190,7 +190,7 @@ t.test('invented capabilities cause few backend sessions, because only known one
   t.ok(opened() < 60, `${opened()} sessions at the backend`)
   const before = opened()
   await stateless(vmcp.url, 'tools/list', {}, { capabilities: kind('known') })
-  t.equal(opened(), before, 'who was known before is known still')
+  t.equal(opened(), before, 'known clients are still known')
 })
 
 t.test('information about the client is limited in size', async (t) => {
@@ -266,7 +266,7 @@ t.test('forged and malformed session ids are unknown, in any form', async (t) =>
     t.equal((await fetch(vmcp.url, { method: 'DELETE', headers })).status, 404, id)
   }
   t.equal(backend.requests.length, before)
-  t.equal((await session.request('ping')).status, 200, 'the real one lives')
+  t.equal((await session.request('ping')).status, 200, 'the real session still works')
 })
 
 t.test('subscriptions of one session are bounded', async (t) => {

@@ -77,12 +77,12 @@ t.test('schema bombs cost no more than their length', async (t) => {
   const session = await openSession(vmcp.url)
   const { text } = await session.request('tools/list')
   for (const name of ['circle', 'wide', 'far', 'slow']) t.ok(text.includes(`"raw_${name}"`), name)
-  t.notOk(text.includes('raw_marked'), 'a header mark that lies too deep is not looked for')
+  t.notOk(text.includes('raw_marked'), 'a header annotation that is too deep is ignored')
   const called = await session.request('tools/call', {
     name: 'raw_slow',
     arguments: { x: `${'a'.repeat(200)}!` },
   })
-  t.match(called.response?.result, { content: [{ type: 'text' }] }, 'arguments are the backend’s to check')
+  t.match(called.response?.result, { content: [{ type: 'text' }] }, 'the backend checks the arguments')
 })
 
 t.test('excessive nesting in a list or a result is an error of that backend alone', async (t) => {

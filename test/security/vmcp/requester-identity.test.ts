@@ -214,7 +214,7 @@ t.test('stored sessions', { skip: missingRedis }, async (t) => {
     t.teardown(() => Promise.all([a.close(), b.close(), elsewhere.close()]))
     const session = await openSession(a.url, { headers: { 'x-api-key': 'k1' } })
     const first = sessionIn(await at(a.url, session))
-    t.equal(sessionIn(await at(b.url, session)), first, 'the session goes on')
+    t.equal(sessionIn(await at(b.url, session)), first, 'the session continues')
     t.not(sessionIn(await at(b.url, session, { 'x-api-key': 'k2' })), first)
     const other = sessionIn(await at(elsewhere.url, session))
     t.ok(moved.sessions.has(other))

@@ -77,7 +77,11 @@ t.test('a backend that asks without a state: the answers are bound to it all the
   vmcp.reload(vmcpConfig({ b: b.url }, { aggregation: bareNames('b') }))
   t.match((await finish(vmcp.url, other)).response?.error, invalid)
   const unbound = await finish(vmcp.url, undefined)
-  t.equal(unbound.response?.result?.['resultType'], 'input_required', 'answers to nothing: asked again')
+  t.equal(
+    unbound.response?.result?.['resultType'],
+    'input_required',
+    'answers without a question cause the question again',
+  )
   t.notMatch(heard(b), 'secret-red')
 })
 

@@ -93,10 +93,10 @@ t.test('a full table: idle sessions make space, busy ones do not', async (t) => 
   const first = await openSession(vmcp.url)
   await openSession(vmcp.url)
   await openSession(vmcp.url)
-  await t.rejects(openSession(vmcp.url), /503/, 'nobody is pushed out who was active a moment ago')
+  await t.rejects(openSession(vmcp.url), /503/, 'recently active sessions are kept')
   now += 120_000
   await openSession(vmcp.url)
-  t.equal((await first.request('ping')).status, 404, 'the one that was idle longest')
+  t.equal((await first.request('ping')).status, 404, 'the session that was idle longest ends')
 })
 
 t.test('an unused session expires, a used one does not', async (t) => {

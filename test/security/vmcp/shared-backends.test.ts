@@ -137,7 +137,7 @@ for (const authenticated of [false, true])
         const { text, response } = await second
         t.match(response?.result, { resultType: 'complete', content: [{ text: 'second' }] })
         t.notMatch(text, 'secret')
-        t.ok(rig.unassigned.includes('elicitation/create'), 'the operator hears of it')
+        t.ok(rig.unassigned.includes('elicitation/create'), 'the operator gets a report')
         // The next client gets a response too.
         const third = callHeld(rig, rig.b, 'third')
         ;(await backend.call('third')).respond()
@@ -179,10 +179,10 @@ for (const authenticated of [false, true])
     held.respond()
     other.respond()
     const [a, b] = await Promise.all([first, second])
-    t.match(a.text, 'line of the first')
-    t.notMatch(a.text, 'line of the second')
-    t.match(b.text, 'line of the second')
-    t.notMatch(b.text, 'line of the first')
+    t.match(a.text, 'the first caller’s line')
+    t.notMatch(a.text, 'the second caller’s line')
+    t.match(b.text, 'the second caller’s line')
+    t.notMatch(b.text, 'the first caller’s line')
   })
 
 t.test('a question on the GET stream reaches the only possible caller', async (t) => {

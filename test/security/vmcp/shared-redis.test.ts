@@ -136,7 +136,7 @@ t.test('shared Redis', { skip: missingRedis }, async (t) => {
       await openSession(vmcp.url)
       await until(() => redis.cli('pttl', 'kinds:request-state-key') === '-1')
       t.equal(await ping(vmcp.url, { headers: { 'mcp-session-id': 'request-state-key' } }), 404)
-      t.equal(redis.cli('pttl', 'kinds:request-state-key'), '-1', 'it got no end of life')
+      t.equal(redis.cli('pttl', 'kinds:request-state-key'), '-1', 'it got no expiry')
     },
   )
 
@@ -159,7 +159,7 @@ t.test('shared Redis', { skip: missingRedis }, async (t) => {
       t.equal(await ping(vmcp.url, { headers }), 200)
       const call =
         '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"raw_echo","arguments":{}}}'
-      t.match((await post(vmcp.url, call, headers)).text, '"content"', 'with another session at the backend')
+      t.match((await post(vmcp.url, call, headers)).text, '"content"', 'with another backend session')
     })
   }
 })

@@ -56,7 +56,7 @@ t.test('cimd: while the host is unreachable, the cached copy stays usable for a 
   t.ok(await self.find())
   self.pass(6 * minute)
   self.fail('unreachable')
-  t.ok(await self.find(), 'at the beginning')
+  t.ok(await self.find(), 'at the start')
   self.pass(5_000)
   t.ok(await self.find(), 'within the pause after the failure')
   self.pass(24 * 60 * minute)

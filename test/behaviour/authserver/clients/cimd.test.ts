@@ -183,7 +183,7 @@ t.test(
     t.equal((await startLogin(self.rig, self.clientId)).status, 303)
     self.response = () => ({ status: 404 })
     self.rig.pass(10 * minute)
-    t.equal((await startLogin(self.rig, self.clientId)).status, 401, 'gone is gone')
+    t.equal((await startLogin(self.rig, self.clientId)).status, 401, 'a withdrawn document stays withdrawn')
   },
 )
 
@@ -203,10 +203,10 @@ t.test('cimd: at the fetch limit, a cached copy is used for a day at most', asyn
   t.equal(
     (await startLogin(rig, clientId)).status,
     303,
-    'an untrusted client who uses up the fetches locks nobody out',
+    'a client that uses up the fetches does not block other clients',
   )
   rig.pass(25 * 60 * minute)
-  t.equal((await startLogin(rig, clientId)).status, 503, 'nor keeps an old document alive')
+  t.equal((await startLogin(rig, clientId)).status, 503, 'and does not extend an old document')
   t.equal(host.seen.length, 10)
 })
 
@@ -230,7 +230,7 @@ t.test('cimd: one caller cannot use up the fetches of all callers', async (t) =>
     statuses.slice(30),
     Array.from({ length: 10 }, () => 503),
   )
-  t.equal(await ask('198.51.100.8', `${hosts[3]?.url}/n`), 401, 'a neighbour still gets a response')
+  t.equal(await ask('198.51.100.8', `${hosts[3]?.url}/n`), 401, 'another host still gets a response')
 })
 
 t.test('cimd: with a list of hosts, only these hosts are accepted', async (t) => {

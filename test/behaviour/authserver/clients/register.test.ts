@@ -51,8 +51,8 @@ t.test('register: every client gets the default scopes, after the requested ones
   const scope = async (asked: unknown): Promise<unknown> =>
     (await jsonOf(await post(rig, { redirect_uris: [redirectUri], scope: asked })))['scope']
   t.equal(await scope('email'), 'email openid offline_access')
-  t.equal(await scope(['email', 'openid']), 'email openid offline_access', 'a list is understood')
-  t.equal(await scope('email unknown'), 'email openid offline_access', 'unsupported scopes are left out')
+  t.equal(await scope(['email', 'openid']), 'email openid offline_access', 'a list is accepted')
+  t.equal(await scope('email unknown'), 'email openid offline_access', 'unsupported scopes are dropped')
   t.equal(await scope(''), 'openid profile email offline_access')
   const client = await TestClient.register(rig, { scope: 'email' })
   const tokens = await client.signIn({ scope: 'openid offline_access' })
@@ -308,7 +308,7 @@ t.test('manage: an update does not extend an unused registration', async (t) => 
   aheadMs = 20 * 3_600_000
   t.equal((await update()).status, 200)
   aheadMs = 25 * 3_600_000
-  t.equal((await update()).status, 401, 'a day after the registration it is gone')
+  t.equal((await update()).status, 401, 'it has expired a day after the registration')
 })
 
 t.test('manage: updates and registrations share one limit', async (t) => {

@@ -106,7 +106,7 @@ t.test(
     )
     // Another replica may use its cached state for five seconds.
     other.pass(5_000)
-    t.equal(await other.server.isLive(caller), false, 'and reusing it ended the grant everywhere')
+    t.equal(await other.server.isLive(caller), false, 'and its reuse ended the grant on every replica')
   },
 )
 

@@ -96,7 +96,7 @@ t.test('server: a client that was active during the rotation continues without i
   t.match(await rig.server.upstreamTokens.get(caller), { accessToken: 'at' })
   t.equal((await browser.open(`${rig.issuer}/oauth/accounts`)).status, 200, 'the browser is still signed in')
   t.match((await login(rig, { client_id: done.clientId })).code, /^gh_ac_/)
-  t.equal(registered(), 1, 'nothing was registered again at the provider')
+  t.equal(registered(), 1, 'the server did not register again')
 })
 
 t.test(
@@ -115,7 +115,7 @@ t.test(
     hmacSecrets = [h3, h1]
     await rig.server.reload()
     await login(rig, { client_id: clientId })
-    t.ok(await known(h1), 'a replica that has only the old one can read it')
+    t.ok(await known(h1), 'a replica with only the old secret can read it')
     rig.pass(120_000)
     await login(rig, { client_id: clientId })
     t.ok(await known(h3))
@@ -177,8 +177,8 @@ t.test('server: a new secret that first appears in second position', async (t) =
   hmacSecrets = [h3, h1]
   await added.server.reload()
   const between = await registerClient(await listenFor(t, added))
-  t.ok(await sealedBy(between, h1), 'others may not have it as the current one yet')
-  t.equal(added.server.secretUses(), undefined, 'nothing says yet that a secret can be dropped')
+  t.ok(await sealedBy(between, h1), 'other replicas may still have the old current secret')
+  t.equal(added.server.secretUses(), undefined, 'no report allows dropping a secret yet')
   added.pass(120_000)
   t.ok(await sealedBy(await registerClient(await listenFor(t, added)), h3))
 })
@@ -199,8 +199,8 @@ t.test(
 
     await rotate(h3)
     t.equal(await refusal(await refresh(rig, done.clientId, first.refresh_token)), '400 invalid_grant')
-    t.match((await login(rig, { client_id: done.clientId }, browser)).code, /^gh_ac_/, 'its client is known')
-    t.match((await login(rig, { client_id: idle })).code, /^gh_ac_/, 'and one that was never used')
+    t.match((await login(rig, { client_id: done.clientId }, browser)).code, /^gh_ac_/, 'the client is known')
+    t.match((await login(rig, { client_id: idle })).code, /^gh_ac_/, 'and so is an unused client')
     t.equal((await browser.open(`${rig.issuer}/oauth/accounts`)).status, 200)
     t.equal(registered(), 1)
     t.same(rig.server.secretUses(), [])
@@ -256,7 +256,7 @@ t.test('hosts: /readyz and the metrics report whether an old secret can be dropp
     return typeof body === 'object' && body !== null && 'notes' in body ? body.notes : undefined
   }
   const hosts = [vmcp.origin, proxy.url]
-  for (const url of hosts) t.equal(await notes(url), undefined, 'with one secret there is nothing to say')
+  for (const url of hosts) t.equal(await notes(url), undefined, 'with one secret there is no report')
 
   await rotate(h3, h1)
   await counted(rig)

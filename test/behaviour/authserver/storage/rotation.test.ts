@@ -171,11 +171,11 @@ t.test('pass: one replica reseals, and the other replicas use its result', async
   )
   t.ok(
     logs.every(({ text }) => text().includes('no longer needed')),
-    'all of them say so',
+    'every rotation reports it',
   )
   const locks: string[] = []
   for await (const keys of store.scan()) locks.push(...keys.filter((key) => key.startsWith('lock:')))
-  t.same(locks, [], 'the lock is given back')
+  t.same(locks, [], 'the lock is released')
 })
 
 t.test('pass: starts after a delay, and starts again when the secrets change', async (t) => {
@@ -212,5 +212,5 @@ t.test('pass: starts after a delay, and starts again when the secrets change', a
   await until(() => rotation.uses() !== undefined)
   t.same(await makeState(store, () => [h2]).links.get('id'), 'session')
   secrets = [h2]
-  t.same(rotation.uses(), [], 'nothing old is held any more')
+  t.same(rotation.uses(), [], 'the old result is gone')
 })

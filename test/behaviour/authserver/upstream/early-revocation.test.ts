@@ -69,7 +69,7 @@ for (const [name, first] of [
     await strategy.apply(two, self.caller)
     t.equal(sent(two), 'Bearer at-1')
     t.equal(self.refreshes(), 1)
-    t.equal(strategy.refused(two), false, 'it was renewed only just now')
+    t.equal(strategy.refused(two), false, 'it was renewed just before')
     await strategy.apply(three, self.caller)
     t.equal(sent(three), 'Bearer at-1')
     self.rig.pass(31_000)
@@ -112,7 +112,7 @@ await t.test('upstream_inject: without a refresh token the error names the page 
     code: 'UPSTREAM_TOKEN_MISSING',
     message: /open http:\S+\/oauth\/accounts and renew hub/,
   })
-  t.equal(await self.rig.server.isLive(self.caller), true, 'a backend that refuses too much ends no login')
+  t.equal(await self.rig.server.isLive(self.caller), true, 'a backend that rejects every token ends no login')
   self.rig.pass(31_000)
   await t.rejects(async () => strategy.apply(request, self.caller), { code: 'UPSTREAM_TOKEN_MISSING' })
 })
@@ -186,7 +186,7 @@ for (const [type, config] of exchanges) {
     await t.rejects(async () => strategy.apply(testRequest(), self.caller), { code: 'SUBJECT_REFUSED' })
     t.equal(endpoint.seen.length, 2)
     await t.rejects(async () => strategy.apply(testRequest(), self.caller), { code: 'SUBJECT_REFUSED' })
-    t.equal(endpoint.seen.length, 3, 'and does not make us refresh again and again')
+    t.equal(endpoint.seen.length, 3, 'and causes no repeated refreshes')
     t.equal(self.refreshes(), 1)
   })
 }

@@ -180,7 +180,7 @@ t.test(
     rig.pass(61 * minute)
     const advice = `the sign-in session with hub has ended: ask the user to open ${rig.issuer}/oauth/accounts and renew hub there, then try again`
     await t.rejects(tokenOf(self, caller), { code: 'UPSTREAM_TOKEN_MISSING', message: advice })
-    await t.rejects(tokenOf(self, caller), { message: advice }, 'the same the next time')
+    await t.rejects(tokenOf(self, caller), { message: advice }, 'and again the next time')
     t.equal((await client.refresh(tokens)).outcome, '200')
     t.notOk(rig.events.some(({ type }) => type === 'grant_ended'))
   },
@@ -191,7 +191,7 @@ t.test('when a provider that every request needs ends, the grant ends', async (t
   const { rig } = self
   const { caller, client, tokens } = await signIn(self)
   rig.pass(61 * minute)
-  await t.rejects(tokenOf(self, caller), { code: 'UPSTREAM_TOKEN_MISSING' }, 'found out by a call')
+  await t.rejects(tokenOf(self, caller), { code: 'UPSTREAM_TOKEN_MISSING' }, 'detected by a call')
   rig.pass(6_000)
   const required = () => rig.server.upstreamTokens.required(caller, 'hub')
   await t.rejects(required(), { code: 'UPSTREAM_TOKEN_MISSING' })
@@ -208,7 +208,7 @@ t.test('tokens that the store has lost end the grant too, but not during a login
   const state = makeState(store, () => rig.config.secrets().hmacSecrets)
   await state.rows.delete(upstreamRowKey(String(tokens.claims['tsid']), 'corp'))
   await t.rejects(rig.server.upstreamTokens.get(caller), { code: 'UPSTREAM_TOKEN_MISSING' })
-  t.equal(await rig.server.isLive(caller), true, 'they may arrive in a moment')
+  t.equal(await rig.server.isLive(caller), true, 'the tokens may still arrive')
   rig.pass(5_000)
   await t.rejects(rig.server.upstreamTokens.get(caller), { code: 'UPSTREAM_TOKEN_MISSING' })
   t.equal((await client.refresh(tokens)).outcome, '400 invalid_grant')
@@ -272,7 +272,7 @@ t.test(
       const { text } = await stateless(vmcp.url, 'tools/list', {}, { headers })
       return [...text.matchAll(/"name":"(\w+)"/g)].map(([, name = '']) => name)
     }
-    t.ok((await tools()).includes('plain_echo'), 'what needs no connection is listed')
+    t.ok((await tools()).includes('plain_echo'), 'tools that need no connection are listed')
     t.notOk((await tools()).some((name) => name.startsWith('behind_')))
 
     const accounts = await client.browser.open(`${rig.issuer}/oauth/accounts`)

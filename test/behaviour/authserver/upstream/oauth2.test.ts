@@ -101,7 +101,7 @@ t.test('oauth2: userinfo: the first non-empty field is used, and numbers keep ev
   responses.userinfo = { body: { id: '9007199254740993' } }
   t.equal((await outcome(self))['sub'], first['sub'], 'the same id as text')
   responses.userinfo = { headers: { 'content-type': 'application/json' }, body: '{"id": 9007199254740992}' }
-  t.not((await outcome(self))['sub'], first['sub'], 'its neighbour is another user')
+  t.not((await outcome(self))['sub'], first['sub'], 'the next id is another user')
 })
 
 t.test('oauth2: a failed userinfo request, or one without a subject, ends the login', async (t) => {
@@ -155,7 +155,7 @@ t.test(
     }
     const other = await outcome(self)
     t.not(other['sub'], first['sub'], 'large numbers keep their digits')
-    t.notOk('name' in other || 'email' in other, 'what is no text is left out')
+    t.notOk('name' in other || 'email' in other, 'non-text values are ignored')
     for (const token of [
       'opaque',
       'a.b',
@@ -199,7 +199,7 @@ t.test('oauth2: tokenResponseMapping finds the tokens, also on refresh', async (
   t.match(await self.rig.server.upstreamTokens.get(caller), { accessToken: 'second-at' })
   t.equal(self.seen('/token').at(-1)?.form.get('refresh_token'), 'mapped-rt')
   responses.token = { body: { ok: false, error: 'bad_thing' } }
-  t.same(await outcome(self), { error: 'server_error' }, 'ok:false is a refusal')
+  t.same(await outcome(self), { error: 'server_error' }, 'ok:false is a rejection')
   responses.token = { body: { ok: false } }
   t.same(await outcome(self), { error: 'server_error' })
   responses.token = { body: { authed_user: {} } }

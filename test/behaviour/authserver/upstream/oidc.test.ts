@@ -136,7 +136,7 @@ t.test('oidc: the subject is the configured claim, and a missing claim ends the 
   const without = await make('oid', {})
   const done = await login(without)
   t.equal(done.response.searchParams.get('error'), 'server_error')
-  t.notMatch(done.response.href, /oid/, 'the client is not told what the provider lacks')
+  t.notMatch(done.response.href, /oid/, 'the client does not learn what the provider lacks')
 })
 
 t.test('oidc: a user keeps the same subject after a restart without storage', async (t) => {
@@ -181,7 +181,11 @@ t.test(
     info = { id: 'mallory', display: 'Mallory' }
     t.equal((await login(rig)).response.searchParams.get('error'), 'server_error', 'another user')
     status = 503
-    t.match((await login(rig)).code, /^gh_ac_/, 'its silence costs only name and e-mail')
+    t.match(
+      (await login(rig)).code,
+      /^gh_ac_/,
+      'without a userinfo response only name and e-mail are missing',
+    )
   },
 )
 
@@ -308,7 +312,7 @@ t.test('oidc: mix-up: the issuer of a response must be the requested one (RFC 92
     return (await login(rig, { client_id: clientId })).response.searchParams.get('error')
   }
   t.equal(await outcome((query) => query.set('iss', 'https://evil.example')), 'server_error')
-  t.equal(await outcome((query) => query.delete('iss')), 'server_error', 'the metadata promises one')
+  t.equal(await outcome((query) => query.delete('iss')), 'server_error', 'the metadata announces it')
   t.equal(await outcome((query) => query.append('iss', peer.url)), 'server_error', 'twice')
   t.equal(await outcome((query) => query.append('code', 'other')), 'server_error')
   t.equal(await outcome((query) => query.delete('code')), 'server_error')
@@ -368,12 +372,8 @@ t.test(
     const now = Math.floor(Date.now() / 1000)
     t.equal(await outcome(now), null)
     t.equal(peer.seen.find(({ path }) => path === '/authorize')?.query.get('prompt'), 'login')
-    t.equal(
-      await outcome(now - 3600),
-      'login_required',
-      'the parameter was taken out on the way, or not honoured',
-    )
-    t.equal(await outcome(undefined), null, 'a provider need not say when')
+    t.equal(await outcome(now - 3600), 'login_required', 'the parameter was removed or ignored')
+    t.equal(await outcome(undefined), null, 'a provider may omit the time')
   },
 )
 

@@ -182,6 +182,6 @@ t.test(
     nowMs += 2 * hour
     meanwhile = async () => {}
     await t.rejects(store.get(caller), { code: 'UPSTREAM_TOKEN_MISSING' })
-    t.equal(await sessions.get(sessionId), undefined, 'with nothing renewed the session ends')
+    t.equal(await sessions.get(sessionId), undefined, 'without a renewed token the session ends')
   },
 )

@@ -28,7 +28,7 @@ for (const { name, response, refusal } of tokenRefusals) {
     const asked = peer.seen('/token').length
     if (refusal !== 'temporary') {
       await get().catch(() => {})
-      t.equal(peer.seen('/token').length, asked, 'not asked again at once')
+      t.equal(peer.seen('/token').length, asked, 'no immediate second request')
     }
     if (ends) return
     responses.token = { body: bearer }

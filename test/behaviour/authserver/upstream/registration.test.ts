@@ -85,7 +85,7 @@ t.test('registration: a rejected or unavailable registration ends the login, not
     t.same(await outcome(self), { error: 'server_error' })
     const asked = self.seen('/register').length
     t.same(await outcome(self), { error: 'server_error' })
-    t.equal(self.seen('/register').length, asked, 'not asked again at once')
+    t.equal(self.seen('/register').length, asked, 'no immediate second request')
     t.match(await self.rig.server.notReady(), [
       /^the upstream provider hub has not accepted this server’s registration/,
     ])

@@ -132,7 +132,7 @@ t.test('several: an abandoned chain stores no tokens', async (t) => {
   await self.client.with().login()
   self.failing = undefined
   await self.client.signIn()
-  t.same(logins(self), [2, 1], 'hub was asked again')
+  t.same(logins(self), [2, 1], 'hub got another request')
 })
 
 t.test(
@@ -146,6 +146,6 @@ t.test(
     self.rig.pass(3_600_000)
     await t.rejects(self.rig.server.upstreamTokens.get(caller, 'hub'), { code: 'UPSTREAM_TOKEN_MISSING' })
     const missing = await client.authorize({ prompt: 'none' })
-    t.equal(missing.error, 'interaction_required', 'hub would have to ask')
+    t.equal(missing.error, 'interaction_required', 'hub would need the user')
   },
 )

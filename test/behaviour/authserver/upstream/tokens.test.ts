@@ -142,7 +142,11 @@ t.test(
       headers: { 'retry-after': '5' },
     })
     self.response = () => ({ status: 401, body: { error: 'invalid_client' } })
-    await t.rejects(self.get(), { code: 'AUTH_UNAVAILABLE' }, 'our own error is no reason to sign in again')
+    await t.rejects(
+      self.get(),
+      { code: 'AUTH_UNAVAILABLE' },
+      'an error of the server does not require a new sign-in',
+    )
     self.rig.pass(11_000)
     self.response = () => 'cut'
     await t.rejects(self.get(), { code: 'AUTH_UNAVAILABLE' })

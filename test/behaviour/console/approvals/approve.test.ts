@@ -40,7 +40,7 @@ t.test(
     ])
     for (const one of drift) t.match(await rig.approve(one), { status: 200, json: { file: rig.file } })
     t.equal(rig.read(), lockText(after))
-    t.notMatch(rig.read(), /[\u200b\u202e]/u, 'hidden characters are escapes')
+    t.notMatch(rig.read(), /[\u200b\u202e]/u, 'hidden characters are escaped')
     await rig.takeUp()
     t.same(await rig.drift(), [])
     const lines = readFileSync(logFile, 'utf8')
@@ -127,13 +127,13 @@ t.test(
     t.match(
       await rig.approve(read),
       { ...stale, json: { code: 'APPROVAL_STALE', title: /now offers a different definition/ } },
-      'it changed since',
+      'it has changed since',
     )
     await rig.offer({ ...after, tools: [approved, fresh] })
     t.match(
       await rig.approve(read),
       { ...stale, json: { code: 'APPROVAL_STALE', title: /no longer differs/ } },
-      'it is as approved again',
+      'it matches the approval again',
     )
     t.equal(rig.read(), lockText(before))
   },

@@ -54,9 +54,9 @@ t.test('other documents, comments and settings of a file stay as they are', asyn
   const text = rig.read()
   await approveAll(t, rig)
   const next = rig.read()
-  t.ok(next.startsWith(head), 'what is before it')
-  t.ok(next.endsWith(tail), 'what is after it')
-  t.equal(next, text.replace('description: Reads a file', 'description: Reads'), 'one line is another')
+  t.ok(next.startsWith(head), 'the text before it')
+  t.ok(next.endsWith(tail), 'the text after it')
+  t.equal(next, text.replace('description: Reads a file', 'description: Reads'), 'a single changed line')
 })
 
 t.test('a lock can be in a List, in flow style, in a JSON file, or in a subfolder', async (t) => {
@@ -77,8 +77,8 @@ t.test('a lock can be in a List, in flow style, in a JSON file, or in a subfolde
         { file },
       )
       await approveAll(t, rig)
-      t.notMatch(rig.read(), /[\u200b\u202e]/u, 'hidden characters are escapes')
-      t.equal(readdirSync(join(rig.file, '..')).length, 1, 'nothing is left beside it')
+      t.notMatch(rig.read(), /[\u200b\u202e]/u, 'hidden characters are escaped')
+      t.equal(readdirSync(join(rig.file, '..')).length, 1, 'no other file is left')
     })
 })
 
@@ -116,7 +116,7 @@ t.test('a file edit that is not loaded yet is not overwritten', async (t) => {
   t.equal(rig.read(), 'kind: [')
   const elsewhere = lockText({ tools: [approved, changed(other, { description: 'Edited' })] })
   writeFileSync(rig.file, elsewhere)
-  t.match(await rig.approve(await only(rig)), { status: 200 }, 'an edit of another item stays')
+  t.match(await rig.approve(await only(rig)), { status: 200 }, 'an edit of another item is kept')
   t.match(rig.read(), /description: Edited/)
 })
 

@@ -39,9 +39,9 @@ t.test('broken: a killed server loses its in-flight calls, and nothing else', as
   const opening = openSession(url)
   stub.restarts++
   stub.start()
-  t.match((await meanwhile).text, 'meanwhile', 'what was not sent waits')
+  t.match((await meanwhile).text, 'meanwhile', 'unsent messages wait')
   t.ok((await opening).id, 'and so does a new session')
-  t.match((await echo(session, 'after')).text, 'after', 'the session goes on')
+  t.match((await echo(session, 'after')).text, 'after', 'the session continues')
   await until(() => isReady(bridge))
   t.match(JSON.parse(stub.record['attach.json'] ?? ''), { attached: true, restarts: 1, lost: 1 })
 })
@@ -76,7 +76,7 @@ t.test('broken: each request gets a timely error when the server does not come b
   stub.waiting = { reason: 'CrashLoopBackOff', message: 'back-off 5m0s restarting failed container' }
   const told = () => JSON.parse(stub.record['attach.json'] ?? '')
   await until(() => told().reason === 'CrashLoopBackOff')
-  t.equal(told().revision, 'server-one', 'of which template the pod is')
+  t.equal(told().revision, 'server-one', 'the pod’s template')
   const { response } = await echo(session, 'never')
   t.match(
     response?.error?.message,
@@ -165,7 +165,7 @@ t.test(
     const pending = before.request('slow', { ms: 400 }).catch(() => undefined)
     await first.close()
     await pending
-    t.equal(JSON.parse(stub.record['attach.json'] ?? '').holder, null, 'it has said that it is gone')
+    t.equal(JSON.parse(stub.record['attach.json'] ?? '').holder, null, 'it has released the record')
     const second = await attachedBridge(t, baseUrl, { pod: 'proxy-b' })
     const session = await openSession(second.url)
     t.match(session.initialized.result, { serverInfo: { name: 'once' } })
@@ -182,7 +182,7 @@ t.test('broken: with two proxies, one is attached and the other one waits and re
   const refused = await openSession(second.url)
   t.match(refused.initialized.error?.message, /was not sent: another proxy is attached/)
   t.notOk(await isReady(second))
-  t.equal(stub.streams.attachers, 1, 'never both')
+  t.equal(stub.streams.attachers, 1, 'never both at once')
   t.match((await echo(session, 'here')).text, 'here')
   await first.close()
   await until(() => isReady(second))

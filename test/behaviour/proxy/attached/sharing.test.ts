@@ -115,7 +115,7 @@ t.test('attached: only subscribers get updates, and the last one ends the subscr
     const { messages } = await one.request('tools/call', { name: 'test_trigger_resource_update' })
     return messages.flatMap(({ method, params }) => (method === updated ? [params?.['uri']] : []))
   }
-  t.strictSame(await touch(), [], 'nobody has subscribed')
+  t.strictSame(await touch(), [], 'there are no subscribers')
   t.ok((await one.request('resources/subscribe', { uri })).response?.result)
   t.strictSame(await touch(), [uri])
   await two.request('ping')

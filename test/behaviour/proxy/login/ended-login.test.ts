@@ -36,7 +36,7 @@ for (const { name, response, refusal } of tokenRefusals) {
     await t.rejects(async () => login.token(), failure)
     t.equal(kept.asked(), 1)
     await t.rejects(async () => login.token(), failure)
-    if (refusal !== 'temporary') t.equal(kept.asked(), 1, 'not asked again at once')
+    if (refusal !== 'temporary') t.equal(kept.asked(), 1, 'no immediate second request')
     t.equal(kept.isKept(), !ends)
     const readiness = makeReadiness({ target, dispatcher, login })
     t.match(await readiness.notReady(), ends ? /sign in again/ : /temporarily unavailable/)
@@ -55,7 +55,7 @@ for (const { name, response, refusal } of tokenRefusals) {
     await t.rejects(refused(), { code: 'BACKEND_AUTH_FAILED' }, 'another request that was in flight')
     const readiness = makeReadiness({ target, dispatcher, login })
     t.match(await readiness.notReady(), /the login to the target has ended/)
-    t.equal(kept.asked(), 1, 'the dead refresh token was presented once')
+    t.equal(kept.asked(), 1, 'the revoked refresh token was sent once')
   })
 }
 

@@ -24,7 +24,7 @@ await t.test('login: it is stored for the next start, encrypted and readable by 
   }
   const again = await startLogin(world, { remoteAuth: true }, { GATEHOUSE_STATE_DIR: dir })
   await again.proxy.ready
-  t.same(again.lines, [], 'nobody was asked')
+  t.same(again.lines, [], 'the user was not prompted')
   t.equal((await again.call()).status, 200)
   await again.proxy.close({ graceMs: 0 })
 
@@ -99,13 +99,13 @@ await t.test(
     const call = (headers: Record<string, string> = {}): Promise<Response> =>
       fetch(`${proxy.url}/mcp`, { method: 'POST', headers: { ...json, ...headers }, body: rpc(1) })
     const page = await url.promise
-    t.equal((await call()).status, 503, 'without a token the login is waited for')
+    t.equal((await call()).status, 503, 'without a token the request waits for the login')
     const own = await call({ authorization: 'Bearer own' })
     t.equal(own.status, 401)
     t.match(
       own.headers.get('www-authenticate'),
       /resource_metadata/,
-      'the target speaks to the client itself',
+      'the target’s response reaches the client',
     )
     await fetch(await walk(page, 'http://localhost:'))
     let status = 503

@@ -45,7 +45,7 @@ await t.test(
       await world.close()
     })
     const early = await run.call()
-    t.equal(early.status, 503, 'the port is open, the login is not done')
+    t.equal(early.status, 503, 'the port is open before the login is complete')
     t.match(early.headers.get('retry-after'), /^\d+$/)
     const url = new URL(await run.loginUrl())
     t.equal(url.searchParams.get('scope'), 'openid profile email')
@@ -109,7 +109,7 @@ await t.test(
       await open.close()
     })
     await plain.proxy.ready
-    t.equal(await (await plain.call()).text(), 'open nothing')
+    t.equal(await (await plain.call()).text(), 'no URL is opened')
     t.equal(new URL(await run.loginUrl()).searchParams.get('client_id'), 'given')
     await run.browse()
     await run.proxy.ready

@@ -76,8 +76,8 @@ await t.test('login: scopes that a target names only after an open handshake are
   t.equal(logins[0]?.searchParams.get('scope'), 'read offline_access')
   const asked = target.seen.filter(({ url, method }) => url === '/mcp' && method !== 'GET')
   t.match(asked, [{ body: /"initialize"/ }, { body: /"tools\/list"/ }, { method: 'DELETE' }])
-  t.equal(asked[1]?.headers['mcp-session-id'], 'probe', 'asked in the session that was opened')
-  t.equal(asked[2]?.headers['mcp-session-id'], 'probe', 'and that is given back')
+  t.equal(asked[1]?.headers['mcp-session-id'], 'probe', 'requested in the opened session')
+  t.equal(asked[2]?.headers['mcp-session-id'], 'probe', 'and the session is closed')
   t.equal((await call()).status, 200)
 })
 
@@ -94,7 +94,7 @@ await t.test('login: a target that requests the same scopes again causes one mor
   t.equal(logins.length, 2, 'not with every request')
   scope = 'write'
   t.equal((await call()).status, 403)
-  t.equal(logins.length, 4, 'another scope is worth a login, and once more')
+  t.equal(logins.length, 4, 'a new scope causes one more login')
   t.equal(logins[3]?.searchParams.get('scope'), 'read offline_access write')
 })
 

@@ -71,7 +71,11 @@ for (const [what, change, found] of [
     t.equal(code, 3)
     t.match(stderr, /does not advertise PKCE with S256/)
     t.match(stderr, found)
-    t.match(stderr, /--remote-auth-authorize-url and --remote-auth-token-url/, 'the way out is named')
+    t.match(
+      stderr,
+      /--remote-auth-authorize-url and --remote-auth-token-url/,
+      'the error names the alternative',
+    )
     t.notOk(world.idp.requests.includes('/reg'), 'nothing was registered')
     t.notOk(world.idp.requests.includes('/auth'))
   })
@@ -129,7 +133,7 @@ await t.test(
     )
     t.teardown(() => run.proxy.close({ graceMs: 0 }))
     const url = new URL(await run.loginUrl())
-    t.not(url.searchParams.get('client_id'), documentUrl, 'the user is sent there as a registered client')
+    t.not(url.searchParams.get('client_id'), documentUrl, 'the user is redirected with the registered client')
     t.ok(world.idp.requests.includes('/reg'))
     await run.browse()
     await run.proxy.ready
@@ -187,7 +191,7 @@ await t.test('metadata document: without a registration endpoint it is the only 
   )
   t.teardown(() => run.proxy.close({ graceMs: 0 }))
   t.equal(new URL(await run.loginUrl()).searchParams.get('client_id'), documentUrl)
-  t.notOk(world.idp.requests.includes('/auth'), 'and the server is not asked in advance')
+  t.notOk(world.idp.requests.includes('/auth'), 'and the server is not checked in advance')
 })
 
 await t.test('registration: one that the server has lost is repeated', async (t) => {

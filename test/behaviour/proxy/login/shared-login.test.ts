@@ -136,7 +136,7 @@ await t.test('lock: a path that is not a readable file is an immediate error', a
       },
       name,
     )
-    t.ok(lstatSync(path), 'it is still there')
+    t.ok(lstatSync(path), 'the file is still there')
   }
   mkdirSync(join(dir, 'free.lock.guard'))
   writeFileSync(join(dir, 'free.lock'), '999999999 elsewhere x')
@@ -163,7 +163,7 @@ await t.test('lock: one holder at a time, and the lock of a dead process is take
     ),
   )
   t.same(results, [0, 1, 2, 3, 4])
-  t.same(readdirSync(join(dir, 'locks')), [], 'nothing is left')
+  t.same(readdirSync(join(dir, 'locks')), [], 'no file is left')
 
   const { hostname } = await import('node:os')
   writeFileSync(path, `999999999 ${hostname()} x`)

@@ -113,7 +113,7 @@ await t.test(
     await connected
     t.equal(client.getServerVersion()?.name, 'guarded')
     t.same((await client.listTools()).tools, [])
-    t.same(violations, [], 'nothing but messages on standard output')
+    t.same(violations, [], 'standard output contains only messages')
     t.notMatch(errors, /eyJ/, 'no token in the log')
   },
 )

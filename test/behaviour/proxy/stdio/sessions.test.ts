@@ -96,11 +96,11 @@ await t.test('session: a lost session is reopened, and the request repeated once
     t.same(ids, new Set([2, 3, 4]), 'the client never sees the second initialize')
     t.equal(alive.size, 1, `${name}: one new session`)
     t.equal(await bridge.end(), true)
-    t.equal(alive.size, 0, 'and it is ended')
+    t.equal(alive.size, 0, 'and it is terminated')
     t.equal(
       target.seen.filter(({ body }) => body.includes('notifications/initialized')).length,
       2,
-      'the new session is confirmed, too',
+      'the new session is initialized, too',
     )
   }
 })
@@ -186,7 +186,7 @@ await t.test(
       gets.map(({ id }) => id),
       [undefined, 'e1', 'e2'],
     )
-    t.ok((gets[1]?.at ?? 0) - (gets[0]?.at ?? 0) >= 19, 'not sooner than asked')
+    t.ok((gets[1]?.at ?? 0) - (gets[0]?.at ?? 0) >= 19, 'not before the retry time')
   },
 )
 

@@ -133,7 +133,7 @@ t.test('slow server: era detection and the first session share one process', asy
   t.equal(starts(read()), 1)
   const other = initializeRequest.replace('"probe"', '"another"')
   t.match((await post(url, other)).response, { id: 7, result: {} })
-  t.equal(starts(read()), 2, 'a second session has a process of its own')
+  t.equal(starts(read()), 2, 'a second session has its own process')
 })
 
 t.test(
@@ -200,7 +200,7 @@ t.test(
 
 t.test('a bridge reports how long its server has been starting, until the first response', async (t) => {
   const { bridge, url, open } = await slowBridge(t)
-  t.equal(bridge.startingSince, undefined, 'nobody has asked it anything')
+  t.equal(bridge.startingSince, undefined, 'it has received no request')
   await giveUpDiscover(url)
   t.type(bridge.startingSince, 'number')
   open()

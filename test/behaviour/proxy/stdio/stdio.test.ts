@@ -118,7 +118,7 @@ await t.test('stdio: sessions, revisions, notifications and the end of input, on
     url: '/some/path',
     headers: { 'mcp-session-id': 'sid', 'mcp-protocol-version': '2025-06-18', 'x-key': 'k' },
   })
-  t.equal(call?.headers.authorization, undefined, 'the bridge’s own token stays inside')
+  t.equal(call?.headers.authorization, undefined, 'the bridge’s own token is not forwarded')
   t.equal(target.seen.at(-1)?.method, 'DELETE')
 })
 
@@ -196,7 +196,7 @@ await t.test(
     t.teardown(() => target.close())
     const good = await runGatehouse(['proxy', 'stdio', `${target.url}/mcp`], `${rpc(1, 'ping')}\n`)
     t.equal(good.code, 0)
-    t.equal(good.stdout, '{"jsonrpc":"2.0","id":1,"result":{}}\n', 'nothing but messages')
+    t.equal(good.stdout, '{"jsonrpc":"2.0","id":1,"result":{}}\n', 'only messages')
     const bad = await runGatehouse(['proxy', 'stdio', 'http://127.0.0.1:1/mcp'], `${rpc(1, 'ping')}\n`)
     t.equal(bad.code, 1)
     t.match(JSON.parse(bad.stdout), { id: 1, error: { code: -32603 } })

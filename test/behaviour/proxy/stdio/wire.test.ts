@@ -92,8 +92,8 @@ await t.test('input: a line that is not a message gets an error, with its id if 
   bridge.input.write(Buffer.concat([Buffer.alloc(64 * 1024 * 1024 + 1, 0x20), Buffer.from('\n')]))
   t.match(await bridge.message(), { error: { code: -32600, message: /too large/ } })
   bridge.input.write(`\r\n\n${rpc(2, 'ping')}\r\n`)
-  t.match(await bridge.message(), { id: 2, result: {} }, 'and the bridge goes on')
-  t.equal(target.seen.length, 1, 'the server saw none of it')
+  t.match(await bridge.message(), { id: 2, result: {} }, 'and the bridge continues')
+  t.equal(target.seen.length, 1, 'the server received none of it')
 })
 
 await t.test(
@@ -116,9 +116,9 @@ await t.test(
     bridge.send(callOf(3, most + 1))
     t.match(await bridge.message(), { id: 3, error: { code: -32600, message: /too large/ } })
     bridge.send(line('{"method":"x","params":{"a":"', '"},"jsonrpc":"2.0","id":"late"}', most + 1))
-    t.match(await bridge.message(), { id: 'late', error: { code: -32600 } }, 'the id stands at the end')
+    t.match(await bridge.message(), { id: 'late', error: { code: -32600 } }, 'the id is at the end')
     bridge.send(line('{"params":{"a":"', '"},"id":"4","n":{"id":5}}', most + 1))
-    t.notOk('id' in (await bridge.message()), 'an id that may be of something else is not taken')
+    t.notOk('id' in (await bridge.message()), 'an id that may belong to another object is not used')
     bridge.send(callOf(6, 1_000))
     t.match(await bridge.message(), { id: 6, result: { bytes: 1_000 } }, 'the next one works')
   },
@@ -164,10 +164,10 @@ await t.test(
     bridge.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'listen:1' } })
     await closed
     bridge.send(rpc(3, 'tools/list', { _meta: statelessMeta }))
-    t.match(await bridge.message(), { id: 3 }, 'nothing was said about the cancelled one')
+    t.match(await bridge.message(), { id: 3 }, 'the cancelled request got no response')
     t.notOk(
       target.seen.some(({ body }) => body.includes('cancelled')),
-      'the server is not told in words',
+      'no cancellation message is sent to the server',
     )
     t.equal(await bridge.end(), true)
     t.notOk(
@@ -212,12 +212,12 @@ await t.test(
     t.notMatch(target.seen[1]?.body, 'progressToken')
     call(2, 'mirrored')
     t.match(await bridge.message(), { id: 2, result: {} })
-    t.equal(target.seen.length, 5, 'what is known is not asked again')
+    t.equal(target.seen.length, 5, 'known tools are not listed again')
     header = 'Zone'
     call(3, 'mirrored')
-    t.match(await bridge.message(), { id: 3, result: {} }, 'a changed tool is learnt again')
+    t.match(await bridge.message(), { id: 3, result: {} }, 'a changed tool is listed again')
     call(4, 'never')
-    t.match(await bridge.message(), { id: 4, error: { code: -32020 } }, 'a refusal that stays is passed on')
+    t.match(await bridge.message(), { id: 4, error: { code: -32020 } }, 'a repeated rejection is forwarded')
   },
 )
 
@@ -291,7 +291,7 @@ await t.test(
     t.ok(sent < total / 2, `the server was held up after ${sent} of ${total} events`)
     bridge.output.resume()
     for (let i = 0; i < total; i++) await bridge.next()
-    t.match(await bridge.message(), { id: 1, result: {} }, 'and nothing was lost')
+    t.match(await bridge.message(), { id: 1, result: {} }, 'and no event was lost')
   },
 )
 

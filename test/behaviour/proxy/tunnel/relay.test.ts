@@ -285,7 +285,7 @@ await t.test('relay: ambiguous requests are rejected', async (t) => {
     'X-Hop: 1',
   ])
   t.match(fine, /^HTTP\/1\.1 200 /)
-  t.equal(target.seen[0]?.headers['x-hop'], undefined, 'headers of one hop end there')
+  t.equal(target.seen[0]?.headers['x-hop'], undefined, 'hop-by-hop headers are removed')
 })
 
 await t.test('relay: a silent client is dropped, and its name is free again', async (t) => {
@@ -367,5 +367,5 @@ await t.test('relay: a client that does not read delays only its own response', 
   })
   slow.resume()
   await once(slow, 'close')
-  t.ok(size > 2_000 * 65_536, 'and then comes whole')
+  t.ok(size > 2_000 * 65_536, 'and then arrives complete')
 })

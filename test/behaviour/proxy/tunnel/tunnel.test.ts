@@ -84,7 +84,7 @@ await t.test(
     for (let round = 0; round < 3; round++) {
       const huge = 'x'.repeat(20_000_000)
       const refused = await ask('/mcp', [`Content-Length: ${huge.length}`], huge)
-      t.match(refused, /^HTTP\/1\.1 413 [\s\S]*Request Entity Too Large/, 'the proxy’s refusal arrives')
+      t.match(refused, /^HTTP\/1\.1 413 [\s\S]*Request Entity Too Large/, 'the proxy’s rejection arrives')
     }
     const many = await Promise.all(Array.from({ length: 30 }, (_, i) => ask(`/many/${i}`)))
     t.ok(many.every((response, i) => response.includes(`GET /many/${i} 0`)))

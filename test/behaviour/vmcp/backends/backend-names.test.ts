@@ -57,7 +57,7 @@ t.test(
         `operational.timeouts.perWorkload.${name}`,
         `outgoingAuth.backends.${name}`,
       ].map((path) => `${path}: unknown backend "${name}"; did you mean "${guess}"?`)
-    t.same(await tools(vmcp), ['good_echo', 'other_echo'], 'the server runs')
+    t.same(await tools(vmcp), ['good_echo', 'other_echo'], 'the server is running')
     t.same(await problems(), expected('goood', 'good'))
     t.match(logged(), 'settings refer to backends that do not exist')
     vmcp.reload(file('othr').config)

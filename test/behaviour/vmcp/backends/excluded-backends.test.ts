@@ -104,13 +104,13 @@ for (const one of cases) {
     t.match(
       (await session.request('tools/call', { name: 'good_echo' })).response?.result,
       { content: [{ text: '{}' }] },
-      'an open session goes on',
+      'an open session continues',
     )
     t.match(JSON.parse(await text(vmcp, '/status')).problems, [one.problem])
     // The environment does not change during the life of a process.
     if (one.env && !one.strategy) return
     vmcp.reload(before.config)
-    t.same(await tools(vmcp), ['bad_echo', 'good_echo'], 'put right, it is served')
+    t.same(await tools(vmcp), ['bad_echo', 'good_echo'], 'it is served once its settings are valid')
     t.same(JSON.parse(await text(vmcp, '/status')).problems, [])
   })
 }
@@ -220,7 +220,7 @@ t.test('a mounted file that arrives late sets up the backend without a restart',
   t.teardown(() => vmcp.close())
   t.same(await tools(vmcp), ['good_echo'])
   passTime()
-  t.same(await tools(vmcp), ['good_echo'], 'looked for and still not there')
+  t.same(await tools(vmcp), ['good_echo'], 'the file is still missing')
   writeFileSync(path, rootCertificates[0] ?? '')
   passTime()
   t.same(await tools(vmcp), ['bad_echo', 'good_echo'])

@@ -60,7 +60,7 @@ t.test('a connection cut during a request: safe requests are repeated once, call
   t.teardown(() => Promise.all([vmcp.close(), raw.close()]))
   for (const method of ['initialize', 'tools/list', 'prompts/list']) cuts.set(method, 1)
   const session = await openSession(vmcp.url)
-  t.same(await names(session), ['raw_echo'], 'opening and listing')
+  t.same(await names(session), ['raw_echo'], 'requests that open and list')
   cuts.set('prompts/get', 1)
   t.match((await session.request('prompts/get', { name: 'raw_p' })).response, { result: { messages: [] } })
   cuts.set('prompts/get', 2)
@@ -74,7 +74,7 @@ t.test('a connection cut during a request: safe requests are repeated once, call
   t.equal(cuts.get('tools/call'), 0)
   t.notOk(
     raw.requests.some(({ method }) => method === 'tools/call'),
-    'it may have been carried out',
+    'it may have been executed',
   )
 })
 
@@ -245,7 +245,7 @@ t.test('an event stream that breaks before the response is resumed where it stop
   t.same(seen, ['e-1', 'é 😀'])
   for (eventId of ['\u0001', 'x'.repeat(5_000)])
     t.match((await session.request('tools/call', { name: 'raw_echo' })).response?.result, { isError: true })
-  t.equal(seen.length, 2, 'an id that no header can carry is none')
+  t.equal(seen.length, 2, 'an id that is invalid in a header is ignored')
 })
 
 t.test('a backend that hangs from the start blocks no call to another backend', async (t) => {
@@ -264,7 +264,11 @@ t.test('a backend that hangs from the start blocks no call to another backend', 
   t.teardown(() => Promise.all([vmcp.close(), good.close(), hung.close()]))
   const session = await openSession(vmcp.url)
   const called = await session.request('tools/call', { name: 'good_echo', arguments: { x: 1 } })
-  t.match(called.response?.result, { content: [{ text: '{"x":1}' }] }, 'answered while the other one hangs')
+  t.match(
+    called.response?.result,
+    { content: [{ text: '{"x":1}' }] },
+    'answered while the other backend hangs',
+  )
   t.ok(release.length > 0)
   for (const end of release) end()
 })
@@ -352,11 +356,11 @@ t.test('lists that cannot be reread stay in use, marked stale, until they can', 
   })
   t.match(await get('/status'), /backend b: its lists have been unreadable since 2026-01-01T00:00:31/)
   t.match(await get('/metrics'), /gatehouse_vmcp_list_read_failures_total\{target_workload_name="b"\} [1-9]/)
-  t.equal(lines.filter((line) => line.includes('the previous lists stay in use')).length, 1, 'told once')
+  t.equal(lines.filter((line) => line.includes('the previous lists stay in use')).length, 1, 'reported once')
 
   broken = 'hanging'
   now += 5_000
-  t.same(await names(session), ['b_one'], 'nobody waits for the next attempt')
+  t.same(await names(session), ['b_one'], 'no client waits for the next attempt')
   broken = 'not'
   for (const cut of waiting.splice(0)) cut()
   for (let found: string[] = []; found[0] !== 'b_two'; found = await names(session)) now += 5_000

@@ -30,7 +30,7 @@ t.test('built-in paths work without a session, and other paths are not found', a
     group_ref: 'test-group',
     backends: [{ name: 'raw', transport: 'streamable-http' }],
   })
-  t.notMatch(status.body, /127\.0\.0\.1/, 'no address is told')
+  t.notMatch(status.body, /127\.0\.0\.1/, 'no address is shown')
   t.match(JSON.parse((await get('/api/backends/health')).body), {
     monitoring_enabled: true,
     summary: { total: 1 },
@@ -168,7 +168,11 @@ t.test('preflight: a page may send mirrored arguments and passed-through headers
   }
   t.match(await asked(), /Last-Event-ID, mcp-param-region, x-tenant$/)
   vmcp.reload(vmcpConfig({ raw: backend.url }, { passthroughHeaders: ['X-Other'] }))
-  t.match(await asked(), /Last-Event-ID, mcp-param-region, x-other$/, 'as the configuration says now')
+  t.match(
+    await asked(),
+    /Last-Event-ID, mcp-param-region, x-other$/,
+    'according to the current configuration',
+  )
 })
 
 t.test('stateless requests: no session is created, and responses forbid caching', async (t) => {

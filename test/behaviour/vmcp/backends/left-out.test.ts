@@ -143,7 +143,7 @@ t.test(
       {
         error: { code: -32601 },
       },
-      'of the other one, which does not know the method',
+      'from the other backend, which does not support the method',
     )
     t.match((await session.request('tools/call', { name: 'other_x' })).response, {
       error: { code: -32602, message: /not found/ },
@@ -224,14 +224,14 @@ t.test(
     vmcp.reload(fileOf({ strategy: unset }).config)
     t.match(await call('bad_echo'), unavailable)
     t.match(await call('good_echo'), unavailable, 'the mode is fail')
-    t.equal(await readiness(vmcp), 200, 'a reload does not take readiness away')
+    t.equal(await readiness(vmcp), 200, 'a reload does not end readiness')
     t.match((await read(vmcp, '/status')).body, { healthy: false })
     vmcp.reload(fileOf({ strategy: unset, mode: 'best_effort' }).config)
     t.match(await call('good_echo'), { result: {} })
     t.match(await call('bad_echo'), unavailable)
     const broken = fileOf({ bad: { transport: 'pigeon' } })
     vmcp.reload(broken.config, { excluded: broken.excluded })
-    t.match(await call('good_echo'), unavailable, 'ruled out by the file itself')
+    t.match(await call('good_echo'), unavailable, 'excluded by the file itself')
     vmcp.reload(fileOf({}).config)
     t.match(await call('bad_echo'), { result: {} })
   },
@@ -241,7 +241,7 @@ t.test('a reload that repairs the first configuration makes the server ready per
   const vmcp = await start(t, fileOf({ strategy: unset }))
   t.equal(await readiness(vmcp), 503)
   vmcp.reload(fileOf({ strategy: unset }).config)
-  t.equal(await readiness(vmcp), 503, 'not by a reload that mends nothing')
+  t.equal(await readiness(vmcp), 503, 'not by a reload that repairs nothing')
   vmcp.reload(fileOf({}).config)
   vmcp.reload(fileOf({ strategy: unset }).config)
   t.equal(await readiness(vmcp), 200, 'it was ready in between')

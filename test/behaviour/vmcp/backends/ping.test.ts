@@ -70,8 +70,8 @@ for (const oddity of pingOddities) {
     t.equal(problems().length, oddity.reported === undefined ? 0 : 1)
     if (oddity.reported !== 'ping_unanswered') return
     t.match(problems(), [/the response to ping is not a JSON-RPC response/])
-    t.equal(count(odd, 'tools/list'), 2, 'a list is asked for instead')
-    t.ok(count(odd, 'initialize') <= 2, 'a session is opened once more at most')
+    t.equal(count(odd, 'tools/list'), 2, 'a list is requested instead')
+    t.ok(count(odd, 'initialize') <= 2, 'a session is reopened at most once')
   })
 }
 

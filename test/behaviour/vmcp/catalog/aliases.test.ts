@@ -34,7 +34,7 @@ t.test('both eras see one alias, which is reported once and stays the same after
     t.match(alias, /^files_read_the_whole_of_[a-z_]+_[a-z2-7]{10}$/)
     t.equal(alias.length, 64)
     t.equal(await called(client, alias), echoed, client.era)
-    t.equal(await called(client, `files_${LONG}`), echoed, 'its own name is understood too')
+    t.equal(await called(client, `files_${LONG}`), echoed, 'its original name works, too')
     t.equal(await called(client, 'files_short'), echoed)
     t.equal(await called(client, `${alias.slice(0, -1)}${alias.endsWith('a') ? 'b' : 'a'}`), 'error -32602')
   }
@@ -93,7 +93,7 @@ t.test('policies use the original name, and the origin', async (t) => {
       (await listed(client)).map(({ name }) => name),
       ['files_short'],
     )
-    t.equal(await called(client, alias), 'error 403', 'and an alias passes no policy')
+    t.equal(await called(client, alias), 'error 403', 'and an alias bypasses no policy')
   }
 })
 

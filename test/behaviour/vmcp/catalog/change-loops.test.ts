@@ -100,7 +100,7 @@ t.test('a change on the response stream of each list, with another list each tim
   await session.request('tools/list')
   await until(() => reported('list_changed'))
   t.ok(reads('tools/list') < maxReads, `${reads('tools/list')} reads`)
-  t.ok(stream.pending.filter(isChange).length < maxReads, 'the client hears of few changes')
+  t.ok(stream.pending.filter(isChange).length < maxReads, 'the client gets few notifications')
   stream.close()
 })
 

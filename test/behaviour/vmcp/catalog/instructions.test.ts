@@ -75,7 +75,7 @@ t.test('a backend that is down delays no client', async (t) => {
 t.test('the length is limited, and truncation is reported', async (t) => {
   const long = 'a'.repeat(16 * 1024 - 1)
   const { text, origin } = await told(t, { a: `${long}\u{1f600} and more` })
-  t.equal(text, `${long}\n[shortened]`, 'no half of a character')
+  t.equal(text, `${long}\n[shortened]`, 'no character is split')
   const { problems } = (await (await fetch(`${origin}/status`)).json()) as { problems: string[] }
   t.match(problems.join('\n'), /the instructions from backend a are truncated to 16384 characters/)
   const many = Object.fromEntries(['a', 'b', 'c', 'd', 'e', 'f'].map((name) => [name, long]))

@@ -74,7 +74,7 @@ for (const era of ['session', 'stateless'] as const) {
     t.ok((await toolNames(session)).includes('extra_tool'))
     fixture.state.togglePrompt()
     await stream.next(is('notifications/prompts/list_changed'))
-    t.same(listener.pending, [], 'the listener asked for tools only')
+    t.same(listener.pending, [], 'the listener subscribed to tools only')
     listener.close()
     stream.close()
   })
@@ -163,7 +163,7 @@ t.test('changed policies: every client that has read a list is notified', async 
   vmcp.reload(config('permit(principal, action, resource == Tool::"echo");'))
   await stream.next(is('notifications/tools/list_changed'))
   t.same(await toolNames(session), ['echo'])
-  t.same(stream.pending, [], 'prompts were never asked for')
+  t.same(stream.pending, [], 'prompts were never listed')
   stream.close()
 })
 

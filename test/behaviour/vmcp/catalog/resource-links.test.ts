@@ -130,7 +130,7 @@ t.test('several backends: links of results lead to their backend', async (t) => 
     await client.request('prompts/get', { name: 'b_ask' })
     t.equal(await read(client, 'link://prompt'), 'read by b', 'a link of a prompt')
     await call('b_echo', { uri: 'listed://a' })
-    t.equal(await read(client, 'listed://a'), 'read by a', 'a listed resource stays where it is')
+    t.equal(await read(client, 'listed://a'), 'read by a', 'a listed resource keeps its backend')
     t.match((await client.request('resources/read', { uri: 'other://x' })).response?.error, {}, 'unknown')
   }
 })

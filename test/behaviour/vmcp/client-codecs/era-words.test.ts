@@ -43,7 +43,7 @@ t.test('a missing resource: each era gets its own code, and the URI', async (t) 
   t.same(modern.response?.error, { code: -32602, message: 'gone', data: { uri: 'test://a' } })
   const session = await openSession(vmcp.url)
   const legacy = await session.request('resources/read', { uri: 'test://a' })
-  t.same(legacy.response?.error, { code: -32002, message: 'gone' }, 'passed on as it is')
+  t.same(legacy.response?.error, { code: -32002, message: 'gone' }, 'forwarded unchanged')
 })
 
 t.test('a missing resource of a stateless backend: sessions get their own code', async (t) => {
@@ -158,7 +158,11 @@ t.test('a URL that must be visited first is an error in one era and a question i
     { ...call, ...retry(asked, 'accept') },
     { capabilities: ABLE },
   )
-  t.equal(still.response?.result?.['resultType'], 'input_required', 'not done yet: asked again')
+  t.equal(
+    still.response?.result?.['resultType'],
+    'input_required',
+    'not complete, so the question is repeated',
+  )
   failure = undefined
   const done = await stateless(
     vmcp.url,
@@ -201,11 +205,11 @@ t.test('tasks: neither side sees them advertised, and no client gets one unasked
   const seen = backend.requests.map(({ body }) => body)
   t.ok(
     seen.some((body) => body.includes('"initialize"') && body.includes('"a/b"')),
-    'other extensions travel',
+    'other extensions are forwarded',
   )
   t.notOk(
     seen.some((body) => body.includes('io.modelcontextprotocol/tasks') || body.includes('"task')),
-    'tasks do not',
+    'tasks are not',
   )
   response = '{"content":[],"task":"a member of that name"}'
   t.same((await session.request('tools/call', call)).response?.result, {
@@ -329,6 +333,6 @@ t.test(
     helps = false
     const hopeless = await session.request('tools/call', call)
     t.match(hopeless.response?.result, { isError: true, content: [{ text: /headers of the call/ }] })
-    t.equal(calls.length, 5, 'once more, not for ever')
+    t.equal(calls.length, 5, 'repeated once, not forever')
   },
 )

@@ -52,7 +52,7 @@ t.test(
       },
       requestState: String,
     })
-    t.notMatch(asked.text, /who\?.*who\?/, 'the state tells nothing')
+    t.notMatch(asked.text, /who\?.*who\?/, 'the state reveals nothing')
     const done = await stateless(
       vmcp.url,
       'tools/call',
@@ -88,7 +88,7 @@ t.test('consecutive questions: each round has a new state', async (t) => {
     { ...call, ...retry(second, ACCEPTED) },
     { capabilities: ABLE },
   )
-  t.match(again, { status: 400, response: { error: { code: -32602 } } }, 'responses are taken once')
+  t.match(again, { status: 400, response: { error: { code: -32602 } } }, 'responses are accepted once')
 })
 
 t.test('responses that do not match the question cause the same question again', async (t) => {

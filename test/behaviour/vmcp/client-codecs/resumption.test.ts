@@ -76,7 +76,7 @@ t.test('a response resumes where its connection broke, without loss or duplicate
   t.match(await resumed.next(), { id: 'call', result: { content: [{ text: 'done' }] } })
   await resumed.ended
   const again = await stream(vmcp.url, { headers: { ...session.headers, 'last-event-id': id } })
-  t.match(await again.next(), { params: { progress: 2 } }, 'a response that got lost can be had once more')
+  t.match(await again.next(), { params: { progress: 2 } }, 'a lost response can be fetched again')
   await again.ended
 })
 
@@ -94,7 +94,7 @@ t.test(
       /^id: /m,
     )
     const id = lastId(first)
-    t.ok(id, 'an id to come back with is there from the beginning')
+    t.ok(id, 'an event id is available from the start')
     fixture.state.update('test://watched-resource')
     const back = await stream(vmcp.url, { headers: { ...session.headers, 'last-event-id': id } })
     t.equal((await back.next()).method, 'notifications/resources/updated')
@@ -102,7 +102,7 @@ t.test(
     t.equal(unknown.status, 200, 'an id of another replica opens a fresh stream')
     fixture.state.update('test://watched-resource')
     t.equal((await unknown.next()).method, 'notifications/resources/updated')
-    t.equal(back.pending.length, 0, 'each message goes onto one stream')
+    t.equal(back.pending.length, 0, 'each message is sent on one stream')
     back.close()
     unknown.close()
   },
@@ -201,13 +201,13 @@ t.test('streams: buffered events are bounded per stream, per session and in tota
   const one = streams.open()
   for (let i = 0; i < 1_000; i++) one.send(Buffer.alloc(1_000, 0x61))
   const two = streams.open()
-  t.ok(two.send(Buffer.alloc(9_999)), 'what cannot be kept is sent all the same')
+  t.ok(two.send(Buffer.alloc(9_999)), 'events that cannot be buffered are still sent')
   const given: boolean[] = []
   for (let i = 0; i < 20; i++) {
     const stream = streams.open()
     stream.onAbandoned = () => void given.push(true)
   }
-  t.ok(given.length >= 12, 'the oldest are given up')
+  t.ok(given.length >= 12, 'the oldest events are dropped')
   streams.close()
-  t.ok(budget.take(10_000), 'everything is given back')
+  t.ok(budget.take(10_000), 'all memory is released')
 })

@@ -34,7 +34,7 @@ for (const era of ['session', 'stateless'] as const) {
     t.same(
       ack.params?.['notifications'],
       { resourceSubscriptions: [URI] },
-      'what cannot be watched is left out',
+      'resources that cannot be watched are left out',
     )
 
     fixture.state.update(URI)
@@ -47,7 +47,7 @@ for (const era of ['session', 'stateless'] as const) {
     t.same((await session.request('resources/unsubscribe', { uri: URI })).response?.result, {})
     fixture.state.update(URI)
     await listener.next(updated)
-    t.same(stream.pending, [], 'an unsubscribed session hears nothing')
+    t.same(stream.pending, [], 'an unsubscribed session gets no update')
     for (const each of [stream, otherStream, listener]) each.close()
   })
 }

@@ -311,14 +311,14 @@ t.test('limits: steps, concurrent calls and the timeout of a call are configurab
     'def nested(): return parallel([lambda: slow(), lambda: slow(), lambda: slow()])\nreturn len(parallel([nested, nested, nested]))',
   )
   t.same(texts(many), ['3'])
-  t.equal(most, 3, 'never more, however deep')
+  t.equal(most, 3, 'never more, at any nesting')
   const late = await run('print("calling")\nreturn never()')
   t.same(texts(late), [
     'script execution failed: script.star:2:13: never: timed out after 300ms',
     'Script logs:\ncalling',
   ])
   const spinning = await run('def spin():\n  for i in range(300): pass\nparallel([spin, spin, spin, spin])')
-  t.match(texts(spinning)[0], /too many steps/, 'what runs side by side shares the budget')
+  t.match(texts(spinning)[0], /too many steps/, 'concurrent branches share the budget')
   t.equal(backend.requests.filter(({ params }) => params['name'] === 'never').length, 1)
 })
 

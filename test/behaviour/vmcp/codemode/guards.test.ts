@@ -72,7 +72,7 @@ t.test(
         ['echo', TOOL],
         era,
       )
-      t.notMatch(listed.at(-1)?.description, /test_simple_text/, 'what is hidden is not described')
+      t.notMatch(listed.at(-1)?.description, /test_simple_text/, 'hidden tools are not described')
       t.equal(textOf(await ask('tools/call', script('return echo(a=1)'))), '{"a":1}')
       t.match(
         textOf(await ask('tools/call', script('return test_simple_text()'))),
@@ -222,7 +222,7 @@ t.test('audit: arguments, result and backend of each call of a script are record
       },
     },
   ])
-  t.notOk(called('flow')[0]?.metadata.extra.backend, 'a workflow is no backend')
+  t.notOk(called('flow')[0]?.metadata.extra.backend, 'a workflow is not a backend')
 })
 
 interface Line {

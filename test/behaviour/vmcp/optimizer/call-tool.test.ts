@@ -17,7 +17,7 @@ t.test('call_tool: parameters and results pass byte for byte', async (t) => {
   const { body } = backend.requests.findLast(({ method }) => method === 'tools/call') ?? { body: '' }
   t.match(body, `"arguments":${parameters}`)
   t.match(body, '"name":"exact"')
-  t.match(body, '"x":1', 'what else the request had goes along')
+  t.match(body, '"x":1', 'other members of the request are forwarded')
   t.notMatch(body, 'tool_name')
 })
 
@@ -33,7 +33,7 @@ t.test('call_tool: accepts common mistakes of models in its arguments', async (t
   t.equal(textOf(await call(url, { tool_name: 'weather' })), '{}')
   t.equal(textOf(await call(url, { tool_name: 'weather', parameters: null })), '{}')
   const kept = { tool_name: 'weather', parameters: { tool_name: 'other' } }
-  t.equal(textOf(await call(url, kept)), '{"tool_name":"other"}', 'a parameter of that name stays')
+  t.equal(textOf(await call(url, kept)), '{"tool_name":"other"}', 'a parameter with that name is kept')
 })
 
 t.test('call_tool: reports errors in a form that the model can use', async (t) => {

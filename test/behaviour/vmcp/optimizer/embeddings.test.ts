@@ -87,7 +87,7 @@ t.test('tei, the default: tools are found by meaning', async (t) => {
   t.same(
     tools.map(({ texts }) => texts.length),
     [4, 2],
-    'as many at a time as the service takes',
+    'batches as large as the service accepts',
   )
   t.ok(tools[0]?.texts.includes('name: create_issue description: Opens a new issue in a repository'))
   t.same(Object.keys(tools[0]?.body ?? {}), ['inputs', 'truncate'])
@@ -152,7 +152,7 @@ t.test(
     const words = await start(t, { hybridSearchSemanticRatio: '0.0' })
     t.same(names(await find(words.url, 'will there be rain')), [])
     t.same(names(await find(words.url, 'exchange euros', ['forecast'])), ['weather'])
-    t.equal(words.service.requests.length, 0, 'the service is not asked')
+    t.equal(words.service.requests.length, 0, 'the service gets no request')
     const near = { semanticDistanceThreshold: '0.9' }
     const meaning = await start(t, { hybridSearchSemanticRatio: '1.0', ...near })
     t.same(names(await find(meaning.url, 'exchange euros', ['forecast'])), ['convert'])
@@ -167,7 +167,7 @@ t.test('semanticDistanceThreshold: drops matches by meaning, never matches by wo
   t.same(
     names(await find(url, 'name: tides description: Height of the water in a port', ['forecast'])),
     ['tides', 'weather'],
-    'what is identical is at distance 0',
+    'identical texts have distance 0',
   )
   const all = await start(t, { semanticDistanceThreshold: '2' })
   t.equal(names(await find(all.url, 'exchange euros')).length, TOOLS.length, 'everything is near enough')
@@ -192,7 +192,7 @@ t.test(
     t.match(await problems(), [/tool search: the embedding service is failing/])
     const asked = service.requests.length
     t.same(names(await search('forecast again')), ['weather'])
-    t.equal(service.requests.length, asked, 'nobody waits for it meanwhile')
+    t.equal(service.requests.length, asked, 'no request waits for it')
     service.onRequest = () => undefined
     await service.next()
     for (;;) {

@@ -96,7 +96,7 @@ t.test('policies: call_tool is rejected like a direct call, and does not reveal 
     t.strictSame(absent.response?.error, forbidden.response?.error)
     t.equal((await call(bob, 'read_file')).status, 200)
     const direct = await bob('tools/call', { name: 'read_file' })
-    t.equal(direct.response?.error?.code, -32602, 'permitted, but not by its own name')
+    t.equal(direct.response?.error?.code, -32602, 'permitted, but not by its original name')
   }
   t.same(called(backend), ['read_file', 'read_file'])
 })
@@ -188,7 +188,7 @@ t.test(
     for (const ask of [inSession, without])
       t.same(names(await find(ask)), ['delete_file', 'read_file', 'write_file'])
     t.equal((await find(without)).response?.error?.code, 429)
-    t.same(called(backend), ['write_file', 'read_file'], 'what was refused did not get there')
+    t.same(called(backend), ['write_file', 'read_file'], 'rejected calls did not arrive')
   },
 )
 

@@ -84,7 +84,7 @@ t.test('tool search: a direct call of any other name is rejected like an unknown
         absent.response?.error?.message.replace('no_such_tool', name),
       )
     }
-    t.equal(backend.requests.length, before, 'no backend was asked')
+    t.equal(backend.requests.length, before, 'no backend got a request')
   }
   t.equal((await session.request('tools/call', {})).response?.error?.code, -32602)
 })

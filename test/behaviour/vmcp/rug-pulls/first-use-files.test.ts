@@ -218,7 +218,7 @@ t.test('names that are not safe file names are rejected at the start', async (t)
     const config = vmcpConfig({ [name]: nowhere })
     t.throws(() => lockFolder(folder).with(config), /its name is not a safe file name/, name)
     const toolLocks = [{ backend: name, tools: [], scheme: 'gatehouse.pin.v1' as const }]
-    t.doesNotThrow(() => lockFolder(folder).with({ ...config, toolLocks }), `${name} with a lock of its own`)
+    t.doesNotThrow(() => lockFolder(folder).with({ ...config, toolLocks }), `${name} with its own lock`)
     await t.rejects(lockFolder(folder).keep(name, listingOf([approved])), /not a safe file name/, name)
   }
   t.same(readdirSync(folder), [])

@@ -52,7 +52,7 @@ t.test('the first list is written, and enforced after a restart', async (t) => {
   t.same(await descriptions(clients), [['Reads a file'], ['Reads a file']])
   t.same(await vmcp.event('tool_lock_written'), { backend: 'files', tools: 1, prompts: 0, templates: 0 })
   t.equal(vmcp.events.filter(({ type }) => type === 'tool_lock_written').length, 1)
-  t.same(readdirSync(folder), ['files.lock.yaml'], 'and nothing else is left there')
+  t.same(readdirSync(folder), ['files.lock.yaml'], 'and no other file is left there')
   const written = readFileSync(join(folder, 'files.lock.yaml'), 'utf8')
   t.match(written, /kind: MCPToolLock/)
   t.match((await vmcp.status()).backends[0]?.pinning, { lock: 'ok', pinned: 1, changed: 0 })
@@ -61,7 +61,7 @@ t.test('the first list is written, and enforced after a restart', async (t) => {
   const again = await start(t, folder, { files: backend.url })
   t.same(await descriptions(again.clients), [['Reads a file'], ['Reads a file']])
   for (const client of again.clients) t.equal(await called(client, 'list', {}), 'error 403', client.era)
-  t.equal(readFileSync(join(folder, 'files.lock.yaml'), 'utf8'), written, 'and the lock is never widened')
+  t.equal(readFileSync(join(folder, 'files.lock.yaml'), 'utf8'), written, 'and the lock never allows more')
 })
 
 t.test('simultaneous clients, and two servers with one folder, approve the same definitions', async (t) => {

@@ -140,7 +140,7 @@ for (const mode of modes) {
         t.equal(
           describedAs(await client.tools(), 'read'),
           description,
-          'the definition before is a change now',
+          'the earlier definition now counts as a change',
         )
       }
     },

@@ -27,6 +27,6 @@ t.test('a rejected tool under policies about origins', async (t) => {
     t.equal(await called(client, 'read'), 'error 403', client.era)
   t.ok(
     vmcp.events.some(({ type }) => type === 'pin_refused'),
-    'and it is told why',
+    'and the reason is reported',
   )
 })

@@ -87,7 +87,7 @@ for (const mode of modes) {
         t.equal(
           reads.length,
           mode === 'observe' || mode === 'warn' ? 1 : 0,
-          'what is refused reaches no backend',
+          'rejected calls reach no backend',
         )
       },
     )

@@ -142,7 +142,7 @@ t.test(
     t.match((await session.request('tools/call', { name: 'flow' })).text, 'b say')
     await started.get('b')?.close()
     await until(async () => !(await names(session)).includes('b_say'))
-    t.same(await flowItem(), before, 'nothing changes for clients')
+    t.same(await flowItem(), before, 'clients notice no change')
     t.match((await session.request('tools/call', { name: 'flow' })).text, 'a default')
     t.match((await stateless(vmcp.url, 'tools/call', { name: 'flow' })).text, 'a default')
   },

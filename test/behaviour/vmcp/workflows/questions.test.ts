@@ -124,5 +124,5 @@ t.test('a client that cannot be prompted gets an error at once', async (t) => {
     ],
   })
   const plain = await stateless(url, 'tools/call', CALL)
-  t.match(plain.response?.error, { code: -32021 }, 'the stateless era has an error of its own for that')
+  t.match(plain.response?.error, { code: -32021 }, 'the stateless era has its own error for that')
 })

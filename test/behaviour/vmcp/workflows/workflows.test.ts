@@ -95,7 +95,7 @@ t.test('a workflow is one more tool, for clients and backends of both eras', asy
       })
       t.ok(
         tools.some(({ name }) => name === 'fixture_echo'),
-        'beside those of the backends',
+        'next to the tools of the backends',
       )
       const result = await client.call('report', { who: 'Ada', friends: ['Bob', 'Eve'] })
       t.strictSame(
@@ -206,7 +206,7 @@ t.test('a failing tool fails the workflow with a message that a model can read',
       '!Workflow execution failed: step "second": tool fixture.test_error_handling: This tool intentionally returns an error for testing (steps: first completed, second failed, third not started)',
     )
     t.notMatch(text, new URL(fixture.url).host)
-    t.match(await client.callText('asks'), /sampled text/, 'a backend may ask the client on its way')
+    t.match(await client.callText('asks'), /sampled text/, 'a backend may ask the client during the call')
     t.ok(client.asked.includes('sampling/createMessage'))
   }
 })

@@ -123,7 +123,7 @@ t.test('each forged or misdirected token is invalid_client, with the reason in t
     t.equal(body['error_description'], 'client authentication failed', title)
     t.match(rig.events.at(-1), { type: 'client_rejected', clientId: 'nightly', reason }, title)
   }
-  t.equal((await requestWithAssertion(rig, valid)).status, 200, 'a rejected token used nothing up')
+  t.equal((await requestWithAssertion(rig, valid)).status, 200, 'a rejected token uses up nothing')
   t.notMatch(rig.logged() + JSON.stringify(rig.events), /eyJ/)
 })
 

@@ -111,7 +111,7 @@ t.test('each forged or misdirected assertion is invalid_grant', async (t) => {
     t.equal(body['error_description'], 'the assertion is not accepted', title)
     t.match(rig.events.at(-1), { type: 'client_rejected', outcome: 'denied', reason }, title)
   }
-  t.equal((await requestWithGrant(rig, valid, asAgent)).status, 200, 'a rejected assertion used nothing up')
+  t.equal((await requestWithGrant(rig, valid, asAgent)).status, 200, 'a rejected assertion uses up nothing')
   t.notMatch(rig.logged() + JSON.stringify(rig.events), /eyJ/)
 })
 

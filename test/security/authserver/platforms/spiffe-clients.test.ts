@@ -119,7 +119,7 @@ t.test('each forged or misdirected JWT-SVID is invalid_client', async (t) => {
     t.equal(body['error_description'], 'client authentication failed', title)
     t.match(rig.events.at(-1), { type: 'client_rejected', clientId: 'triage', reason }, title)
   }
-  t.equal((await requestWithSvid(rig, valid)).status, 200, 'a rejected JWT-SVID used nothing up')
+  t.equal((await requestWithSvid(rig, valid)).status, 200, 'a rejected JWT-SVID uses up nothing')
   t.notMatch(rig.logged() + JSON.stringify(rig.events), /eyJ/)
 })
 

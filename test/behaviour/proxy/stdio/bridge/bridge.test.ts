@@ -30,7 +30,7 @@ t.test('bridge: each session has its own server, and ends with DELETE', async (t
   t.not(one.transport.sessionId, two.transport.sessionId)
   await one.transport.terminateSession()
   await t.rejects(one.client.listTools(), /404|not found|Session/i)
-  t.ok((await two.client.listTools()).tools.length > 0, 'the other session lives')
+  t.ok((await two.client.listTools()).tools.length > 0, 'the other session continues')
 })
 
 t.test('bridge: progress reaches the request that requested it', async (t) => {
@@ -93,7 +93,7 @@ t.test('bridge: invalid requests get the documented errors', async (t) => {
     method: 'initialize',
     params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } },
   })
-  t.equal((await post(initialize)).status, 503, 'the cap of sessions holds')
+  t.equal((await post(initialize)).status, 503, 'the session limit applies')
 })
 
 t.test('bridge: a command that cannot start is reported', async (t) => {

@@ -101,7 +101,7 @@ t.test('session program: consecutive requests use one process, and callers never
     t.notOk(await hasExtraTool(stateless(url, 'tools/list', {}, as('bob', capabilities))))
     t.notOk(
       await hasExtraTool(stateless(url, 'tools/list', {}, { capabilities })),
-      'nor does who has no name',
+      'and neither does an anonymous caller',
     )
   }
 })
@@ -147,7 +147,11 @@ t.test('session program: a question only reaches the client of its call', async 
   t.not(states[0], states[1])
   const response = (name: string) => ({ 'ask-1': { action: 'accept', content: { username: name } } })
   const wrong = await call('for ada', { requestState: states[1], inputResponses: response('ada') })
-  t.match(wrong.response?.error, { code: -32602, message: /no longer waiting/ }, 'a state is for its request')
+  t.match(
+    wrong.response?.error,
+    { code: -32602, message: /no longer waiting/ },
+    'a state is valid for its request only',
+  )
   const done = await Promise.all([
     call('for ada', { requestState: states[0], inputResponses: response('ada') }),
     call('for bob', { requestState: states[1], inputResponses: response('bob') }),
@@ -155,7 +159,7 @@ t.test('session program: a question only reaches the client of its call', async 
   t.match(done[0]?.text, 'ada')
   t.match(done[1]?.text, 'bob')
   const again = await call('for ada', { requestState: states[0], inputResponses: response('ada') })
-  t.match(again.response?.error, { code: -32602 }, 'and good once')
+  t.match(again.response?.error, { code: -32602 }, 'and only once')
 })
 
 for (const era of ['session', 'stateless'])
@@ -222,7 +226,7 @@ for (const era of ['session', 'stateless'])
       const died = await stateless(url, 'tools/call', { name: 'die' })
       t.match(died.response?.error, { code: -32603, message: /the server has stopped/ })
       await listener.ended
-      t.equal(listener.pending.length, 0, 'the stream is broken off, not closed')
+      t.equal(listener.pending.length, 0, 'the stream is aborted, not closed')
       t.equal((await stateless(url, 'tools/list')).status, 200)
     },
   )

@@ -125,11 +125,11 @@ await t.test('SSE: invalid requests are rejected, and a session ends with its st
   t.equal((await post(first.endpoint, '[]')).status, 400, 'batch')
   t.equal((await post(first.endpoint, ping, { origin: 'http://evil.example' })).status, 403)
   t.equal((await post(first.endpoint, ping)).status, 202)
-  t.equal((await fetch(url, { headers: { accept: 'text/event-stream' } })).status, 503, 'the cap holds')
+  t.equal((await fetch(url, { headers: { accept: 'text/event-stream' } })).status, 503, 'the limit applies')
   first.close()
   let status = 202
   while (status === 202) status = (await post(first.endpoint, ping)).status
-  t.equal(status, 404, 'gone with its stream')
+  t.equal(status, 404, 'it ended with its stream')
   const second = await endpointOf(url)
   t.not(second.endpoint, first.endpoint)
   second.close()
