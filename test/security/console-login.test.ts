@@ -129,7 +129,7 @@ t.test("other users cannot see, end or follow a user's calls and sessions", asyn
   const session = await openSession(rig.console.vmcp.url)
   await session.request('tools/list')
   const [others] = rig.console.vmcp.view.sessions()
-  t.ok(others, 'another user exists')
+  t.ok(others, 'another caller has a session')
   t.same((await browser.api('calls')).json['items'], [])
   t.same((await browser.api('sessions')).json['items'], [])
   const headers = { 'x-gatehouse-csrf': String((await browser.api('me')).json['csrf']) }

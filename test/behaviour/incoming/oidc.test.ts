@@ -133,7 +133,7 @@ await t.test(
       claims: { scope: 'read', client_id: 'app' },
     })
     await Promise.all([check(token), check(token)])
-    t.same(idp.requests, ['/token/introspection'], 'without an issuer URL: no discovery and one request')
+    t.same(idp.requests, ['/token/introspection'], 'no discovery, and one request for both checks')
     now += 60_000
     await check(token)
     t.equal(idp.requests.length, 2)

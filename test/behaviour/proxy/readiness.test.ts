@@ -93,7 +93,7 @@ await t.test('readiness: without traffic, the target is checked at intervals', a
   for (let n = 0; n < 5; n++) readiness.unreachable()
   t.equal(await readiness.notReady(), 'the target does not respond')
   await serverOn(t, port)
-  t.equal(await readiness.notReady(), 'the target does not respond', 'no immediate second request')
+  t.equal(await readiness.notReady(), 'the target does not respond', 'not probed again at once')
   now = 5_000
   t.equal(await readiness.notReady(), undefined)
   readiness.end()
