@@ -138,7 +138,7 @@ const staged: readonly Staged[] = [
     found: { id: 'client', hop: 'login', code: 'client.redirect', fix: /exactly the redirect URI/ },
   },
   {
-    name: 'the client is not known',
+    name: 'the client is unknown',
     bend: {},
     options: { clientId: 'nobody' },
     found: { id: 'client', hop: 'login', code: 'client.unknown' },
@@ -149,7 +149,7 @@ const staged: readonly Staged[] = [
     found: { id: 'login-client', hop: 'login', code: 'registration.refused' },
   },
   {
-    name: 'PKCE is refused at the authorization endpoint',
+    name: 'PKCE is rejected at the authorization endpoint',
     bend: {
       idp: redirecting({ error: 'invalid_request', error_description: 'code_challenge is not supported' }),
     },
@@ -171,7 +171,7 @@ const staged: readonly Staged[] = [
     found: { id: 'browser', hop: 'login', code: 'login.issuer' },
   },
   {
-    name: 'PKCE is refused at the token endpoint',
+    name: 'PKCE is rejected at the token endpoint',
     bend: {
       idp: refusing('code', { error: 'invalid_grant', error_description: 'code_verifier does not match' }),
     },
@@ -237,7 +237,7 @@ const staged: readonly Staged[] = [
     },
   },
   {
-    name: 'the renewal is refused',
+    name: 'the renewal is rejected',
     bend: { provider: granting, idp: refusing('renewal', { error: 'invalid_grant' }) },
     found: { id: 'renewal', hop: 'token', code: 'refresh.refused', observed: /invalid_grant/ },
   },

@@ -37,7 +37,7 @@ const login: readonly Case[] = [
     fix: /authServerConfig/,
   },
   {
-    name: 'PKCE of the method plain alone',
+    name: 'PKCE with the method plain only',
     bend: withMetadata((document) => ({ ...document, code_challenge_methods_supported: ['plain'] })),
     code: 'pkce.plain',
     hop: 'login',
@@ -51,7 +51,7 @@ const login: readonly Case[] = [
     fix: /register a client manually/,
   },
   {
-    name: 'no registration at a provider that is named',
+    name: 'no registration at a known provider',
     bend: { features: { registration: { enabled: false }, registrationManagement: { enabled: false } } },
     options: () => ({ provider: 'entra' }),
     code: 'registration.none',
@@ -59,7 +59,7 @@ const login: readonly Case[] = [
     fix: /App registrations.*http:\/\/localhost/,
   },
   {
-    name: 'registration that wants a token',
+    name: 'registration that requires a token',
     bend: { features: { registration: { enabled: true, initialAccessToken: 'needed' } } },
     options: () => ({ register: true }),
     code: 'registration.token',
@@ -67,7 +67,7 @@ const login: readonly Case[] = [
     fix: /initial access token/,
   },
   {
-    name: 'registration that refuses the redirect URI',
+    name: 'registration that rejects the redirect URI',
     bend: {
       idp: (req, res) => req.url === '/reg' && sendJson(res, { error: 'invalid_redirect_uri' }, 400),
     },
@@ -77,7 +77,7 @@ const login: readonly Case[] = [
     fix: /any port/,
   },
   {
-    name: 'client authentication that nobody has',
+    name: 'unsupported client authentication methods',
     bend: withMetadata((document) => ({
       ...document,
       token_endpoint_auth_methods_supported: ['tls_client_auth'],
@@ -98,7 +98,7 @@ const login: readonly Case[] = [
     fix: /method “none”/,
   },
   {
-    name: 'scopes that the provider does not know',
+    name: 'unknown scopes',
     bend: { resource: (document) => ({ ...document, scopes_supported: ['read', 'sudo'] }) },
     result: 'warning',
     code: 'scopes.unknown',
@@ -147,7 +147,7 @@ const login: readonly Case[] = [
     fix: /delete the registration that the MCP client has stored/,
   },
   {
-    name: 'a resource that the provider does not know',
+    name: 'an unknown resource',
     bend: {
       clients: [client],
       idp(req, res) {
@@ -204,7 +204,7 @@ const session: readonly Case[] = [
     fix: /resource \(or audience\)/,
   },
   {
-    name: 'a token that the server refuses',
+    name: 'a token that the server rejects',
     bend: {
       server(req, res) {
         if (!isMcp(req) || req.headers.authorization === undefined) return false
@@ -218,7 +218,7 @@ const session: readonly Case[] = [
     fix: /rejected the token/,
   },
   {
-    name: 'a revision that nobody speaks',
+    name: 'an unsupported revision',
     bend: {
       server(req, res) {
         if (!isMcp(req) || req.headers.authorization === undefined) return false
@@ -249,7 +249,7 @@ const session: readonly Case[] = [
     fix: /sessionStorage/,
   },
   {
-    name: 'a proxy that holds an event stream back',
+    name: 'a proxy that delays an event stream',
     bend: {
       server: (req) => isMcp(req) && req.method === 'GET' && req.headers['mcp-session-id'] !== undefined,
     },
@@ -259,7 +259,7 @@ const session: readonly Case[] = [
     fix: /proxy_buffering off/,
   },
   {
-    name: 'a proxy that read the whole stream before it passed it on',
+    name: 'a proxy that buffers the whole stream',
     bend: {
       server(req, res) {
         if (!isMcp(req) || req.method !== 'GET') return false

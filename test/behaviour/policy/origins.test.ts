@@ -32,7 +32,7 @@ const strategies: Readonly<Record<string, unknown>> = {
   },
   priority: bareNames('a', 'b'),
   'priority of the other': bareNames('b', 'a'),
-  'priority of nobody': bareNames('c'),
+  'priority without the backends': bareNames('c'),
   manual: {
     conflictResolution: 'manual',
     tools: [

@@ -152,14 +152,14 @@ for (const era of ['session', 'stateless'] as const)
 
 const failures: Readonly<Record<string, (id: string, res: ServerResponse) => void>> = {
   'is cut': (_id, res) => void setTimeout(() => res.destroy(), 50),
-  'goes on as no JSON': (_id, res) => res.end('"}],]}}'),
+  'continues as invalid JSON': (_id, res) => res.end('"}],]}}'),
   'has a control character in a text': (id, res) => res.end(`\u0001"}]},"jsonrpc":"2.0","id":${id}}`),
   'belongs to no request': (_id, res) => res.end('"}]},"jsonrpc":"2.0","id":"other"}'),
   'has a member twice': (id, res) => res.end(`"}],"content":[]},"jsonrpc":"2.0","id":${id}}`),
   'has a result and an error': (id, res) => res.end(`"}]},"error":{},"jsonrpc":"2.0","id":${id}}`),
   'is too deep': (id, res) =>
     res.end(`"}],"x":${'['.repeat(300)}${']'.repeat(300)}},"jsonrpc":"2.0","id":${id}}`),
-  'asks, after all': (id, res) => res.end(`"}]},"jsonrpc":"3.0","id":${id}}`),
+  'has an unknown protocol version': (id, res) => res.end(`"}]},"jsonrpc":"3.0","id":${id}}`),
 }
 
 for (const [name, fail] of Object.entries(failures))

@@ -13,8 +13,8 @@ t.test('endless lists are abandoned, and their first pages are kept', async (t) 
   let page = 0
   const item = '{"name":"one","inputSchema":{"type":"object"}}'
   const endless: Record<string, () => string> = {
-    'the same cursor for ever': () => `{"tools":[${item}],"nextCursor":"again"}`,
-    'a new page for ever': () => `{"tools":[${item}],"nextCursor":"${page++}"}`,
+    'the same cursor forever': () => `{"tools":[${item}],"nextCursor":"again"}`,
+    'a new page forever': () => `{"tools":[${item}],"nextCursor":"${page++}"}`,
   }
   for (const [what, list] of Object.entries(endless)) {
     const backend = await startRawBackend({ responses: { 'tools/list': list } })

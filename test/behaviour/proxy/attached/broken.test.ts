@@ -87,7 +87,7 @@ t.test('broken: each request gets a timely error when the server does not come b
 
 for (const { name, spoil, reason, message } of [
   {
-    name: 'attach is refused',
+    name: 'attach is rejected',
     spoil: { refusal: { code: 403, message: 'pods "server-0" is forbidden: cannot create pods/attach' } },
     reason: 'AccessRefused',
     message: /pods "server-0" is forbidden.+the Role and RoleBinding/,

@@ -139,7 +139,7 @@ export function excludedCases(dir: string): readonly Case[] {
     },
     { what: 'its forwarded headers are a list', env: forward([]), problem: /must be a JSON object/ },
     {
-      what: 'a forwarded header is no text',
+      what: 'a forwarded header is not text',
       env: forward({ addPlaintextHeaders: { A: 1 } }),
       problem: /must map header names to strings/,
     },
@@ -187,11 +187,11 @@ export function excludedCases(dir: string): readonly Case[] {
       problem: /backends\[1\]\.url: points to a link-local, .*metadata address/,
     },
     {
-      what: 'its address is not among those that it may have',
+      what: 'its address is not allowed',
       backend: { addresses: 'private' },
       problem: /backends\.bad\.url: points to a loopback address/,
     },
-    { what: 'its address is no web address', backend: { url: 'ftp://a' }, problem: /backends\[1\]\.url/ },
+    { what: 'its address is not a web address', backend: { url: 'ftp://a' }, problem: /backends\[1\]\.url/ },
     {
       what: 'its transport is unknown',
       backend: { transport: 'pigeon' },

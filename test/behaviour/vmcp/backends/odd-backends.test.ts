@@ -53,7 +53,7 @@ for (const era of ['session', 'stateless'] as const) {
 
 /** On a stream of many responses, an invalid event does not affect the other events. */
 const unreadable: Oddity = {
-  name: 'an event that is no message before each response',
+  name: 'an event that is not a message before each response',
   area: 'stream',
   reported: 'event_unreadable',
   change(reply, { http, id }) {

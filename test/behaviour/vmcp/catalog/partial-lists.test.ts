@@ -73,7 +73,7 @@ const failures: Readonly<Record<string, RawAnswer>> = {
       .writeHead(200, { 'content-type': 'application/json' })
       .end(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32603,"message":"reason of the list"}}`),
   'a closed connection': ({ res }) => void res.destroy(),
-  'a result that is no list': () => '{"tools":5,"resources":5,"resourceTemplates":5,"prompts":5}',
+  'a result that is not a list': () => '{"tools":5,"resources":5,"resourceTemplates":5,"prompts":5}',
   'text instead of JSON': ({ res }) =>
     void res.writeHead(200, { 'content-type': 'application/json' }).end('hello'),
 }
@@ -229,7 +229,7 @@ const ends: Readonly<
     names: ['one'],
     why: /the next page failed/,
   },
-  'the first page for ever': {
+  'the first page forever': {
     list: (() => {
       let page = 0
       return () => `{"tools":[${tool('one')}],"nextCursor":"${page++}"}`

@@ -41,7 +41,7 @@ const rows: Readonly<Record<string, Row>> = {
     expected: unusable,
     problem: /spec\.scheme/,
   },
-  'a definition that is no JSON': {
+  'a definition that is not JSON': {
     toolLocks: [{ backend: 'files', tools: [{ name: 'read', definition: '{"name":"read"' }] }],
     expected: unusable,
     problem: /invalid definition/,
