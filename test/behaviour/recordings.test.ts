@@ -107,7 +107,7 @@ const everyPair = <const Client extends ClientKind>(clients: readonly Client[]) 
 
 const gateways: Readonly<Record<string, Gateway>> = {
   vmcp: { start: startVirtualServer, pairs: everyPair(['session', 'stateless', 'sse']) },
-  /** The proxy translates no era. */
+  /** The proxy does not translate between eras. */
   proxy: {
     start: startProxyOf,
     pairs: [

@@ -1,4 +1,4 @@
-/** The size of a request body is bounded by declaration and by count, before anything reaches the target. */
+/** Request bodies are limited by their declared length and by counted bytes, before anything reaches the target. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
@@ -10,7 +10,7 @@ const rig = await startRig(upstream.url)
 t.teardown(() => Promise.all([rig.close(), upstream.close()]))
 const limit = 8_388_608
 
-await t.test('body limit: exactly 8 MiB passes, one byte more is 413', async (t) => {
+await t.test('body limit: exactly 8 MiB passes, one more byte is 413', async (t) => {
   const exact = await fetch(`${rig.url}/mcp`, { method: 'POST', body: Buffer.alloc(limit, 0x61) })
   t.equal(exact.status, 200)
   t.equal(await exact.text(), String(limit))
@@ -21,7 +21,7 @@ await t.test('body limit: exactly 8 MiB passes, one byte more is 413', async (t)
   t.equal(upstream.seen.length, before)
 })
 
-await t.test('body limit: a chunked body is cut when it passes the limit', async (t) => {
+await t.test('body limit: a chunked body is cut at the limit', async (t) => {
   const before = upstream.seen.length
   const socket = connect(rig.port, '127.0.0.1')
   socket.on('error', () => {})
@@ -31,7 +31,7 @@ await t.test('body limit: a chunked body is cut when it passes the limit', async
   })
   socket.write('POST /mcp HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n')
   const mebibyte = `100000\r\n${'a'.repeat(1 << 20)}\r\n`
-  // Endless: only the proxy can stop it.
+  // An endless body, which only the proxy can stop.
   const closed = new Promise((resolve) => socket.once('close', resolve))
   while (!socket.destroyed && socket.writable) {
     if (socket.write(mebibyte)) continue
@@ -41,27 +41,30 @@ await t.test('body limit: a chunked body is cut when it passes the limit', async
   t.equal(upstream.seen.length, before)
 })
 
-await t.test('body limit: a client that asks first is told before it sends', async (t) => {
-  const declared = await raw(
-    rig.port,
-    `POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: ${limit + 1}\r\n\r\n`,
-  )
-  t.match(declared, /^HTTP\/1\.1 413 /, 'no 100 before the refusal')
+await t.test(
+  'body limit: a client that sends Expect gets the rejection before it sends the body',
+  async (t) => {
+    const declared = await raw(
+      rig.port,
+      `POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: ${limit + 1}\r\n\r\n`,
+    )
+    t.match(declared, /^HTTP\/1\.1 413 /, 'no 100 before the rejection')
 
-  const socket = connect(rig.port, '127.0.0.1')
-  socket.setEncoding('latin1')
-  socket.write(
-    'POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n',
-  )
-  const [interim] = await once(socket, 'data')
-  t.match(interim, /^HTTP\/1\.1 100 Continue/)
-  socket.write('{}')
-  const [response] = await once(socket, 'data')
-  t.match(response, /^HTTP\/1\.1 200 /)
-  socket.destroy()
-})
+    const socket = connect(rig.port, '127.0.0.1')
+    socket.setEncoding('latin1')
+    socket.write(
+      'POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n',
+    )
+    const [interim] = await once(socket, 'data')
+    t.match(interim, /^HTTP\/1\.1 100 Continue/)
+    socket.write('{}')
+    const [response] = await once(socket, 'data')
+    t.match(response, /^HTTP\/1\.1 200 /)
+    socket.destroy()
+  },
+)
 
-/** Sends everything before it reads anything, as Python's urllib does. Resolves with the response, rejects on a reset. */
+/** Sends the whole request before it reads, as Python's urllib does. Resolves with the response, rejects on a reset. */
 async function sendThenRead(port: number, head: readonly string[], body: Buffer): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   const failed = Promise.withResolvers<never>()
@@ -84,12 +87,12 @@ await t.test('body limit: a client that sends everything before it reads gets th
     const head = ['POST /mcp HTTP/1.1', 'Host: localhost', `Connection: ${connection}`, declared]
     const response = await sendThenRead(rig.port, head, big)
     t.match(response, /^HTTP\/1\.1 413 /, connection)
-    t.match(response, /\r\nconnection: close\r\n/i, `${connection}: the connection is not offered again`)
+    t.match(response, /\r\nconnection: close\r\n/i, `${connection}: the connection is not reused`)
     t.match(response, /Request Entity Too Large/, `${connection}: the body is complete`)
   }
 })
 
-await t.test('body limit: every early refusal reaches a client that closes', async (t) => {
+await t.test('body limit: every early rejection reaches a client that closes', async (t) => {
   const allowed = Buffer.alloc(limit, 0x61)
   const declared = `Content-Length: ${limit}`
   const early: Readonly<Record<string, readonly string[]>> = {
@@ -108,7 +111,7 @@ await t.test('body limit: every early refusal reaches a client that closes', asy
   }
 })
 
-await t.test('body limit: so do the refusals of the HTTP parser', async (t) => {
+await t.test('body limit: rejections by the HTTP parser reach the client too', async (t) => {
   const malformed = ['POST /mcp HTTP/1.1', 'Host: localhost', 'Content-Length: 1', 'Content-Length: 2']
   t.match(await sendThenRead(rig.port, malformed, big), /^HTTP\/1\.1 400 /)
   const long = ['POST /mcp HTTP/1.1', 'Host: localhost', `X-Long: ${'a'.repeat(3 << 20)}`]
@@ -136,7 +139,7 @@ await t.test('body limit: the next request of a pooled client succeeds', async (
   }
 })
 
-await t.test('body limit: it holds before authentication', async (t) => {
+await t.test('body limit: it applies before authentication', async (t) => {
   let asked = 0
   const guarded = await startRig(upstream.url, {
     incoming: () =>

@@ -1,9 +1,9 @@
-/** The console without a login: nobody but the user of this machine who knows the token. */
+/** The console without a login: only the local user who has the token gets access. */
 import { request } from 'node:http'
 import t from 'tap'
 import { startTestConsole } from '../helpers/console/console.ts'
 
-/** A request with headers that fetch does not let a caller set. */
+/** Sends a request with headers that fetch does not allow. */
 function raw(url: string, headers: Record<string, string>): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const req = request(url, { headers }, (res) => {
@@ -16,7 +16,7 @@ function raw(url: string, headers: Record<string, string>): Promise<{ status: nu
   })
 }
 
-t.test('the token, the host and the direct way are all required', async (t) => {
+t.test('the token, the host and a direct connection are all required', async (t) => {
   const console = await startTestConsole({})
   t.teardown(() => console.close())
   const me = `${console.url}api/v1/me`
@@ -39,7 +39,7 @@ t.test('the token, the host and the direct way are all required', async (t) => {
   t.equal((await raw(me, { ...token, 'sec-fetch-site': 'cross-site' })).status, 403)
 })
 
-t.test('every response has the headers that keep other pages out', async (t) => {
+t.test('every response has the headers that protect against other pages', async (t) => {
   const console = await startTestConsole({})
   t.teardown(() => console.close())
   for (const path of ['', 'api/v1/me', 'nothing.js', 'api/v1/nothing']) {

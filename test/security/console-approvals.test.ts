@@ -1,4 +1,4 @@
-/** Who may approve in the console: operators with a recent login, from the console's own page, and nobody else. */
+/** Approvals in the console require an operator with a recent login, on the console's own page. */
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -56,7 +56,7 @@ async function start(t: Test, groups: readonly string[], options: { readonly now
   return { browser, approve, approvals, csrf, digest, lines, rig }
 }
 
-/** As the server itself sees it: not every role may look. */
+/** Reads the server's own view, because not every role can read it. */
 async function differs({ console }: Awaited<ReturnType<typeof startLoginRig>>) {
   const { view } = console.vmcp
   const read = () => view.pinDetail('files', 'tool', 'read')
@@ -67,7 +67,7 @@ async function differs({ console }: Awaited<ReturnType<typeof startLoginRig>>) {
   return { digest: read()?.digest ?? '', approvedDigest: read()?.approvedDigest }
 }
 
-t.test('an operator approves; the audit line has who, what and the digest', async (t) => {
+t.test('an operator approves, and the audit line has user, item and digest', async (t) => {
   const { approve, approvals, lines, digest } = await start(t, ['operators'])
   t.match(await approve(), { status: 200, json: { file: 'files.lock.yaml' } })
   t.same(approvals, ['read'])
@@ -77,24 +77,24 @@ t.test('an operator approves; the audit line has who, what and the digest', asyn
 })
 
 for (const groups of [[], ['viewers'], ['auditors'], ['viewers', 'auditors']])
-  t.test(`not with the groups ${groups.join(', ') || 'none'}`, async (t) => {
+  t.test(`rejected with the groups ${groups.join(', ') || 'none'}`, async (t) => {
     const { approve, approvals, lines, browser, digest } = await start(t, groups)
     t.match(await approve(), { status: 403, json: { code: 'FORBIDDEN' } })
     t.same(approvals, [])
     t.match(lines(), [{ outcome: 'denied', subjects: { user_id: 'alice' }, target: { digest } }])
     const item = await browser.api('pins/item?backend=files&kind=tool&name=read')
     t.equal(item.status, groups.length > 0 ? 200 : 403)
-    t.notOk('approval' in item.json, 'how to approve is for those who may')
+    t.notOk('approval' in item.json, 'only approvers see how to approve')
     t.equal((await browser.api('pins')).status, item.status)
     const tools = (await browser.api('tools')).json['items'] as readonly { name: string }[]
     t.same(
       tools.map(({ name }) => name),
       groups.length > 0 ? ['files_read', 'files_write'] : ['files_read'],
-      'what nobody has approved is for roles',
+      'unapproved definitions require a role',
     )
   })
 
-t.test('not without the CSRF value, not from another page, not by a form', async (t) => {
+t.test('rejected without the CSRF value, from another page, and from a form', async (t) => {
   const { approve, approvals, csrf } = await start(t, ['operators'])
   const own = { 'x-gatehouse-csrf': csrf }
   t.match(await approve({}), { status: 403, json: { code: 'CSRF_REFUSED' } })
@@ -105,7 +105,7 @@ t.test('not without the CSRF value, not from another page, not by a form', async
   t.same(approvals, [])
 })
 
-t.test('not with a login of an hour ago', async (t) => {
+t.test('rejected with a login from an hour ago', async (t) => {
   let now = Date.now()
   const { approve, approvals, lines } = await start(t, ['operators'], { now: () => now })
   now += 20 * 60_000

@@ -1,4 +1,7 @@
-/** The console's login at the real embedded authorization server: consent, upstream login, PKCE, roles by a claim of the ID token. */
+/**
+ * The console's login with the real embedded authorization server: consent, upstream login, PKCE, roles by a claim of
+ * the ID token.
+ */
 import t from 'tap'
 import { makeFetch } from '../../runtime/net/index.ts'
 import { registerClient, startAuthServer } from '../helpers/authserver/authserver.ts'
@@ -6,7 +9,7 @@ import { Browser } from '../helpers/authserver/cookie-browser.ts'
 import { startTestConsole } from '../helpers/console/console.ts'
 import { freePort } from '../helpers/gatehouse.ts'
 
-t.test('whoever signs in has the roles of the claims, and is who the server knows', async (t) => {
+t.test("a user who signs in gets the roles of the claims, and the server's identity", async (t) => {
   const rig = await startAuthServer(t)
   const port = await freePort()
   const home = `http://127.0.0.1:${port}`

@@ -1,11 +1,11 @@
-/** The login of the console: who gets in, as whom, for how long, and what is refused on the way. */
+/** The console's login: the users that it admits, its identity and lifetime, and its rejections. */
 import t from 'tap'
 import { Browser } from '../helpers/console/console.ts'
 import { startLoginRig } from '../helpers/console/login.ts'
 import { openSession } from '../helpers/mcp/wire.ts'
 import { until } from '../helpers/redis.ts'
 
-t.test('a login ends on the page that was asked for, with a cookie that scripts cannot read', async (t) => {
+t.test('a login returns to the requested page, with a cookie that scripts cannot read', async (t) => {
   const rig = await startLoginRig({ groups: ['viewers'] })
   t.teardown(() => rig.close())
   const browser = new Browser(rig.console.url)
@@ -22,14 +22,14 @@ t.test('a login ends on the page that was asked for, with a cookie that scripts 
   t.notMatch(me.text, /planted-client-secret|eyJ/, 'no token reaches the browser')
   for (const to of ['//evil.example', '/\\evil.example', 'https://evil.example', '/x\\..', 'evil']) {
     const elsewhere = await new Browser(rig.console.url).go(`login?to=${encodeURIComponent(to)}`)
-    t.equal(elsewhere.url, rig.console.url, `${to} leads home`)
+    t.equal(elsewhere.url, rig.console.url, `${to} leads to the home page`)
   }
   const begin = await fetch(`${rig.console.url}login`, { redirect: 'manual' })
   t.match(begin.headers.getSetCookie()[0], /HttpOnly; SameSite=Lax/)
   t.match(begin.headers.get('location'), /code_challenge_method=S256/)
 })
 
-t.test('roles: each path of the API with no login, no role and each role', async (t) => {
+t.test('roles: each API path with no login, no role and each role', async (t) => {
   const expected: Readonly<Record<string, readonly string[]>> = {
     'GET me': ['none', 'viewer', 'operator', 'auditor'],
     'GET connect': ['none', 'viewer', 'operator', 'auditor'],
@@ -61,13 +61,13 @@ t.test('roles: each path of the API with no login, no role and each role', async
     t.equal(
       (await visitor.api('no/such/path')).status,
       401,
-      'what exists is told to nobody who is not signed in',
+      'visitors who are not signed in do not learn what exists',
     )
     await rig.close()
   }
 })
 
-t.test('a redirect that this browser did not ask for signs nobody in', async (t) => {
+t.test('a redirect that this browser did not request signs no user in', async (t) => {
   const rig = await startLoginRig({ groups: ['operators'] })
   t.teardown(() => rig.close())
   const attacker = new Browser(rig.console.url)
@@ -79,14 +79,14 @@ t.test('a redirect that this browser did not ask for signs nobody in', async (t)
   t.equal((await attacker.api('me')).status, 401)
 })
 
-t.test('writes want the CSRF value, the origin and a page of the same site', async (t) => {
+t.test('writes require the CSRF value, the origin and a page of the same site', async (t) => {
   const rig = await startLoginRig({ groups: ['operators'] })
   t.teardown(() => rig.close())
   const browser = await rig.signIn()
   const csrf = String((await browser.api('me')).json['csrf'])
   const write = (headers: Record<string, string>) =>
     browser.api('backends/nothing/recheck', { method: 'POST', body: {}, headers })
-  t.equal((await write({ 'x-gatehouse-csrf': csrf })).status, 404, 'the right one goes through')
+  t.equal((await write({ 'x-gatehouse-csrf': csrf })).status, 404, 'the right browser succeeds')
   t.match((await write({})).json, { status: 403, code: 'CSRF_REFUSED' })
   t.match((await write({ 'x-gatehouse-csrf': 'x'.repeat(csrf.length) })).json, { code: 'CSRF_REFUSED' })
   t.equal((await write({ 'x-gatehouse-csrf': csrf, origin: 'https://evil.example' })).status, 403)
@@ -94,7 +94,7 @@ t.test('writes want the CSRF value, the origin and a page of the same site', asy
 })
 
 t.test(
-  'a login ends by logout, after 30 minutes without use and after 8 hours; actions want a recent one',
+  'a login ends by logout, after 30 minutes without use and after 8 hours, and actions require a recent one',
   async (t) => {
     let ahead = 0
     const rig = await startLoginRig({ groups: ['operators'], now: () => Date.now() + ahead })
@@ -122,26 +122,23 @@ t.test(
   },
 )
 
-t.test(
-  'others see neither calls nor sessions of a user, and cannot end or follow what is not theirs',
-  async (t) => {
-    const rig = await startLoginRig({ groups: [] })
-    t.teardown(() => rig.close())
-    const browser = await rig.signIn()
-    const session = await openSession(rig.console.vmcp.url)
-    await session.request('tools/list')
-    const [others] = rig.console.vmcp.view.sessions()
-    t.ok(others, 'somebody else is there')
-    t.same((await browser.api('calls')).json['items'], [])
-    t.same((await browser.api('sessions')).json['items'], [])
-    const headers = { 'x-gatehouse-csrf': String((await browser.api('me')).json['csrf']) }
-    const taken = await browser.api(`sessions/${others?.hash}`, { method: 'DELETE', headers })
-    t.equal(taken.status, 404, 'as if there were no such session')
-    t.equal((await session.request('ping')).status, 200, 'which goes on')
-    t.equal((await browser.api('sessions/000000000000', { method: 'DELETE', headers })).status, 404)
-    t.equal((await browser.api('tries/00000000-0000-0000-0000-000000000000/events')).status, 404)
-  },
-)
+t.test("other users cannot see, end or follow a user's calls and sessions", async (t) => {
+  const rig = await startLoginRig({ groups: [] })
+  t.teardown(() => rig.close())
+  const browser = await rig.signIn()
+  const session = await openSession(rig.console.vmcp.url)
+  await session.request('tools/list')
+  const [others] = rig.console.vmcp.view.sessions()
+  t.ok(others, 'another caller has a session')
+  t.same((await browser.api('calls')).json['items'], [])
+  t.same((await browser.api('sessions')).json['items'], [])
+  const headers = { 'x-gatehouse-csrf': String((await browser.api('me')).json['csrf']) }
+  const taken = await browser.api(`sessions/${others?.hash}`, { method: 'DELETE', headers })
+  t.equal(taken.status, 404, 'reported as an unknown session')
+  t.equal((await session.request('ping')).status, 200, 'the session continues')
+  t.equal((await browser.api('sessions/000000000000', { method: 'DELETE', headers })).status, 404)
+  t.equal((await browser.api('tries/00000000-0000-0000-0000-000000000000/events')).status, 404)
+})
 
 t.test('a login that is too old, or of unknown age, is renewed by signing in again', async (t) => {
   const rig = await startLoginRig({ groups: ['operators'], authTime: false })
@@ -151,16 +148,16 @@ t.test('a login that is too old, or of unknown age, is renewed by signing in aga
     const headers = { 'x-gatehouse-csrf': String((await browser.api('me')).json['csrf']) }
     return browser.api('backends/nothing/recheck', { method: 'POST', headers })
   }
-  t.match((await browser.api('me')).json, { freshLogin: false }, 'the issuer may have asked long ago')
+  t.match((await browser.api('me')).json, { freshLogin: false }, 'the issuer may have prompted long ago')
   t.match((await recheck()).json, { code: 'LOGIN_TOO_OLD' })
   await browser.go('login?to=/')
-  t.match((await recheck()).json, { code: 'LOGIN_TOO_OLD' }, 'a silent login is as old as before')
+  t.match((await recheck()).json, { code: 'LOGIN_TOO_OLD' }, 'a silent login keeps its age')
   await browser.go('login?to=/&again=true')
   t.match((await browser.api('me')).json, { freshLogin: true })
   t.match((await recheck()).json, { code: 'NOT_FOUND' }, 'it goes through')
 })
 
-t.test('streams are bounded over all visitors, so that nobody takes what all others need', async (t) => {
+t.test('streams are limited over all visitors, so that no visitor can use them up', async (t) => {
   let logins = 0
   const rig = await startLoginRig({ groups: [], provider: { nextAccount: () => `user-${logins}` } })
   t.teardown(() => rig.close())
@@ -169,12 +166,12 @@ t.test('streams are bounded over all visitors, so that nobody takes what all oth
     const browser = await rig.signIn()
     t.match((await browser.api('me')).json, { user: { sub: `user-${logins}` } })
     for (let i = 0; i < 8; i++) open.push(await browser.events('stream'))
-    t.match((await browser.api('stream')).json, { code: 'TOO_MANY_STREAMS' }, 'the bound of one visitor')
+    t.match((await browser.api('stream')).json, { code: 'TOO_MANY_STREAMS' }, 'the limit of one visitor')
   }
   t.same(new Set(open.map(({ status }) => status)), new Set([200]))
   const fifth = await rig.signIn()
   const refused = await fifth.api('stream')
-  t.match(refused, { status: 503, json: { code: 'TOO_MANY_STREAMS' } }, 'the bound of all: 32')
+  t.match(refused, { status: 503, json: { code: 'TOO_MANY_STREAMS' } }, 'the limit of all visitors: 32')
   t.equal(refused.headers.get('retry-after'), '10')
   open[0]?.close()
   await until(async () => {
@@ -203,7 +200,7 @@ t.test('the event stream ends with the login that opened it', async (t) => {
   kept.close()
 })
 
-t.test('a wrong client secret is reported as an error of the settings, a denied login is not', async (t) => {
+t.test('a wrong client secret is reported as a configuration error, a denied login is not', async (t) => {
   const rig = await startLoginRig({ groups: ['viewers'], clientSecret: 'another-secret' })
   t.teardown(() => rig.close())
   const wrong = await new Browser(rig.console.url).go('login')
@@ -226,7 +223,7 @@ t.test('a wrong client secret is reported as an error of the settings, a denied 
   }
 })
 
-t.test('a token endpoint that rejects the request is reported as an error of the settings', async (t) => {
+t.test('a token endpoint that rejects the request is reported as a configuration error', async (t) => {
   for (const [name, respond, status] of [
     ['a bare 401', () => new Response(null, { status: 401 }), 502],
     ['a 400 without a code', () => new Response('<html>Bad request</html>', { status: 400 }), 502],

@@ -1,4 +1,4 @@
-/** Arguments and results in the console: off unless asked for, without credentials, for auditors and for who called. */
+/** Arguments and results in the console: off by default, without credentials, visible to auditors and to the caller. */
 import t from 'tap'
 import { startTestConsole } from '../helpers/console/console.ts'
 import { startLoginRig } from '../helpers/console/login.ts'
@@ -9,7 +9,7 @@ const secret = 'ghp_abcdefghijklmnopqrstuvwxyz0123456789'
 
 type Items = { id: string; payload: string }[]
 
-t.test('payloads are off unless asked for', async (t) => {
+t.test('payloads are off by default', async (t) => {
   const fixture = await startFixture()
   const console = await startTestConsole({ notes: fixture.url })
   t.teardown(() => Promise.all([console.close(), fixture.close()]))
@@ -19,7 +19,7 @@ t.test('payloads are off unless asked for', async (t) => {
   t.match((await console.api(`calls/${id}/payload`)).json, { status: 404, code: 'PAYLOAD_NOT_RECORDED' })
 })
 
-t.test('what is stored is redacted, and cut', async (t) => {
+t.test('stored payloads are redacted and truncated', async (t) => {
   const fixture = await startFixture()
   const console = await startTestConsole({ notes: fixture.url }, {}, { payloads: 'all' })
   t.teardown(() => Promise.all([console.close(), fixture.close()]))
@@ -40,7 +40,7 @@ t.test('what is stored is redacted, and cut', async (t) => {
   t.ok(large.text.length < 80_000)
 })
 
-t.test('what nobody signed in for is not stored with payloads', async (t) => {
+t.test('calls without a signed-in user are stored without payloads', async (t) => {
   const console = await startTestConsole({}, {}, { payloads: 'all' })
   t.teardown(() => console.close())
   const origin = { origin: 'https://evil.example' }
@@ -52,7 +52,7 @@ t.test('what nobody signed in for is not stored with payloads', async (t) => {
   )
 })
 
-t.test('viewers see that there is a payload, auditors see it', async (t) => {
+t.test('viewers see that a payload exists, auditors see its content', async (t) => {
   for (const [role, status] of [
     ['viewer', 403],
     ['auditor', 200],

@@ -1,4 +1,4 @@
-/** Web pages and rebound names cannot reach a proxy that was not opened for them. */
+/** Web pages and rebound names cannot reach a proxy that does not allow them. */
 import t from 'tap'
 import type { LogFields } from '../../runtime/net/index.ts'
 import { silentLog } from '../../runtime/net/index.ts'
@@ -25,7 +25,7 @@ async function withOrigin(url: string, origin: string): Promise<Response> {
   return fetch(`${url}/mcp`, { method: 'POST', headers: { ...json, origin }, body: rpc(1) })
 }
 
-await t.test('origin: a loopback bind allows its own three origins and nothing else', async (t) => {
+await t.test('origin: a loopback bind allows only its own three origins', async (t) => {
   const rig = await startRig(upstream.url)
   t.teardown(() => rig.close())
   for (const origin of [
@@ -66,7 +66,7 @@ await t.test('origin: a loopback bind allows its own three origins and nothing e
   t.equal(upstream.seen.length, before, 'nothing was forwarded')
 })
 
-await t.test('origin: explicit values replace the defaults, default ports fold', async (t) => {
+await t.test('origin: explicit values replace the defaults, and default ports are normalized', async (t) => {
   const rig = await startRig(upstream.url, {
     allowedOrigins: ['https://app.example:443', 'http://other.example/path'],
   })
@@ -77,7 +77,7 @@ await t.test('origin: explicit values replace the defaults, default ports fold',
   t.equal((await withOrigin(rig.url, `http://localhost:${rig.port}`)).status, 403)
 })
 
-await t.test('origin: malformed entries are refused at start, all of them named', async (t) => {
+await t.test('origin: all malformed entries are reported at the start', async (t) => {
   const wrong = [
     'null',
     '*',
@@ -139,7 +139,7 @@ await t.test('origin: preflights of allowed origins are answered before authenti
   t.equal((await preflight('https://evil.example')).status, 403)
 
   const call = await withOrigin(rig.url, origin)
-  t.equal(call.headers.get('access-control-allow-origin'), origin, 'ours, not the target’s')
+  t.equal(call.headers.get('access-control-allow-origin'), origin, 'from the proxy, not from the target')
   t.equal(call.headers.get('vary'), 'Accept, Origin')
   t.match(call.headers.get('access-control-expose-headers'), /Mcp-Session-Id/)
 })
@@ -174,7 +174,7 @@ await t.test('host: a loopback bind serves loopback names only, with or without 
   }
 })
 
-await t.test('host: a public bind without allowed origins checks neither, and says so', async (t) => {
+await t.test('host: a public bind without allowed origins checks neither, and logs it', async (t) => {
   const warnings: [string, LogFields | undefined][] = []
   const log = {
     ...silentLog,

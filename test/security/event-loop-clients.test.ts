@@ -1,6 +1,6 @@
 /**
- * Hostile requests of one client beside tool calls: initialize, lists, cursors, completions, URIs, `_meta`, mirrored
- * headers, answers to questions. No turn of the server's event loop is long; see watched.ts.
+ * Hostile requests of one client other than tool calls: initialize, lists, cursors, completions, URIs, `_meta`,
+ * mirrored headers, answers to questions. No turn of the server's event loop may be long; see watched.ts.
  */
 import t from 'tap'
 import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
@@ -18,7 +18,7 @@ const deep = (n: number) => `${filler(n, '{"a":')}1${filler(n, '}')}`
 const list = (n: number, item: (i: number) => object) =>
   Array.from({ length: n }, (_, i) => JSON.stringify(item(i))).join(',')
 
-/** Objects of a size that a message can hold, in shapes that are slow in different places; JSON text. */
+/** JSON objects as large as a message can hold, in shapes that are slow in different places. */
 const SHAPES: Readonly<Record<string, (size: number) => string>> = {
   'one long text': (n) => `{"a":"${filler(7_000_000 * n, 'x')}"}`,
   'a text of escapes': (n) => `{"a":"${filler(1_000_000 * n, '\\u0000')}"}`,
@@ -50,7 +50,7 @@ const mirrored = JSON.stringify({
   },
 })
 
-t.test('event loop: no request of one client keeps the server from others', async (t) => {
+t.test('event loop: no request of one client blocks other clients', async (t) => {
   const backend = await startRawBackend({
     capabilities: '{"tools":{},"resources":{},"prompts":{},"completions":{}}',
     tools: () => [mirrored, '{"name":"ask","inputSchema":{"type":"object"}}'],
@@ -88,7 +88,7 @@ t.test('event loop: no request of one client keeps the server from others', asyn
     post(url, `{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`, headers)
   const status = async (sent: ReturnType<typeof post>) => (await sent).status
 
-  // Once for what is loaded and compiled with the first of each.
+  // Warms up the code that is loaded and compiled with the first request of each kind.
   await session.request('tools/list')
   await session.request('resources/read', { uri: 'test://1/a/b' })
 
@@ -125,7 +125,7 @@ t.test('event loop: no request of one client keeps the server from others', asyn
       return status(post(url, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`, own))
     })
     await row(`a response to a server request: ${shape}`, async (n) => {
-      // A session of its own: a response that is too large leaves its request open.
+      // In a separate session, because a response that is too large leaves its request open.
       const session = await openSession(url, { capabilities: { elicitation: { form: {} } } })
       const stream = await session.open('tools/call', { name: 'raw_ask', arguments: {} })
       const question = await stream.next(({ method }) => method === 'elicitation/create')

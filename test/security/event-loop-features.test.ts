@@ -1,6 +1,6 @@
 /**
- * Hostile arguments of one caller where everything is switched on: policies with patterns, audit with payloads, tool
- * search and scripts. No turn of the server's event loop is long; see watched.ts.
+ * Hostile arguments of one caller with every feature on: policies with patterns, audit with payloads, tool search and
+ * scripts. No turn of the server's event loop may be long; see watched.ts.
  */
 import { join } from 'node:path'
 import t from 'tap'
@@ -31,7 +31,7 @@ const forbids = Array.from(
     `forbid(principal, action, resource) when { context has arg_a && context.arg_a like "*${'a'.repeat(60)}b${i}*" };`,
 )
 
-t.test('event loop: policies, audit, tool search and scripts keep nobody from the server', async (t) => {
+t.test('event loop: policies, audit, tool search and scripts block no other client', async (t) => {
   const backend = await startRawBackend({ responses: { 'tools/call': () => '{"content":[]}' } })
   t.teardown(() => backend.close())
   const { url, row } = await startWatched(t, {
@@ -68,7 +68,7 @@ t.test('event loop: policies, audit, tool search and scripts keep nobody from th
     'a call of a script': (args) =>
       call('execute_tool_script', `{"script":"return call_tool('raw_echo', **data)","data":${args}}`),
   }
-  // Once for what is loaded and compiled with the first of each.
+  // Warms up the code that is loaded and compiled with the first call of each kind.
   for (const send of Object.values(calls)) await send('{"a":"x"}')
   for (const [shape, of] of Object.entries(SHAPES))
     for (const [what, send] of Object.entries(calls)) await row(`${what}: ${shape}`, (n) => send(of(n)))

@@ -1,4 +1,4 @@
-/** Large and hostile results and arguments that guardrails look through: no turn of the server's event loop is long. */
+/** Large and hostile results and arguments that guardrails check: no turn of the server's event loop may be long. */
 import t from 'tap'
 import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
 import { post, statelessRequest } from '../helpers/mcp/wire.ts'
@@ -12,10 +12,10 @@ const MB = 1_000_000
 const filler = (bytes: number, text: string) => text.repeat(Math.max(1, Math.floor(bytes / text.length)))
 const text = (value: string) => `{"content":[{"type":"text","text":"${value}"}]}`
 
-/** Results of some MB for n = 1, by name of the tool. */
+/** Results by tool name. They have some MB for n = 1. */
 const RESULTS: Readonly<Record<string, (n: number) => string>> = {
   long_text: (n) => text(filler(10 * MB * n, 'lorem ipsum ')),
-  // Few bytes, and much work.
+  // Small inputs that cause much work.
   much_for_little: (n) => text(filler(Math.min(0.25 * MB, 0.2 * MB * n), 'x')),
   one_letter: (n) => text(filler(5 * MB * n, 'a')),
   escapes: (n) => text(filler(5 * MB * n, '\\u0041')),
@@ -47,7 +47,7 @@ const redact = [
     patterns: ['apiKey', 'privateKey', 'jwt', 'email', 'iban', 'paymentCard'],
     direction: 'both',
   },
-  // Each of them would take a backtracking engine for ever.
+  // Each would keep a backtracking engine busy forever.
   {
     name: 'own',
     expressions: ['(x+x+)+y', '(a|aa)+$', '[a-z]{1,40}[0-9]', '\\pL+EMP'],
@@ -69,7 +69,7 @@ const hostile = [
   '\u{e0041}',
 ]
 
-t.test('event loop: nothing that guardrails look through keeps the server from others', async (t) => {
+t.test('event loop: no guardrail check blocks other clients', async (t) => {
   const backend = await startRawBackend({
     tools: () =>
       [...Object.keys(RESULTS), 'notes', 'echo'].map(
@@ -84,7 +84,7 @@ t.test('event loop: nothing that guardrails look through keeps the server from o
         const progress = { progressToken, progress: 1, message: 'a@b.co 4111 1111 1111 1112 xxxxxxxx' }
         const note = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params: progress })
         res.writeHead(200, { 'content-type': 'text/event-stream' })
-        // All at once: they arrive in few turns.
+        // Sent together, so that they arrive in few turns.
         res.end(
           `${`data: ${note}\n\n`.repeat(20_000 * n)}data: {"jsonrpc":"2.0","id":${id},"result":${text('done')}}\n\n`,
         )
@@ -112,7 +112,7 @@ t.test('event loop: nothing that guardrails look through keeps the server from o
     )
 })
 
-t.test('event loop: nothing that is marked keeps the server from others', async (t) => {
+t.test('event loop: no marked result blocks other clients', async (t) => {
   const backend = await startRawBackend({
     responses: {
       'tools/call': ({ params }) => {
@@ -139,7 +139,7 @@ t.test('event loop: nothing that is marked keeps the server from others', async 
   }
 })
 
-t.test('event loop: no list that is marked keeps the server from others', async (t) => {
+t.test('event loop: no marked list blocks other clients', async (t) => {
   let tools: string[] = []
   const backend = await startRawBackend({
     capabilities: '{"tools":{"listChanged":true}}',

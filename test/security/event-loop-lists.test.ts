@@ -1,6 +1,6 @@
 /**
- * Large and hostile lists of backends of both eras: no turn of the server's event loop is long while they are read, checked,
- * merged and sent; see watched.ts.
+ * Large and hostile lists of backends of both eras: no turn of the server's event loop may be long while they are read,
+ * checked, merged and sent; see watched.ts.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
@@ -21,7 +21,7 @@ const tool = (name: string, more = '', schema = '{"type":"object"}') =>
 const nested = (depth: number): string =>
   '{"type":"object","properties":{"a":'.repeat(depth) + '{}' + '}}'.repeat(depth)
 
-/** What a list holds beside the tool that marks it; some 4 MB, or the most that is read, for n = 1. */
+/** The list's content in addition to the tool that identifies it: some 4 MB, or the most that is read, for n = 1. */
 const LISTS: Readonly<Record<string, (n: number) => string>> = {
   many_tools: (n) => many(5_000 * n, (i) => tool(`t${i}`)),
   too_many_tools: (n) => many(20_000 * n, (i) => tool(`t${i}`)),
@@ -45,11 +45,11 @@ const LISTS: Readonly<Record<string, (n: number) => string>> = {
   annotations: (n) => tool('hints', `,"annotations":{${many(100_000 * n, (i) => `"h${i}":1`)}}`),
 }
 
-/** Those of which the server takes nothing: the list before them stays in use. */
+/** Lists that the server rejects as a whole. The previous list stays in use. */
 const refused: ReadonlySet<string> = new Set(['too_many_tools', 'one_name', 'bad_items'])
 
 for (const era of ['session', 'stateless'] as const) {
-  t.test(`event loop: no list of a backend of the ${era} era keeps the server from others`, async (t) => {
+  t.test(`event loop: no list of a backend of the ${era} era blocks other clients`, async (t) => {
     const backend = await startLister(t, era)
     const { url, row } = await startWatched(t, {
       backends: [{ name: 'raw', url: backend.url, transport: 'streamable-http' }],
@@ -64,7 +64,7 @@ for (const era of ['session', 'stateless'] as const) {
           await list()
           const read = backend.change(items(n))
           await read
-          // The list is in use once its mark is seen; one that is refused never is.
+          // A list is in use once its identifying tool is listed. A rejected list never is.
           let isUsed = false
           // Changes in quick succession take effect after growing pauses.
           const tries = refused.has(name) ? 20 : 1_000
@@ -85,9 +85,9 @@ for (const era of ['session', 'stateless'] as const) {
 
 interface Lister {
   readonly url: string
-  /** The name of the tool that the present list begins with. */
+  /** The name of the first tool of the current list. */
   mark(): string
-  /** Says that the list has changed; resolves when the new one was read. */
+  /** Announces a changed list. Resolves when the new one was read. */
   change(items: string): Promise<unknown>
 }
 

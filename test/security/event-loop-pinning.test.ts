@@ -1,6 +1,6 @@
 /**
- * Calls of tools that are not as they were approved: no turn of the server's event loop is long while their arguments are
- * checked against the approved schema; see watched.ts.
+ * Calls of tools that differ from their approved definition: no turn of the server's event loop may be long while their
+ * arguments are checked against the approved schema; see watched.ts.
  */
 import t from 'tap'
 import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
@@ -11,7 +11,7 @@ import { startWatched } from '../helpers/vmcp/watched.ts'
 
 t.setTimeout(Number(process.env['FC_RUNS'] ?? 300) > 300 ? 900_000 : 240_000)
 
-/** Each call that is watched has a tool of its own: with the second call of one, its schema is known. */
+/** Each measured call uses a different tool, because a tool's schema is cached after its first call. */
 const toolCount = 30
 
 /** 80 properties with two objects in each. */
@@ -27,7 +27,7 @@ const long = JSON.stringify({
   inputSchema: { type: 'object', properties: { l: { type: 'array', items: { type: 'string' } } } },
 })
 
-t.test('event loop: no call of a changed tool keeps the server from others', async (t) => {
+t.test('event loop: no call of a changed tool blocks other clients', async (t) => {
   const wideNames = Array.from({ length: toolCount }, (_, i) => `wide${i}`)
   const approved = [...wideNames.map(wide), long]
   const backend = await startRawBackend({
@@ -42,7 +42,7 @@ t.test('event loop: no call of a changed tool keeps the server from others', asy
     toolLocks: [lockOf('raw', approved)],
   })
   const session = await openSession(url)
-  /** 200 when the backend was called, 422 when the arguments do not match the approved definition. */
+  /** Returns 200 when the backend was called, 422 when the arguments do not match the approved definition. */
   const call = async (name: string, args: object) => {
     const { response, status } = await session.request('tools/call', { name, arguments: args })
     const { content, isError } = response?.result ?? {}

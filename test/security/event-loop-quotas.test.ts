@@ -1,6 +1,6 @@
 /**
- * Tokens with thousands of groups, where each group has budgets in every quota that there can be. No turn of the server's
- * event loop is long; see watched.ts.
+ * Tokens with thousands of groups, where each group has a budget in every possible quota. No turn of the server's event
+ * loop may be long; see watched.ts.
  */
 import t from 'tap'
 import { startTokenIssuer } from '../helpers/authserver/token-issuer.ts'
@@ -10,7 +10,7 @@ import { startWatched } from '../helpers/vmcp/watched.ts'
 
 t.setTimeout(240_000)
 
-t.test('event loop: groups of a token and their budgets keep nobody from the server', async (t) => {
+t.test('event loop: groups of a token and their budgets block no other client', async (t) => {
   const issuer = await startTokenIssuer()
   const large = (characters: number) => `{"content":[{"type":"text","text":"${'x'.repeat(characters)}"}]}`
   const dense = (values: number) => `{"content":[],"structuredContent":{"a":[${'[],'.repeat(values)}1]}}`
@@ -41,7 +41,7 @@ t.test('event loop: groups of a token and their budgets keep nobody from the ser
   await callWith(1)
   for (const groups of [256, 1_000])
     await row(`${groups} groups`, (size) => callWith(Math.floor(groups * size)), 200)
-  // One call has used all of this budget but 20 %: from then on each result says what is left.
+  // One call uses 80 % of this budget, so each later result reports the rest.
   result = '{"content":[],"_meta":{"gatehouse.dev/cost":800000}}'
   await callWith(1)
   for (const [what, text] of [

@@ -1,7 +1,7 @@
 /**
- * Large and hostile results of backends, up to the 64 MiB that a response may have: no turn of the server's event loop is
- * long; see watched.ts. Each result goes once to a client of either era, once as JSON and once as events; all four with
- * `make fuzz`.
+ * Large and hostile results of backends, up to the 64 MiB limit of a response: no turn of the server's event loop may
+ * be long; see watched.ts. Each result goes once to a client of either era, once as JSON and once as events, or in all
+ * four combinations with `make fuzz`.
  */
 import t from 'tap'
 import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
@@ -16,7 +16,7 @@ const filler = (bytes: number, text: string) => text.repeat(Math.max(1, Math.flo
 const text = (value: string) => `{"content":[{"type":"text","text":"${value}"}]}`
 const reserved = '{"type":"text","text":"a","_meta":{"io.modelcontextprotocol/x":1,"y":1}},'
 
-/** Results, by name of the tool; 30 MB for n = 1. */
+/** Results by tool name; 30 MB for n = 1. */
 const RESULTS: Readonly<Record<string, (n: number) => string>> = {
   long_text: (n) => text(filler(30 * MB * n, 'x')),
   escapes: (n) => text(filler(30 * MB * n, '\\u0041')),
@@ -40,7 +40,7 @@ const RESULTS: Readonly<Record<string, (n: number) => string>> = {
   not_closed: (n) => `{"content":[${filler(30 * MB * n, '[],')}`,
 }
 
-/** Those that do not reach the client: an error stands for them. */
+/** Results that do not reach the client, which gets an error instead. */
 const refused: ReadonlySet<string> = new Set([
   'a_number',
   'a_name',
@@ -49,10 +49,10 @@ const refused: ReadonlySet<string> = new Set([
   'not_closed',
   'text_not_closed',
 ])
-/** For a client with a session the list would have to become text, of which it is too much. */
+/** A client with a session would get the list as text, which is too large. */
 const refusedBySessions: ReadonlySet<string> = new Set([...refused, 'a_list'])
 
-t.test('event loop: no large result of a backend keeps the server from others', async (t) => {
+t.test('event loop: no large result of a backend blocks other clients', async (t) => {
   const backend = await startRawBackend({
     tools: () => Object.keys(RESULTS).map((name) => `{"name":"${name}","inputSchema":{"type":"object"}}`),
     responses: {
@@ -73,8 +73,8 @@ t.test('event loop: no large result of a backend keeps the server from others', 
   })
   const session = await openSession(url)
   /**
-   * The status; 0 when a result arrives that must not, or an error stands where a result should. What is refused may have gone on
-   * in part, and breaks off then.
+   * Returns the status, or 0 when a forbidden result arrives or an error replaces an expected result. A rejected result
+   * may have been sent in part, and breaks off then.
    */
   const send = async (isRefused: boolean, headers: Record<string, string>, body: string) => {
     const answer = await post(url, body, headers).catch(() => undefined)

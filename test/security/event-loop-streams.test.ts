@@ -1,6 +1,6 @@
 /**
- * Hostile event streams of backends, of either era, and large results for clients that have an event stream: no turn of
- * the server's event loop is long; see watched.ts. Clients of the two eras take turns; each stream goes to both with
+ * Hostile event streams of backends of either era, and large results for clients with an event stream: no turn of the
+ * server's event loop may be long; see watched.ts. Clients of the two eras take turns; each stream goes to both with
  * `make fuzz`.
  */
 import t from 'tap'
@@ -17,7 +17,7 @@ const text = (value: string) => `{"content":[{"type":"text","text":"${value}"}]}
 const progress = (token: unknown) =>
   `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${JSON.stringify(token)},"progress":1}}`
 
-/** What stands before and in the event with the response, by name of the tool; 30 megabyte for n = 1. */
+/** Content before and in the event with the response, by tool name; 30 MB for n = 1. */
 const streams: Readonly<
   Record<string, (n: number, response: (result: string) => string, token: unknown) => string>
 > = {
@@ -44,7 +44,7 @@ const streams: Readonly<
     `data: ${progress(token)}\n\ndata: ${response(`{"content":[\n${filler(30 * megabyte * n, 'data:\n')}data: ]}`)}\n\n`,
 }
 
-t.test('event loop: no event stream of a backend keeps the server from others', async (t) => {
+t.test('event loop: no event stream of a backend blocks other clients', async (t) => {
   const tools = () => Object.keys(streams).map((name) => `{"name":"${name}","inputSchema":{"type":"object"}}`)
   const backend = await startRawBackend({
     tools,

@@ -1,6 +1,6 @@
 /**
- * Hostile arguments of one caller, workflows included: no turn of the server's event loop is long. See watched.ts for
- * what is measured; the other inputs are in the files beside this one.
+ * Hostile arguments of one caller, workflows included: no turn of the server's event loop may be long. watched.ts
+ * describes the measurement; the other files in this folder cover the other inputs.
  */
 import t from 'tap'
 import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
@@ -54,7 +54,7 @@ const rows: Readonly<
   'an unknown tool with a large body': ['nothing', (n) => `{"s":"${'x'.repeat(7_500_000 * n)}"}`],
 }
 
-t.test('event loop: no arguments of one caller keep the server from others', async (t) => {
+t.test('event loop: no arguments of one caller block other clients', async (t) => {
   const tool = (name: string) => JSON.stringify({ name, inputSchema: { type: 'object' } })
   const list = JSON.stringify({
     content: [],
@@ -76,7 +76,7 @@ t.test('event loop: no arguments of one caller keep the server from others', asy
       `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":${args}}}`,
       headers,
     )
-  // Once for what is loaded and compiled with the first call.
+  // Warms up the code that is loaded and compiled with the first call.
   for (const { name } of compositeTools) await call(name, '{}')
   for (const [what, [name, args, status]] of Object.entries(rows)) {
     await watched.row(what, async (size) => (await call(name, args(size))).status, status)

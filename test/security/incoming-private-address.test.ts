@@ -1,4 +1,7 @@
-/** Issuers at private addresses: refused unless the operator says so, each switch for its own calls only. */
+/**
+ * Issuers at private addresses: rejected unless the operator allows them, and each switch only applies to its own
+ * calls.
+ */
 import { lookup } from 'node:dns/promises'
 import { createServer } from 'node:http'
 import { hostname } from 'node:os'
@@ -8,7 +11,7 @@ import type { OidcConfig } from '../../runtime/incoming/config.ts'
 import { isLoopbackHost } from '../../runtime/net/index.ts'
 import { proves } from '../helpers/proves.ts'
 
-/** A name of this machine that is not called localhost, so that the operator's switch decides. */
+/** A name of this machine other than localhost, so that the operator's switch decides. */
 const name = hostname()
 const resolves = await lookup(name).then(
   () => !isLoopbackHost(name),
@@ -32,7 +35,7 @@ await t.test('private addresses: literals are never dialed', async (t) => {
 })
 
 await t.test(
-  'private addresses: each switch opens its own calls',
+  'private addresses: each switch allows only its own calls',
   { skip: !resolves && 'no other name' },
   async (t) => {
     proves(

@@ -1,7 +1,7 @@
 /**
- * Much at once leaves no listeners behind: calls of one session, sessions with open streams, stateless calls and
- * subscriptions, calls that are given up, and a drain in the middle of it. Node warns of the eleventh listener of one event;
- * the helper's end fails on that warning.
+ * Much concurrent work leaves no listeners behind: calls of one session, sessions with open streams, stateless calls
+ * and subscriptions, cancelled calls, and a drain in between. Node warns about the eleventh listener of one event; the
+ * helper fails on that warning.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -15,7 +15,7 @@ t.setTimeout(120_000)
 const atOnce = 60
 const call = { name: 'echo', arguments: {} }
 
-/** A backend whose calls wait until they are let go. */
+/** A backend whose calls wait until the test releases them. */
 async function startSlowBackend(t: Test) {
   const gate = Promise.withResolvers<undefined>()
   const waiting: string[] = []
@@ -38,7 +38,7 @@ async function startSlowBackend(t: Test) {
   }
 }
 
-/** `statelessCalls`: a proxy gives them to the backend as they are, which here has sessions only. */
+/** `statelessCalls`: a proxy forwards them unchanged to the backend, which only supports sessions here. */
 async function muchAtOnce(
   t: Test,
   { url, log, drain }: Watched,
@@ -77,12 +77,12 @@ async function muchAtOnce(
   const drained = drain()
   backend.letGo()
   const statuses = (await Promise.all([...inOneSession, ...stateless])).map(({ status }) => status)
-  t.same([...new Set(statuses)], [200], 'calls in flight are answered')
+  t.same([...new Set(statuses)], [200], 'calls in flight get responses')
   await drained
   t.notMatch(log(), /MaxListenersExceededWarning/)
 }
 
-t.test('listeners: a virtual server', async (t) => {
+t.test('listeners: a virtual server leaves none behind', async (t) => {
   const backend = await startSlowBackend(t)
   const server = await startWatched(t, {
     backends: [{ name: 'slow', url: backend.url, transport: 'streamable-http' }],
@@ -91,7 +91,7 @@ t.test('listeners: a virtual server', async (t) => {
   await muchAtOnce(t, server, backend, { statelessCalls: atOnce })
 })
 
-t.test('listeners: a proxy', async (t) => {
+t.test('listeners: a proxy leaves none behind', async (t) => {
   const backend = await startSlowBackend(t)
   const target = new URL(backend.url).origin
   const server = await startWatchedProgram(

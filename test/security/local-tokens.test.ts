@@ -1,4 +1,4 @@
-/** A listener that requires local tokens: what it accepts, on which paths, and what it rejects. */
+/** A listener that requires local tokens: the tokens that it accepts, their paths, and its rejections. */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import t from 'tap'

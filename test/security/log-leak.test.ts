@@ -1,9 +1,9 @@
 /**
- * Nothing that a client, a backend or the configuration says in confidence appears in logs, audit lines, metrics or
- * spans: a proxy and a virtual server are driven with planted secrets everywhere, and all that they write is searched.
+ * Secrets of a client, a backend or the configuration never appear in logs, audit lines, metrics or spans. A proxy and
+ * a virtual server run with planted secrets everywhere, and all of their output is searched.
  *
- * Each secret is planted where it belongs (a credential's header, query, member or look). A secret in a field that
- * nobody can tell from data is out of reach once an operator has bodies recorded; here bodies are recorded.
+ * Each secret is planted where it belongs (a credential's header, query, member or form). A secret in a field that
+ * looks like data cannot be recognized once an operator records bodies; here bodies are recorded.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
 import { startTokenIssuer } from '../helpers/authserver/token-issuer.ts'
 import { bareNames, startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 
-/** Hands out secrets that can be told apart, and finds them again. */
+/** Creates distinguishable secrets, and finds them again. */
 function planter() {
   const planted = new Map<string, string>()
   function plant(where: string): string {
@@ -27,7 +27,7 @@ function planter() {
   }
   return {
     plant,
-    /** What must not appear although somebody else made it. */
+    /** Adds a secret that another component created. */
     also(where: string, secret: string): void {
       planted.set(where, secret)
     },
@@ -44,7 +44,7 @@ function debugLog(lines: string[]) {
   return makeLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } })
 }
 
-/** Headers of a careless client; none of them is needed. */
+/** Headers that a careless client sends without need. */
 function headersFull(plant: (where: string) => string): Record<string, string> {
   return {
     cookie: `sid=${plant('Cookie')}; other=${plant('second Cookie')}`,
@@ -78,7 +78,7 @@ function argumentsFull(plant: (where: string) => string): Record<string, unknown
   }
 }
 
-await t.test('virtual server: log, audit, metrics and spans hold no planted secret', async (t) => {
+await t.test('virtual server: log, audit, metrics and spans contain no planted secret', async (t) => {
   proves('3.config.audit.includeRequestData', '3.config.audit.includeResponseData')
   const { plant, also, search } = planter()
   const issuer = await startTokenIssuer()
@@ -178,7 +178,7 @@ await t.test('virtual server: log, audit, metrics and spans hold no planted secr
   const events = await stream(url, { headers: session.headers })
   events.close()
   await stateless(url, 'tools/call', { name: 'echo', arguments: argumentsFull(plant) }, { headers })
-  // Refused in every way there is.
+  // Requests that are rejected in every possible way.
   const bad = { ...headers, authorization: `Bearer ${plant('an invalid token')}` }
   await post(url, rpc(1, 'tools/call', argumentsFull(plant)), bad)
   await post(url, rpc(1), { ...headers, authorization: `Basic ${plant('another scheme')}` })
@@ -203,7 +203,7 @@ await t.test('virtual server: log, audit, metrics and spans hold no planted secr
   t.match(collected, /tools\/call echo/)
   t.match(collected, /"gen_ai.tool.call.arguments":"note=use Bearer \[redacted\]/)
   t.match(collected, /"environment.POD_NAME":"pod-1"/)
-  t.ok(lines.length > 5, 'the log at debug level has something to say')
+  t.ok(lines.length > 5, 'the log at debug level is not empty')
   search(t, lines.join(''), 'the log')
   search(t, audit, 'the audit log')
   search(t, scraped, '/metrics')
@@ -211,42 +211,39 @@ await t.test('virtual server: log, audit, metrics and spans hold no planted secr
   search(t, collected, 'telemetry')
 })
 
-await t.test(
-  'virtual server: without recorded bodies no argument and no result appears at all',
-  async (t) => {
-    const collector = await startCollector()
-    const backend = await startRawBackend()
-    const lines: string[] = []
-    const logFile = join(t.testdir({}), 'audit.log')
-    const vmcp = await startTestVmcp(
-      { one: backend.url },
-      {
-        aggregation: bareNames('one'),
-        audit: { enabled: true, logFile },
-        telemetry: { endpoint: collector.url, tracingEnabled: true, metricsEnabled: true, samplingRate: '1' },
-      },
-      { log: debugLog(lines) },
-    )
-    t.teardown(() => Promise.all([vmcp.close(), backend.close(), collector.close()]))
-    const session = await openSession(vmcp.url)
-    const response = await session.request('tools/call', {
-      name: 'echo',
-      arguments: { diagnosis: 'very private' },
-    })
-    t.match(response.text, 'very private', 'the client gets it')
-    await stateless(vmcp.url, 'tools/call', { name: 'echo', arguments: { diagnosis: 'very private' } })
-    await vmcp.close()
-    const all = [
-      readFileSync(logFile, 'utf8'),
-      JSON.stringify(collector.spans()),
-      collector.text(),
-      lines.join(''),
-    ]
-    for (const output of all) t.notMatch(output, /very private|diagnosis/)
-  },
-)
+await t.test('virtual server: without recorded bodies, no argument and no result appears', async (t) => {
+  const collector = await startCollector()
+  const backend = await startRawBackend()
+  const lines: string[] = []
+  const logFile = join(t.testdir({}), 'audit.log')
+  const vmcp = await startTestVmcp(
+    { one: backend.url },
+    {
+      aggregation: bareNames('one'),
+      audit: { enabled: true, logFile },
+      telemetry: { endpoint: collector.url, tracingEnabled: true, metricsEnabled: true, samplingRate: '1' },
+    },
+    { log: debugLog(lines) },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), backend.close(), collector.close()]))
+  const session = await openSession(vmcp.url)
+  const response = await session.request('tools/call', {
+    name: 'echo',
+    arguments: { diagnosis: 'very private' },
+  })
+  t.match(response.text, 'very private', 'the client gets it')
+  await stateless(vmcp.url, 'tools/call', { name: 'echo', arguments: { diagnosis: 'very private' } })
+  await vmcp.close()
+  const all = [
+    readFileSync(logFile, 'utf8'),
+    JSON.stringify(collector.spans()),
+    collector.text(),
+    lines.join(''),
+  ]
+  for (const output of all) t.notMatch(output, /very private|diagnosis/)
+})
 
-await t.test('proxy: the log holds no planted secret', async (t) => {
+await t.test('proxy: the log contains no planted secret', async (t) => {
   const { plant, also, search } = planter()
   const lines: string[] = []
   const sessionId = plant('a session id')
@@ -289,7 +286,7 @@ await t.test('proxy: the log holds no planted secret', async (t) => {
       .then((response) => response.body?.cancel())
       .catch(() => {})
   }
-  t.ok(lines.length > 10, 'the log at debug level has something to say')
+  t.ok(lines.length > 10, 'the log at debug level is not empty')
   t.match(lines.join(''), /"rpc":"tools\/call"/)
   search(t, lines.join(''), 'the log of the proxy')
 })

@@ -1,4 +1,6 @@
-/** Requests that two servers could read differently, or that no honest client sends: refused, never forwarded. */
+/**
+ * Requests that two servers could read differently, or that no honest client sends, are rejected and never forwarded.
+ */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
@@ -70,7 +72,7 @@ const refused: readonly [string, string, RegExp][] = [
   ['an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', /^(?:HTTP\/1\.1 400 |$)/],
 ]
 
-await t.test('malformed: each is refused and nothing reaches the target', async (t) => {
+await t.test('malformed: each request is rejected and nothing reaches the target', async (t) => {
   for (const [name, request, expected] of refused) {
     const response = await raw(rig.port, Buffer.from(request, 'latin1'))
     t.match(response, expected, name)
@@ -79,7 +81,7 @@ await t.test('malformed: each is refused and nothing reaches the target', async 
   t.same(upstream.seen, [])
 })
 
-await t.test('malformed: a second request hidden in a body is a body', async (t) => {
+await t.test('malformed: a second request hidden in a body stays a body', async (t) => {
   const hidden = 'GET /admin HTTP/1.1\r\nHost: localhost\r\n\r\n'
   await raw(rig.port, `POST /mcp HTTP/1.1\r\n${host}Content-Length: ${hidden.length}\r\n\r\n${hidden}`)
   t.same(
@@ -89,18 +91,21 @@ await t.test('malformed: a second request hidden in a body is a body', async (t)
   upstream.seen.length = 0
 })
 
-await t.test('malformed: a chunked body arrives with one length, whatever the client wrote', async (t) => {
-  await raw(
-    rig.port,
-    `POST /mcp HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n2;ext=1\r\nab\r\n2\r\ncd\r\n0\r\nX-Trailer: 1\r\n\r\n`,
-  )
-  t.match(upstream.seen, [{ body: 'abcd', headers: { 'content-length': '4' } }])
-  t.equal(upstream.seen[0]?.headers['transfer-encoding'], undefined)
-  t.equal(upstream.seen[0]?.headers['x-trailer'], undefined)
-  upstream.seen.length = 0
-})
+await t.test(
+  'malformed: a chunked body is forwarded with one length, whatever the client wrote',
+  async (t) => {
+    await raw(
+      rig.port,
+      `POST /mcp HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n2;ext=1\r\nab\r\n2\r\ncd\r\n0\r\nX-Trailer: 1\r\n\r\n`,
+    )
+    t.match(upstream.seen, [{ body: 'abcd', headers: { 'content-length': '4' } }])
+    t.equal(upstream.seen[0]?.headers['transfer-encoding'], undefined)
+    t.equal(upstream.seen[0]?.headers['x-trailer'], undefined)
+    upstream.seen.length = 0
+  },
+)
 
-await t.test('malformed: a body that is cut short is never forwarded', async (t) => {
+await t.test('malformed: a truncated body is never forwarded', async (t) => {
   for (const request of [
     `POST /mcp HTTP/1.1\r\n${host}Content-Length: 10\r\n\r\nabc`,
     `POST /mcp HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n5\r\nab`,
@@ -114,7 +119,7 @@ await t.test('malformed: a body that is cut short is never forwarded', async (t)
   t.same(upstream.seen, [])
 })
 
-await t.test('malformed: a header block that never ends, or is too large, is cut off', async (t) => {
+await t.test('malformed: a header block that is endless or too large is cut off', async (t) => {
   t.match(await raw(rig.port, 'GET /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: '), /^HTTP\/1\.1 408 /)
   t.match(
     await raw(rig.port, 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\na'),

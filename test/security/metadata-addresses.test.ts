@@ -1,6 +1,7 @@
 /**
- * No outgoing connection goes to a metadata or link-local address, whoever named it: there is one connector, and it
- * applies at least that rule. The table has every other opener of sockets, with the reason.
+ * No outgoing connection goes to a metadata or link-local address, whatever the source of the address: a single
+ * connector opens connections and always applies this rule. The table lists every other opener of sockets, with the
+ * reason.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import type { LookupAddress } from 'node:dns'
@@ -36,7 +37,7 @@ async function codeOf(work: Promise<unknown>): Promise<unknown> {
   }
 }
 
-await t.test('a fetch without any guard refuses literals, and names that lead there', async (t) => {
+await t.test('a fetch without options rejects literals and names with such addresses', async (t) => {
   const fetch = makeFetch({ allowHttp: true })
   for (const host of hosts) {
     t.equal(await codeOf(fetch(`http://${host}/latest`)), 'ADDRESS_REFUSED', host)
@@ -48,22 +49,22 @@ await t.test('a fetch without any guard refuses literals, and names that lead th
   await named.close()
 })
 
-await t.test('the HTTP proxy of the environment does not dial it either', async (t) => {
+await t.test('the HTTP proxy of the environment is not dialed at such an address', async (t) => {
   const proxy = { http: 'http://127.0.0.1:9', https: 'http://127.0.0.1:9' }
   const fetch = makeFetch({ allowHttp: true, proxy })
   for (const host of hosts) t.equal(await codeOf(fetch(`http://${host}/`)), 'ADDRESS_REFUSED', host)
-  t.not(await codeOf(fetch('http://idp.example/')), 'ADDRESS_REFUSED', 'others go to the proxy')
+  t.not(await codeOf(fetch('http://idp.example/')), 'ADDRESS_REFUSED', 'other addresses go to the proxy')
   await fetch.close()
 })
 
-await t.test('streams: a dispatcher of one origin refuses it', async (t) => {
+await t.test('streams: a dispatcher for one origin rejects such addresses', async (t) => {
   const origin = 'http://169.254.169.254'
   const dispatcher = makeDispatcher({ origin })
   t.equal(await codeOf(dispatcher.request({ origin, path: '/', method: 'GET' })), 'ADDRESS_REFUSED')
   await dispatcher.close()
 })
 
-await t.test('the look-up of telemetry exporters gives allowed addresses only', async (t) => {
+await t.test('the DNS lookup of telemetry exporters returns allowed addresses only', async (t) => {
   const lookup = (resolve: LookupAll) =>
     new Promise<unknown>((done) => {
       guardedLookup('operator', resolve)('collector', { all: true }, (error, found) => done(error ?? found))
@@ -72,7 +73,7 @@ await t.test('the look-up of telemetry exporters gives allowed addresses only', 
   t.same(await lookup(to('169.254.169.254', '10.0.0.3')), [{ address: '10.0.0.3', family: 4 }])
 })
 
-await t.test('tool search: the embedding service is not dialed there', async (t) => {
+await t.test('tool search: an embedding service at such an address is not dialed', async (t) => {
   const service = openEmbeddingService({
     protocol: 'compat',
     url: 'http://169.254.169.254/v1',
@@ -101,7 +102,7 @@ const others: Readonly<Record<string, string>> = {
   'proxy/tunnel/relay-client.ts': 'the target that was named for the tunnel',
 }
 
-await t.test('every opener of sockets goes through the connector, or is known', async (t) => {
+await t.test('every opener of sockets uses the connector, or is in the table', async (t) => {
   const root = join(import.meta.dirname, '../../runtime')
   const found = readdirSync(root, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts') && opens(readFileSync(join(root, name), 'utf8')))
@@ -118,7 +119,7 @@ await t.test('every opener of sockets goes through the connector, or is known', 
   )
 })
 
-/** Connects a socket, asks with Node's own client, or calls the global fetch. */
+/** Finds code that connects a socket, uses Node's own client, or calls the global fetch. */
 function opens(source: string): boolean {
   const connects = /import \{[^}]*\bconnect\b[^}]*\} from 'node:(net|tls|http2)'/.test(source)
   const requests = /import \{[^}]*\b(request|get)\b[^}]*\} from 'node:https?'/.test(source)

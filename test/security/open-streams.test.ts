@@ -1,4 +1,4 @@
-/** Streams end with the token or the grant of their caller: every kind of stream, and on every replica. */
+/** Streams end with their caller's token or grant: every kind of stream, on every replica. */
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -41,13 +41,13 @@ function allEnded(streams: Record<string, WireStream>): Promise<unknown> {
   return Promise.all(Object.values(streams).map(({ ended }) => ended))
 }
 
-/** Whether a stream is open: the event loop has had time to hear of its end. */
+/** Returns whether a stream is open, after the event loop has had time to notice its end. */
 async function isOpen({ ended }: WireStream): Promise<boolean> {
   const pause = new Promise((resolve) => setTimeout(resolve, 50, true))
   return (await Promise.race([ended.then(() => false), pause])) === true
 }
 
-t.test('a virtual server: streams end when the token expires, and others stay', async (t) => {
+t.test('a virtual server: streams end when the token expires, and other streams stay', async (t) => {
   const issuer = await startTokenIssuer()
   const [arrived, finished] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()]
   const backend = await startRawBackend({
@@ -74,10 +74,10 @@ t.test('a virtual server: streams end when the token expires, and others stay', 
   for (const [kind, one] of Object.entries(long)) t.ok(await isOpen(one), kind)
   await arrived.promise
   finished.resolve(textResult('finished'))
-  t.match((await call).response?.result, { content: [{ text: 'finished' }] }, 'a call in flight is finished')
+  t.match((await call).response?.result, { content: [{ text: 'finished' }] }, 'a call in flight completes')
 })
 
-t.test('a virtual server that checks tokens in another way after a reload: all streams end', async (t) => {
+t.test('a virtual server that checks tokens differently after a reload: all streams end', async (t) => {
   const [issuer, next] = [await startTokenIssuer(), await startTokenIssuer()]
   const backend = await startRawBackend()
   const vmcp = await startTestVmcp({ raw: backend.url }, { incomingAuth: issuer.incomingAuth })
@@ -126,7 +126,7 @@ t.test('a proxy: streams and WebSockets end when the token expires', async (t) =
   await once(socket, 'data')
   const closed = once(socket, 'close')
   await Promise.all([allEnded(streams), closed])
-  t.ok(await isOpen(calling), 'the stream of a call goes on')
+  t.ok(await isOpen(calling), 'the stream of a call continues')
   finish()
   t.match(await calling.next(), { result: { text: 'finished' } })
 })

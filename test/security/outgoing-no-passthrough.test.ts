@@ -1,4 +1,4 @@
-/** The client's own credentials and other callers' credentials never reach a backend by way of a strategy. */
+/** No strategy sends the client's own credentials or other callers' credentials to a backend. */
 import { inspect } from 'node:util'
 import t from 'tap'
 import { makeOutgoing, type StrategyConfig } from '../../runtime/outgoing/index.ts'
@@ -39,12 +39,12 @@ for (const config of configs) {
     )
     for (const { subject, text } of sent) {
       t.notMatch(text, subject === 'alice' ? 'bob' : 'alice')
-      t.notMatch(text, `"Bearer token-of-${subject}"`, 'the presented token does not travel')
+      t.notMatch(text, `"Bearer token-of-${subject}"`, 'the caller’s token is not forwarded')
     }
   })
 }
 
-await t.test('subject: a header cannot say who the caller is', async (t) => {
+await t.test('subject: a header cannot change the caller', async (t) => {
   const strategy = outgoing.strategy({ type: 'token_exchange', tokenExchange: { tokenUrl: server.url } })
   const request = testRequest({ headers: { authorization: 'Bearer forged', 'x-user': 'root' } })
   await strategy.apply(request, testCaller({ subject: 'carol' }))
@@ -52,7 +52,7 @@ await t.test('subject: a header cannot say who the caller is', async (t) => {
 })
 
 await t.test(
-  'errors: what a token endpoint says stays out of the message, the token out of everything',
+  'errors: the message contains no text from the token endpoint, and nothing contains the token',
   async (t) => {
     const chatty = await startLoopback(() => ({
       status: 400,

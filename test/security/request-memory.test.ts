@@ -1,5 +1,5 @@
 /**
- * Bodies that are each within their limit, but too many at once: those that arrive slowly give way, and others are served,
+ * Bodies that are each within their limit, but too many at once: slow ones are rejected and other requests are served,
  * by a virtual server and by a proxy.
  */
 import { connect, type Socket } from 'node:net'
@@ -15,11 +15,11 @@ const part = Buffer.alloc(200_000, ' ')
 
 interface Sender {
   readonly socket: Socket
-  /** What came back. */
+  /** Returns the response. */
   readonly text: () => string
 }
 
-/** Sends the beginning of a body that never becomes complete. */
+/** Sends the beginning of a body that never completes. */
 async function begin(port: number): Promise<Sender> {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => {})
@@ -35,7 +35,7 @@ async function begin(port: number): Promise<Sender> {
 
 async function fillAndAsk(port: number, ask: () => Promise<number>) {
   const senders: Sender[] = []
-  // One caller, here an address, has three quarters.
+  // One caller, here an address, may use three quarters.
   for (let i = 0; i < 3; i++) senders.push(await begin(port))
   await setTimeout(1_100)
   for (let i = 0; i < 3; i++) senders.push(await begin(port))
@@ -47,7 +47,7 @@ async function fillAndAsk(port: number, ask: () => Promise<number>) {
   return { refused: refused.length, statuses }
 }
 
-t.test('request memory: a virtual server refuses bodies that arrive slowly, and serves others', async (t) => {
+t.test('request memory: a virtual server rejects slow bodies and serves other requests', async (t) => {
   const backend = await startRawBackend({ responses: { 'tools/call': () => textResult('done') } })
   const vmcp = await startTestVmcp(
     { big: backend.url },
@@ -63,7 +63,7 @@ t.test('request memory: a virtual server refuses bodies that arrive slowly, and 
     return (await post(vmcp.url, body, headers)).status
   })
   t.same(statuses, [200, 200])
-  t.ok(refused >= 3, `${refused} have given way`)
+  t.ok(refused >= 3, `${refused} were rejected`)
   const { problem_details: problems } = (await (await fetch(`${vmcp.origin}/status`)).json()) as {
     problem_details: { type: string; fix: string }[]
   }
@@ -72,7 +72,7 @@ t.test('request memory: a virtual server refuses bodies that arrive slowly, and 
   t.match(metrics, new RegExp(`gatehouse_overload_refusals_total ${refused}\\b`))
 })
 
-t.test('request memory: a proxy as well, and what waits for a slow target counts', async (t) => {
+t.test('request memory: a proxy does too, and counts requests that wait for a slow target', async (t) => {
   const gate = Promise.withResolvers<undefined>()
   const upstream = await startUpstream(({ body }, res) => {
     if (body.startsWith('w')) void gate.promise.then(() => res.end())
@@ -87,16 +87,16 @@ t.test('request memory: a proxy as well, and what waits for a slow target counts
   }
   const { refused, statuses } = await fillAndAsk(rig.port, () => send('x'.repeat(50_000)))
   t.same(statuses, [200, 200])
-  t.ok(refused >= 3, `${refused} have given way`)
+  t.ok(refused >= 3, `${refused} were rejected`)
 
-  // Until the end of the connections above has been seen.
+  // Waits until the end of the connections above has been noticed.
   while ((await send('x'.repeat(700_000))) === 503) await setTimeout(10)
   const waiting = Array.from({ length: 3 }, () => send('w'.repeat(240_000)))
   const isWaiting = ({ body }: { readonly body: string }) => body.startsWith('w')
   while (upstream.seen.filter(isWaiting).length < 3) await setTimeout(10)
   t.equal(await send('x'.repeat(100_000)), 503)
-  t.equal(await send('x'.repeat(1_000)), 200, 'small ones are not counted')
+  t.equal(await send('x'.repeat(1_000)), 200, 'small bodies are not counted')
   gate.resolve(undefined)
   t.same(await Promise.all(waiting), [200, 200, 200])
-  t.equal(await send('x'.repeat(100_000)), 200, 'given back')
+  t.equal(await send('x'.repeat(100_000)), 200, 'the memory is released')
 })

@@ -28,7 +28,7 @@ async function enrolled(rig: LoginRig, name: string): Promise<void> {
   t.equal(answer.status, 200)
 }
 
-t.test('login pages: a code is issued to the virtual server only, for the user who signed in', async (t) => {
+t.test('login pages: a code is issued only to the virtual server, for the user who signed in', async (t) => {
   const rig = await startLoginPages(t)
   await enrolled(rig, 'alice')
   const browser = new Browser()
@@ -64,7 +64,7 @@ t.test('login pages: a code is issued to the virtual server only, for the user w
   t.match(await browser.open(again.url, undefined, form({ name: 'alice', password })), { status: 403 })
 })
 
-t.test('login pages: guessed passwords', async (t) => {
+t.test('login pages: guessed passwords are limited', async (t) => {
   const rig = await startLoginPages(t)
   await enrolled(rig, 'alice')
   const guess = async (name: string, given: string) => {
@@ -76,7 +76,7 @@ t.test('login pages: guessed passwords', async (t) => {
     t.match(await guess('alice', `wrong ${turn}`), { status: 403, text: /The name or the password is wrong/ })
   }
   const limited = await guess('ALICE', password)
-  t.match(limited, { status: 429, text: /Too many wrong passwords/ }, 'even the right one has to wait')
+  t.match(limited, { status: 429, text: /Too many wrong passwords/ }, 'even the right password has to wait')
   t.match(limited.headers.get('retry-after'), /^(?:30|2\d)$/)
 
   const known = await guess('alice', 'x')
@@ -93,7 +93,7 @@ t.test('login pages: guessed passwords', async (t) => {
   t.ok(flood.every(({ status }) => [403, 429, 503].includes(status)))
 })
 
-t.test('attempts: the wait doubles up to 15 minutes, and a right password resets it', async (t) => {
+t.test('attempts: the wait doubles up to 15 minutes, and a correct password resets it', async (t) => {
   let now = 0
   const attempts = new Attempts(() => now)
   const waits: number[] = []
@@ -147,7 +147,7 @@ t.test('login pages: an enrolment link works once, for 24 hours, until a newer o
   t.equal(users.enrol(late, { password: 'x' }), undefined)
 })
 
-t.test('login pages: a login belongs to the browser that began it, and to this site', async (t) => {
+t.test('login pages: a login is bound to the browser that started it, and to this site', async (t) => {
   const rig = await startLoginPages(t)
   await enrolled(rig, 'alice')
   const browser = new Browser()
@@ -177,7 +177,7 @@ t.test('login pages: a login belongs to the browser that began it, and to this s
   t.equal((await post({ origin: rig.origin, 'sec-fetch-site': 'same-origin' })).status, 200)
 })
 
-t.test('login pages: headers, and what the pages contain', async (t) => {
+t.test('login pages: the headers and contents of the pages are safe', async (t) => {
   const rig = await startLoginPages(t)
   const browser = new Browser()
   const page = await browser.open(rig.start)

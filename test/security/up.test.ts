@@ -30,7 +30,7 @@ const initialize = JSON.stringify({
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } },
 })
 
-/** The loopback ports on which a process listens, by /proc. */
+/** Returns the loopback ports on which a process listens, from /proc. */
 function listeningPorts(pid: number): readonly number[] {
   const sockets = new Set(
     readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
@@ -316,7 +316,7 @@ t.test('down: never kills a process that may be another program', async (t) => {
 
 t.test('down: a killed process that was not collected counts as ended', async (t) => {
   const up = await makeUpHome(t, ['cursor'])
-  // The shell is replaced while the first process runs, so that it never waits for that process.
+  // The shell is replaced while its child runs, so that it never waits for that child.
   const script = 'sleep 1 & echo $!; exec sleep 600'
   const parent = spawn('/bin/sh', ['-c', script], { stdio: ['ignore', 'pipe', 'ignore'] })
   t.teardown(() => parent.kill())

@@ -88,7 +88,7 @@ t.test('accounts: the page describes every state of a provider', async (t) => {
   t.match(page.headers.get('content-security-policy'), /^default-src 'none'; style-src 'sha256-/)
   t.equal(page.headers.get('cache-control'), 'no-store')
   for (const secret of [tokens.access, tokens.refresh, String(caller.claims['tsid']), 'hub-1']) {
-    t.notOk(page.text.includes(secret), 'no secret is in the page')
+    t.notOk(page.text.includes(secret), 'the page contains no secret')
   }
   self.rig.pass(3 * 3_600_000)
   t.same(states(await open(self, browser)), ['corp: Connected', 'hub: Broken: sign in there again'])
@@ -110,18 +110,14 @@ t.test('accounts: disconnect, and connect again', async (t) => {
   t.equal(await tokenAt(self, caller, 'hub'), 'hub-1')
   t.same(states(await press(self, browser, 'disconnect', 'hub')), ['corp: Connected', 'hub: Not connected'])
   t.equal(await tokenAt(self, caller, 'hub'), undefined)
-  t.ok(await tokenAt(self, caller, 'corp'), 'the other one stays')
+  t.ok(await tokenAt(self, caller, 'corp'), 'the other client stays')
   t.match(self.rig.events.at(-1), {
     type: 'grant_ended',
     upstream: 'hub',
     reason: 'disconnected by the user',
   })
   t.same(states(await press(self, browser, 'connect', 'hub')), ['corp: Connected', 'hub: Connected'])
-  t.equal(
-    await tokenAt(self, caller, 'hub'),
-    'hub-2',
-    'the client has it at once, without a new token of its own',
-  )
+  t.equal(await tokenAt(self, caller, 'hub'), 'hub-2', 'it works at once with the client’s current token')
 })
 
 t.test('accounts: a remembered consent does not connect a disconnected provider again', async (t) => {
@@ -141,7 +137,7 @@ t.test('accounts: a remembered consent does not connect a disconnected provider 
       t.same(
         states(await open(self, browser)),
         ['corp: Connected', 'hub: Not connected'],
-        'as it was answered',
+        'as answered before',
       )
     }
   }
@@ -162,7 +158,7 @@ t.test('accounts: renewing a broken connection, and a provider that refuses', as
   t.notMatch(
     (await open(self, browser, '?problem=%3Cscript%3E')).text,
     /script|could not/,
-    'only our own words',
+    'only the server’s own text',
   )
 })
 
@@ -178,7 +174,7 @@ t.test('accounts: the first provider can be renewed by the same user only', asyn
   t.not(await tokenAt(self, caller, 'corp'), before)
 })
 
-t.test('accounts: a client is signed out with everything it had', async (t) => {
+t.test('accounts: signing a client out revokes everything that it received', async (t) => {
   const self = await setup(t)
   const browser = new Browser()
   const notes = await signIn(self, 'Notes', browser)
@@ -195,7 +191,7 @@ t.test('accounts: a client is signed out with everything it had', async (t) => {
   t.equal(await self.rig.server.isLive(notes.caller), true)
 })
 
-t.test('accounts: only the page’s own form, in the browser and for the user it was shown to', async (t) => {
+t.test('accounts: only a form from the page works, in the same browser and for the same user', async (t) => {
   const self = await setup(t)
   const { browser, caller } = await signIn(self)
   const page = await open(self, browser)
@@ -216,7 +212,7 @@ t.test('accounts: only the page’s own form, in the browser and for the user it
 })
 
 t.test(
-  'accounts: connecting must end in the browser that began it, once, while the client is signed in',
+  'accounts: connecting works once, in the browser that started it, while the client is signed in',
   async (t) => {
     const self = await setup(t)
     const { browser } = await signIn(self)
@@ -243,7 +239,7 @@ t.test('accounts: the limit of started logins includes connections', async (t) =
   const post = (): Promise<Response> =>
     browser.request(page.url, submission(page, { action: 'connect', provider: 'hub' }))
   const responses = await Promise.all(Array.from({ length: 305 }, post))
-  t.equal(responses.filter(({ status }) => status === 303).length, 299, 'the login itself was the first')
+  t.equal(responses.filter(({ status }) => status === 303).length, 299, 'the login was the first of them')
   t.match(responses.find(({ status }) => status === 429)?.headers.get('retry-after'), /^\d+$/)
 })
 

@@ -1,4 +1,4 @@
-/** The authorization endpoint refuses what could not be redeemed, in the right place and with the right words. */
+/** The authorization endpoint rejects requests that cannot succeed, with the right error at the right place. */
 import t from 'tap'
 import {
   authorizeUrl,
@@ -14,7 +14,7 @@ import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
 const { challenge } = pkce()
 
-/** The error that the client would get, as `error description-start`. */
+/** The error that the client receives, as `error description-start`. */
 async function refusedWith(
   rig: Rig,
   parameters: Readonly<Record<string, string | undefined>>,
@@ -28,49 +28,46 @@ async function refusedWith(
   return location.searchParams
 }
 
-t.test(
-  'authorize: errors that the client may learn go to its redirect URI, with state and issuer',
-  async (t) => {
-    const rig = await startAuthServer(t)
-    const cases: readonly (readonly [string, Record<string, string | undefined>, string])[] = [
-      ['no response_type', { response_type: undefined }, 'invalid_request'],
-      ['token', { response_type: 'token' }, 'unsupported_response_type'],
-      ['code token', { response_type: 'code token' }, 'unsupported_response_type'],
-      ['no challenge', { code_challenge: undefined }, 'invalid_request'],
-      ['plain by default', { code_challenge_method: undefined }, 'invalid_request'],
-      ['plain', { code_challenge_method: 'plain' }, 'invalid_request'],
-      ['short challenge', { code_challenge: 'short' }, 'invalid_request'],
-      ['padded challenge', { code_challenge: `${challenge.slice(0, 42)}=` }, 'invalid_request'],
-      ['unregistered scope', { scope: 'openid email' }, 'invalid_scope'],
-      ['foreign resource', { resource: 'https://elsewhere.example/mcp' }, 'invalid_target'],
-      ['relative resource', { resource: '/mcp' }, 'invalid_target'],
-      ['resource with fragment', { resource: `${rig.resource}#x` }, 'invalid_target'],
-      ['request object', { request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
-      ['request_uri', { request_uri: 'https://evil.example/r' }, 'request_uri_not_supported'],
-      ['registration', { registration: '{}' }, 'registration_not_supported'],
-      ['fragment mode', { response_mode: 'fragment' }, 'unsupported_response_mode'],
-      ['form_post mode', { response_mode: 'form_post' }, 'unsupported_response_mode'],
-      ['unknown prompt', { prompt: 'create' }, 'invalid_request'],
-      ['none with more', { prompt: 'none login' }, 'invalid_request'],
-      ['bad max_age', { max_age: 'soon' }, 'invalid_request'],
-      ['a nonce of control characters', { nonce: '\u0001' }, 'invalid_request'],
-      ['a nonce beyond ASCII', { nonce: 'é' }, 'invalid_request'],
-      ['a login hint of control characters', { login_hint: 'a\u0001' }, 'invalid_request'],
-      ['a nonce that is kept for nothing', { nonce: 'n'.repeat(1025) }, 'invalid_request'],
-    ]
-    const clientId = await registerClient(rig, { scope: 'openid' })
-    for (const [name, parameters, error] of cases) {
-      const response = await refusedWith(rig, { client_id: clientId, ...parameters })
-      t.equal(response.get('error'), error, name)
-      t.equal(response.get('state'), 's')
-      t.equal(response.get('iss'), rig.issuer)
-      t.equal(response.get('code'), null)
-      t.match(response.get('error_description'), /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
-    }
-  },
-)
+t.test('authorize: errors for the client go to its redirect URI, with state and issuer', async (t) => {
+  const rig = await startAuthServer(t)
+  const cases: readonly (readonly [string, Record<string, string | undefined>, string])[] = [
+    ['no response_type', { response_type: undefined }, 'invalid_request'],
+    ['token', { response_type: 'token' }, 'unsupported_response_type'],
+    ['code token', { response_type: 'code token' }, 'unsupported_response_type'],
+    ['no challenge', { code_challenge: undefined }, 'invalid_request'],
+    ['plain by default', { code_challenge_method: undefined }, 'invalid_request'],
+    ['plain', { code_challenge_method: 'plain' }, 'invalid_request'],
+    ['short challenge', { code_challenge: 'short' }, 'invalid_request'],
+    ['padded challenge', { code_challenge: `${challenge.slice(0, 42)}=` }, 'invalid_request'],
+    ['unregistered scope', { scope: 'openid email' }, 'invalid_scope'],
+    ['foreign resource', { resource: 'https://elsewhere.example/mcp' }, 'invalid_target'],
+    ['relative resource', { resource: '/mcp' }, 'invalid_target'],
+    ['resource with fragment', { resource: `${rig.resource}#x` }, 'invalid_target'],
+    ['request object', { request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
+    ['request_uri', { request_uri: 'https://evil.example/r' }, 'request_uri_not_supported'],
+    ['registration', { registration: '{}' }, 'registration_not_supported'],
+    ['fragment mode', { response_mode: 'fragment' }, 'unsupported_response_mode'],
+    ['form_post mode', { response_mode: 'form_post' }, 'unsupported_response_mode'],
+    ['unknown prompt', { prompt: 'create' }, 'invalid_request'],
+    ['none with more', { prompt: 'none login' }, 'invalid_request'],
+    ['bad max_age', { max_age: 'soon' }, 'invalid_request'],
+    ['a nonce of control characters', { nonce: '\u0001' }, 'invalid_request'],
+    ['a nonce beyond ASCII', { nonce: 'é' }, 'invalid_request'],
+    ['a login hint of control characters', { login_hint: 'a\u0001' }, 'invalid_request'],
+    ['a nonce that is kept for nothing', { nonce: 'n'.repeat(1025) }, 'invalid_request'],
+  ]
+  const clientId = await registerClient(rig, { scope: 'openid' })
+  for (const [name, parameters, error] of cases) {
+    const response = await refusedWith(rig, { client_id: clientId, ...parameters })
+    t.equal(response.get('error'), error, name)
+    t.equal(response.get('state'), 's')
+    t.equal(response.get('iss'), rig.issuer)
+    t.equal(response.get('code'), null)
+    t.match(response.get('error_description'), /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
+  }
+})
 
-t.test('authorize: what is sent twice is refused, resource alone may repeat', async (t) => {
+t.test('authorize: repeated parameters are rejected, except resource', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const base = authorizeUrl(rig, {
@@ -100,7 +97,7 @@ t.test('authorize: what is sent twice is refused, resource alone may repeat', as
   t.match(fine.headers.get('location'), /\/oauth\/consent\?request=/)
 })
 
-t.test('authorize: an unknown client or a foreign redirect URI is never redirected to', async (t) => {
+t.test('authorize: an unknown client or an unregistered redirect URI causes no redirect', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const cases: readonly (readonly [Record<string, string | undefined>, number, string])[] = [
@@ -152,39 +149,36 @@ t.test(
   },
 )
 
-t.test(
-  'authorize: the redirect URI may be left out when one is registered, and then at the token endpoint too',
-  async (t) => {
-    const rig = await startAuthServer(t)
-    const only = 'https://app.example.com/cb?keep=1'
-    const clientId = await registerClient(rig, { redirect_uris: [only] })
-    const { verifier, challenge } = pkce()
-    const browser = new Browser()
-    const url = authorizeUrl(rig, {
-      client_id: clientId,
-      redirect_uri: undefined,
-      scope: 'email',
-      code_challenge: challenge,
-    })
-    const page = await browser.open(url, only)
-    const back = await browser.press(page, 'approve', only)
-    t.equal(back.url.searchParams.get('keep'), '1', "the client's own query is kept")
-    t.equal(back.url.searchParams.get('state'), null, 'no state came, none goes back')
-    const body = {
-      grant_type: 'authorization_code',
-      code: back.url.searchParams.get('code') ?? '',
-      code_verifier: verifier,
-      client_id: clientId,
-    }
-    const response = await fetch(`${rig.issuer}/oauth/token`, {
-      method: 'POST',
-      body: new URLSearchParams(body),
-    })
-    t.match(await jsonOf(response), { token_type: 'Bearer', scope: 'email' })
-  },
-)
+t.test('authorize: a client with one redirect URI may omit it, here and at the token endpoint', async (t) => {
+  const rig = await startAuthServer(t)
+  const only = 'https://app.example.com/cb?keep=1'
+  const clientId = await registerClient(rig, { redirect_uris: [only] })
+  const { verifier, challenge } = pkce()
+  const browser = new Browser()
+  const url = authorizeUrl(rig, {
+    client_id: clientId,
+    redirect_uri: undefined,
+    scope: 'email',
+    code_challenge: challenge,
+  })
+  const page = await browser.open(url, only)
+  const back = await browser.press(page, 'approve', only)
+  t.equal(back.url.searchParams.get('keep'), '1', "the client's own query is kept")
+  t.equal(back.url.searchParams.get('state'), null, 'no state in the request, none in the response')
+  const body = {
+    grant_type: 'authorization_code',
+    code: back.url.searchParams.get('code') ?? '',
+    code_verifier: verifier,
+    client_id: clientId,
+  }
+  const response = await fetch(`${rig.issuer}/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams(body),
+  })
+  t.match(await jsonOf(response), { token_type: 'Bearer', scope: 'email' })
+})
 
-t.test('authorize: POST with a form works as GET does', async (t) => {
+t.test('authorize: POST with a form works like GET', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const url = authorizeUrl(rig, { client_id: clientId, code_challenge: challenge })
@@ -204,7 +198,7 @@ t.test('authorize: POST with a form works as GET does', async (t) => {
 })
 
 t.test(
-  'authorize: upper case in scheme and host and a trailing slash of a resource are tolerated',
+  'authorize: an upper-case scheme or host and a trailing slash in a resource are tolerated',
   async (t) => {
     const rig = await startAuthServer(t, {
       config: { allowedAudiences: ['https://mcp.example.com', 'https://mcp.example.com/a'] },
@@ -221,7 +215,7 @@ t.test(
   },
 )
 
-t.test('authorize: what is kept until the login ends is bounded', async (t) => {
+t.test('authorize: the number of pending logins is bounded', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const state = 's'.repeat(4096)
@@ -230,6 +224,6 @@ t.test('authorize: what is kept until the login ends is bounded', async (t) => {
   for (const bad of [`${state}s`, '\u0001', 'é', '\u007f']) {
     const response = await refusedWith(rig, { client_id: clientId, state: bad })
     t.equal(response.get('error'), 'invalid_request')
-    t.equal(response.get('state'), bad, 'what came goes back')
+    t.equal(response.get('state'), bad, 'the state is returned')
   }
 })

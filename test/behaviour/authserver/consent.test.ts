@@ -1,4 +1,4 @@
-/** The consent page: what it says, what a response does, when it is asked for. */
+/** The consent page: its content, the effect of its buttons, and when it is shown. */
 import t, { type Test } from 'tap'
 import type { AuthServerConfig } from '../../../runtime/config/index.ts'
 import {
@@ -23,7 +23,7 @@ function start(rig: Rig, clientId: string, parameters: Readonly<Record<string, s
   return authorizeUrl(rig, { client_id: clientId, code_challenge: challenge, state: 's', ...parameters })
 }
 
-t.test('consent: the page names client, target, resource, scopes and provider, all escaped', async (t) => {
+t.test('consent: the page shows client, target, resource, scopes and provider, all escaped', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig, { client_name: '<img src=x onerror=alert(1)>"\'&' })
   const page = await new Browser().open(start(rig, clientId, { scope: 'openid offline_access' }))
@@ -46,7 +46,7 @@ t.test('consent: the page names client, target, resource, scopes and provider, a
   t.notMatch(
     page.text.replace(/&lt;img src=/g, ''),
     /<script|<link|<img|url\(|@import|src=|href=/,
-    'nothing is loaded',
+    'the page loads nothing',
   )
   t.match(page.headers.getSetCookie().join(), /gh-form=.*HttpOnly; SameSite=Lax/)
   t.notMatch(page.headers.getSetCookie().join(), /gh-as/, 'no binding before approval')
@@ -60,7 +60,7 @@ t.test('consent: a web client is shown without the warning about this computer',
   t.notMatch(page.text, /any client here/)
 })
 
-t.test('consent: refusing goes back with access_denied, and nothing went upstream', async (t) => {
+t.test('consent: after a refusal the client gets access_denied, and nothing is sent upstream', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const browser = new Browser()
@@ -71,20 +71,24 @@ t.test('consent: refusing goes back with access_denied, and nothing went upstrea
   t.equal(rig.provider.requests.length, before)
   t.notMatch([...browser.cookies(rig.issuer).keys()].join(), 'gh-as')
   const again = await browser.press(page, 'approve', redirectUri)
-  t.equal(again.status, 400, 'an answered page is spent')
+  t.equal(again.status, 400, 'a submitted page cannot be used again')
 })
 
-t.test('consent: a web client is asked once per user, a local one every time', async (t) => {
+t.test('consent: a web client needs consent once per user, a local client every time', async (t) => {
   const rig = await startAuthServer(t)
   const local = await registerClient(rig)
   const remote = await registerClient(rig, { redirect_uris: [web] })
   const { browser } = await login(rig, { client_id: remote, redirect_uri: web })
   const silent = await browser.open(start(rig, remote, { redirect_uri: web }), web)
-  t.match(silent.url.searchParams.get('code'), /^gh_ac_/, 'no page the second time')
+  t.match(silent.url.searchParams.get('code'), /^gh_ac_/, 'no page on the second login')
   const more = await browser.open(start(rig, remote, { redirect_uri: web, prompt: 'consent' }), web)
   t.equal(more.status, 200, 'prompt=consent asks again')
   await login(rig, { client_id: local }, browser)
-  t.equal((await browser.open(start(rig, local), redirectUri)).status, 200, 'loopback is never remembered')
+  t.equal(
+    (await browser.open(start(rig, local), redirectUri)).status,
+    200,
+    'consent for loopback clients is never remembered',
+  )
   t.equal(
     (await new Browser().open(start(rig, remote, { redirect_uri: web }), web)).status,
     200,
@@ -92,7 +96,7 @@ t.test('consent: a web client is asked once per user, a local one every time', a
   )
 })
 
-t.test('consent: more scopes or another redirect host ask again', async (t) => {
+t.test('consent: more scopes or another redirect host need consent again', async (t) => {
   const rig = await startAuthServer(t)
   const other = 'https://other.example.com/cb'
   const clientId = await registerClient(rig, { redirect_uris: [web, other] })
@@ -124,7 +128,7 @@ t.test('consent: prompt=none never shows a page', async (t) => {
   t.equal(wider.url.searchParams.get('error'), 'consent_required')
 })
 
-t.test('consent: prompt=none ends with login_required when the provider would have to ask', async (t) => {
+t.test('consent: prompt=none ends with login_required when the provider needs the user', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig, { redirect_uris: [web] })
   const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
@@ -138,7 +142,7 @@ t.test('consent: prompt=none ends with login_required when the provider would ha
   t.equal(back.url.searchParams.get('error'), 'login_required')
 })
 
-/** A provider that says who is there by `oid`, which the test changes. */
+/** A provider that identifies the user by `oid`, which the test changes. */
 async function startWithChangingPerson(
   t: Test,
   more: (issuer: string) => AuthServerConfig['upstreams'] = () => [],
@@ -157,7 +161,7 @@ async function startWithChangingPerson(
   return { rig, become: (other) => void (oid = other) }
 }
 
-t.test('consent: another user at the same browser is asked, though the first one had agreed', async (t) => {
+t.test('consent: another user in the same browser must consent too', async (t) => {
   const { rig, become } = await startWithChangingPerson(t)
   const clientId = await registerClient(rig, { redirect_uris: [web] })
   const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
@@ -169,12 +173,12 @@ t.test('consent: another user at the same browser is asked, though the first one
   const silent = await browser.open(start(rig, clientId, { redirect_uri: web, prompt: 'none' }), web)
   t.equal(silent.url.searchParams.get('error'), 'consent_required')
   const untrusted = await new Browser().open(page.url)
-  t.equal(untrusted.status, 400, 'the page belongs to one browser')
+  t.equal(untrusted.status, 400, 'the page is bound to one browser')
   const back = await browser.press(page, 'approve', web)
   t.match(back.url.searchParams.get('code'), /^gh_ac_/)
 })
 
-t.test('consent: another user is asked before any further provider, and chooses among them', async (t) => {
+t.test('consent: another user must consent before the next provider, and can choose providers', async (t) => {
   const hub = await startHub(t)
   const { rig, become } = await startWithChangingPerson(t, (issuer) => [hub.upstream(issuer)])
   const clientId = await registerClient(rig, { redirect_uris: [web] })
@@ -190,10 +194,10 @@ t.test('consent: another user is asked before any further provider, and chooses 
   t.match(page.text, /name="provider" value="hub" checked/)
   const back = await browser.press(page, 'approve', web, ['hub'])
   t.match(back.url.searchParams.get('code'), /^gh_ac_/)
-  t.equal(hub.seen.length, 2, 'hub was left out')
+  t.equal(hub.seen.length, 2, 'hub was skipped')
 })
 
-t.test('consent: a name in a script that runs from right to left changes nothing around it', async (t) => {
+t.test('consent: a right-to-left client name does not affect the text around it', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig, { client_name: 'תוכנית' })
   const page = await new Browser().open(start(rig, clientId))
@@ -207,10 +211,10 @@ t.test('consent: a client without a name is shown by its id, as unverified', asy
   t.match(page.text, 'A client without a name wants to act for you')
   t.match(page.text, `<dt>Client ID</dt><dd>${String(clientId)}</dd>`)
   t.match(page.text, '<strong>Unverified client.</strong>')
-  t.notMatch(page.text, /Unverified name|chose it itself/, 'there is no name')
+  t.notMatch(page.text, /Unverified name|chose it itself/, 'no name is shown')
 })
 
-t.test('consent: a client whose redirect URI went away during the login gets no code', async (t) => {
+t.test('consent: a client whose redirect URI was removed during the login gets no code', async (t) => {
   const rig = await startAuthServer(t)
   const registered = await jsonOf(await postRegistration(rig, { redirect_uris: [web] }))
   const clientId = String(registered['client_id'])
@@ -229,7 +233,7 @@ t.test('consent: a client whose redirect URI went away during the login gets no 
   t.match(end.text, /no longer registered/)
 })
 
-t.test('consent: refusing on the later page gives nothing', async (t) => {
+t.test('consent: refusing on the later page grants nothing', async (t) => {
   const { rig, become } = await startWithChangingPerson(t)
   const clientId = await registerClient(rig, { redirect_uris: [web] })
   const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
@@ -249,11 +253,11 @@ t.test('consent: pages in two tabs both work', async (t) => {
   t.match((await browser.press(two, 'approve', redirectUri)).url.searchParams.get('code'), /^gh_ac_/)
 })
 
-t.test('consent: pages in two tabs both work when other sites led to them', async (t) => {
+t.test('consent: pages in two tabs both work when another site opened them', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const browser = new Browser()
-  /** A browser sends a Strict cookie only when the user came from here. */
+  /** A browser sends a Strict cookie only on navigation from the same site. */
   const fromElsewhere = async (state: string): Promise<Shown> => {
     const page = await new Browser().request(start(rig, clientId, { state }))
     const held = strict ? '' : [...browser.cookies(rig.issuer)].map((pair) => pair.join('=')).join('; ')
@@ -273,36 +277,34 @@ t.test('consent: pages in two tabs both work when other sites led to them', asyn
   t.match((await browser.press(one, 'approve', redirectUri)).url.searchParams.get('code'), /^gh_ac_/)
 })
 
-t.test(
-  'consent: switched off, nobody is asked, the browser is bound all the same, and the log warns',
-  async (t) => {
-    const rig = await startAuthServer(t, { config: { consent: false } })
-    const clientId = await registerClient(rig)
-    const browser = new Browser()
-    const back = await browser.open(start(rig, clientId), redirectUri)
-    t.match(back.url.searchParams.get('code'), /^gh_ac_/)
-    t.ok(browser.cookies(rig.issuer).has('gh-as'))
-    t.match(rig.logged(), /CONSENT IS DISABLED/)
-  },
-)
+t.test('consent: without the page, logins stay bound to the browser and the log has a warning', async (t) => {
+  const rig = await startAuthServer(t, { config: { consent: false } })
+  const clientId = await registerClient(rig)
+  const browser = new Browser()
+  const back = await browser.open(start(rig, clientId), redirectUri)
+  t.match(back.url.searchParams.get('code'), /^gh_ac_/)
+  t.ok(browser.cookies(rig.issuer).has('gh-as'))
+  t.match(rig.logged(), /CONSENT IS DISABLED/)
+})
 
-t.test(
-  'consent: agreeing to one resource is not agreeing to another, in any combination of scopes',
-  async (t) => {
-    const [a, b] = ['https://a.example/mcp', 'https://b.example/mcp']
-    const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b] } })
-    const clientId = await registerClient(rig, { redirect_uris: [web] })
-    const ask = (browser: Browser, resource: string, scope: string) =>
-      browser.open(start(rig, clientId, { redirect_uri: web, resource, scope }), web)
-    const { browser } = await login(rig, {
-      client_id: clientId,
-      redirect_uri: web,
-      resource: a,
-      scope: 'openid email',
-    })
-    await login(rig, { client_id: clientId, redirect_uri: web, resource: b, scope: 'openid' }, browser)
-    t.match((await ask(browser, a, 'email')).url.searchParams.get('code'), /^gh_ac_/)
-    t.match((await ask(browser, b, 'openid')).url.searchParams.get('code'), /^gh_ac_/)
-    t.equal((await ask(browser, b, 'openid email')).status, 200, 'e-mail was agreed to for the other one')
-  },
-)
+t.test('consent: consent to one resource does not cover another, in any combination of scopes', async (t) => {
+  const [a, b] = ['https://a.example/mcp', 'https://b.example/mcp']
+  const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b] } })
+  const clientId = await registerClient(rig, { redirect_uris: [web] })
+  const ask = (browser: Browser, resource: string, scope: string) =>
+    browser.open(start(rig, clientId, { redirect_uri: web, resource, scope }), web)
+  const { browser } = await login(rig, {
+    client_id: clientId,
+    redirect_uri: web,
+    resource: a,
+    scope: 'openid email',
+  })
+  await login(rig, { client_id: clientId, redirect_uri: web, resource: b, scope: 'openid' }, browser)
+  t.match((await ask(browser, a, 'email')).url.searchParams.get('code'), /^gh_ac_/)
+  t.match((await ask(browser, b, 'openid')).url.searchParams.get('code'), /^gh_ac_/)
+  t.equal(
+    (await ask(browser, b, 'openid email')).status,
+    200,
+    'consent for e-mail was for the other resource',
+  )
+})

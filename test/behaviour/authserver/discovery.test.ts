@@ -1,4 +1,4 @@
-/** Discovery documents and key set: content, headers, methods, and where they answer. */
+/** Discovery documents and key set: content, headers, methods and paths. */
 import t from 'tap'
 import { jsonOf, startAuthServer } from '../../helpers/authserver/authserver.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -15,36 +15,39 @@ const members = {
   authorization_response_iss_parameter_supported: true,
 }
 
-t.test('discovery: RFC 8414 and OpenID Connect documents name what is offered, and no more', async (t) => {
-  const rig = await startAuthServer(t)
-  const { issuer } = rig
-  const as = await fetch(`${issuer}/.well-known/oauth-authorization-server`)
-  t.match(Object.fromEntries(as.headers), {
-    'content-type': 'application/json',
-    'cache-control': 'public, max-age=3600',
-    'x-content-type-options': 'nosniff',
-    'access-control-allow-origin': '*',
-  })
-  const document = await jsonOf(as)
-  t.match(document, {
-    ...members,
-    issuer,
-    authorization_endpoint: `${issuer}/oauth/authorize`,
-    token_endpoint: `${issuer}/oauth/token`,
-    registration_endpoint: `${issuer}/oauth/register`,
-    revocation_endpoint: `${issuer}/oauth/revoke`,
-    introspection_endpoint: `${issuer}/oauth/introspect`,
-    jwks_uri: `${issuer}/.well-known/jwks.json`,
-  })
-  t.notOk('client_id_metadata_document_supported' in document, 'absent while cimd is off')
-  const openid = await jsonOf(await fetch(`${issuer}/.well-known/openid-configuration`))
-  t.match(openid, {
-    ...members,
-    subject_types_supported: ['public'],
-    id_token_signing_alg_values_supported: ['ES256'],
-    userinfo_endpoint: `${issuer}/oauth/userinfo`,
-  })
-})
+t.test(
+  'discovery: RFC 8414 and OpenID Connect documents list exactly what the server supports',
+  async (t) => {
+    const rig = await startAuthServer(t)
+    const { issuer } = rig
+    const as = await fetch(`${issuer}/.well-known/oauth-authorization-server`)
+    t.match(Object.fromEntries(as.headers), {
+      'content-type': 'application/json',
+      'cache-control': 'public, max-age=3600',
+      'x-content-type-options': 'nosniff',
+      'access-control-allow-origin': '*',
+    })
+    const document = await jsonOf(as)
+    t.match(document, {
+      ...members,
+      issuer,
+      authorization_endpoint: `${issuer}/oauth/authorize`,
+      token_endpoint: `${issuer}/oauth/token`,
+      registration_endpoint: `${issuer}/oauth/register`,
+      revocation_endpoint: `${issuer}/oauth/revoke`,
+      introspection_endpoint: `${issuer}/oauth/introspect`,
+      jwks_uri: `${issuer}/.well-known/jwks.json`,
+    })
+    t.notOk('client_id_metadata_document_supported' in document, 'absent while cimd is off')
+    const openid = await jsonOf(await fetch(`${issuer}/.well-known/openid-configuration`))
+    t.match(openid, {
+      ...members,
+      subject_types_supported: ['public'],
+      id_token_signing_alg_values_supported: ['ES256'],
+      userinfo_endpoint: `${issuer}/oauth/userinfo`,
+    })
+  },
+)
 
 t.test('discovery: authorizationEndpointBaseUrl moves the authorization endpoint only', async (t) => {
   const base = 'https://login.example.com/auth'
@@ -61,10 +64,14 @@ t.test('discovery: authorizationEndpointBaseUrl moves the authorization endpoint
     token_endpoint: `${rig.issuer}/oauth/token`,
     client_id_metadata_document_supported: true,
   })
-  t.equal((await fetch(`${rig.issuer}/auth/oauth/authorize`)).status, 400, 'answers at the path of the base')
+  t.equal(
+    (await fetch(`${rig.issuer}/auth/oauth/authorize`)).status,
+    400,
+    'served at the path of the base URL',
+  )
 })
 
-t.test('discovery: an issuer with a path has its documents where RFC 8414 and OIDC put them', async (t) => {
+t.test('discovery: an issuer with a path serves its documents at the RFC 8414 and OIDC paths', async (t) => {
   const rig = await startAuthServer(t, { issuerPath: '/tenant' })
   const { origin } = new URL(rig.issuer)
   for (const path of [
@@ -87,7 +94,7 @@ t.test('discovery: an issuer with a path has its documents where RFC 8414 and OI
   }
 })
 
-t.test('discovery: HEAD, OPTIONS and wrong methods', async (t) => {
+t.test('discovery: HEAD and OPTIONS work, and other methods are rejected', async (t) => {
   const { issuer } = await startAuthServer(t)
   const head = await fetch(`${issuer}/.well-known/jwks.json`, { method: 'HEAD' })
   t.equal(head.status, 200)
@@ -122,7 +129,7 @@ t.test('discovery: HEAD, OPTIONS and wrong methods', async (t) => {
   t.same([get.status, get.headers.get('allow')], [405, 'POST, OPTIONS'])
 })
 
-t.test('discovery: without registration there is no endpoint and none is named', async (t) => {
+t.test('discovery: without registration, the endpoint neither exists nor is advertised', async (t) => {
   const { issuer } = await startAuthServer(t, {
     config: { registration: { enabled: false, confidentialClients: false } },
   })

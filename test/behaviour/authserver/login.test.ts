@@ -1,4 +1,4 @@
-/** The whole way: registration, consent, a real provider, code, tokens, refresh. */
+/** A complete login: registration, consent, a real provider, code, tokens, refresh. */
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
 import {
@@ -16,7 +16,7 @@ import {
 } from '../../helpers/authserver/authserver.ts'
 import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
-t.test('login: a client that registers gets tokens for a user the provider knows', async (t) => {
+t.test('login: a client registers and gets tokens for a user of the provider', async (t) => {
   const rig = await startAuthServer(t)
   const done = await login(rig)
   t.equal(done.response.searchParams.get('state'), 'client-state')
@@ -39,7 +39,7 @@ t.test('login: a client that registers gets tokens for a user the provider knows
   t.match(access.payload, { client_id: done.clientId, scope: 'openid profile email offline_access' })
   t.same(access.payload['scp'], ['openid', 'profile', 'email', 'offline_access'])
   t.equal(decodeProtectedHeader(tokens.access_token).alg, 'ES256')
-  t.notOk('email' in access.payload, 'personal data stays out of access tokens')
+  t.notOk('email' in access.payload, 'access tokens contain no personal data')
 
   const id = await jwtVerify(tokens.id_token, keys, { issuer: rig.issuer, audience: done.clientId })
   t.match(id.payload, { sub: access.payload.sub, name: 'Alice Example', email: 'alice@example.test' })
@@ -52,7 +52,7 @@ t.test('login: a client that registers gets tokens for a user the provider knows
   t.ok(textOf(second.payload['tsid']).length > 20)
 })
 
-t.test('login: an issuer with a path, with a callback beside it or anywhere on the host', async (t) => {
+t.test('login: an issuer with a path, and a callback next to it or anywhere on the host', async (t) => {
   for (const callback of [
     '/mcp/oauth/callback',
     '/tenant/oauth/callback',
@@ -70,12 +70,12 @@ t.test('login: an issuer with a path, with a callback beside it or anywhere on t
     t.match(await tokensOf(await redeem(rig, done)), { access_token: /^ey/ }, callback)
     const { origin } = new URL(rig.issuer)
     const elsewhere = await fetch(`${origin}/oauth/callback?state=unknown&code=c`)
-    t.equal(elsewhere.status, 400, 'the path at the root of the host responds, too')
+    t.equal(elsewhere.status, 400, 'the path at the root of the host works, too')
   }
 })
 
 t.test(
-  'login: with the authorization endpoint on another host than the callback, consent is where the callback is',
+  "login: when the authorization endpoint has another host than the callback, the callback's host shows the consent page",
   async (t) => {
     const rig = await startAuthServer(t, {
       config: (issuer) => ({ authorizationEndpointBaseUrl: issuer.replace('127.0.0.1', 'localhost') }),

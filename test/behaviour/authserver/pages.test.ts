@@ -1,4 +1,6 @@
-/** The pages in a real browser: the whole login by keyboard, the policy, both colour schemes, a small screen. */
+/**
+ * The pages in a real browser: a login by keyboard, the content security policy, both color schemes, a small screen.
+ */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
@@ -24,13 +26,13 @@ async function open(t: Test): Promise<Browser> {
   return openBrowser(t)
 }
 
-/** The page of a client at its redirect URI, and the query of the first visit. */
+/** The client's page at its redirect URI, and the query of the first visit. */
 async function client(t: Test): Promise<{ redirect: string; response: Promise<URLSearchParams> }> {
   const landing = await startLanding(t)
   return { redirect: landing.redirectUri, response: landing.next() }
 }
 
-/** Everything the page complained about, and everything it loaded. */
+/** All errors that the page reported, and all requests that it made. */
 function watch(page: Page): { problems: string[]; loaded: string[] } {
   const seen = { problems: [] as string[], loaded: [] as string[] }
   page.on('console', (message) => {
@@ -52,7 +54,7 @@ async function start(rig: Rig, redirect: string, name = 'Test Client'): Promise<
 }
 
 t.test(
-  'pages: a login by keyboard alone, through redirects to another host and back',
+  'pages: a login by keyboard alone, with redirects to another host and back',
   { skip: missingBrowser },
   async (t) => {
     const browser = await open(t)
@@ -73,7 +75,7 @@ t.test(
     await page.keyboard.press('Tab')
     t.equal(await page.evaluate('document.activeElement.textContent'), 'Allow and continue')
     const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')
-    t.equal(outline, 'solid', 'focus can be seen')
+    t.equal(outline, 'solid', 'the focus is visible')
     await page.keyboard.press('Enter')
     t.match(Object.fromEntries(await response), { state: 's', iss: rig.issuer, code: /^gh_ac_/ })
     t.same(
@@ -84,7 +86,7 @@ t.test(
   },
 )
 
-t.test('pages: refusing leads back to the client as well', { skip: missingBrowser }, async (t) => {
+t.test('pages: a refusal leads back to the client', { skip: missingBrowser }, async (t) => {
   const browser = await open(t)
   const rig = await startAuthServer(t)
   const { redirect, response } = await client(t)
@@ -95,7 +97,7 @@ t.test('pages: refusing leads back to the client as well', { skip: missingBrowse
 })
 
 t.test(
-  'pages: dark, narrow and long: readable, with contrast, without scrolling sideways',
+  'pages: dark, narrow and long pages are readable and do not scroll sideways',
   { skip: missingBrowser },
   async (t) => {
     const browser = await open(t)
@@ -107,7 +109,7 @@ t.test(
       await page.goto(await start(rig, redirect, `A${'very'.repeat(30)}LongName <b>bold</b>`))
       await page.screenshot({ path: join(artefacts, `consent-narrow-${colorScheme}.png`), fullPage: true })
       t.equal(await page.evaluate('document.documentElement.scrollWidth <= 320'), true, colorScheme)
-      t.equal(await page.locator('b').count(), 0, 'names are text')
+      t.equal(await page.locator('b').count(), 0, 'names are shown as text')
       for (const selector of ['p.soft', 'dt', 'dd', 'h1', 'button.main', 'button:not(.main)', '.warn']) {
         t.ok(
           (await contrast(page, selector)) >= 4.5,
@@ -119,7 +121,7 @@ t.test(
   },
 )
 
-/** WCAG contrast of an element's text against its nearest painted background. Runs in the page, hence as text. */
+/** WCAG contrast of an element's text against its nearest painted background. A string, because it runs in the page. */
 async function contrast(page: Page, selector: string): Promise<number> {
   const ratio: unknown = await page.evaluate(`((wanted) => {
     const element = document.querySelector(wanted)
@@ -145,7 +147,7 @@ async function contrast(page: Page, selector: string): Promise<number> {
 }
 
 t.test(
-  'pages: cannot be framed, and scripts could not run if they got in',
+  'pages: framing is forbidden, and injected scripts do not run',
   { skip: missingBrowser },
   async (t) => {
     const browser = await open(t)
@@ -181,7 +183,7 @@ t.test(
   },
 )
 
-t.test('pages: a foreign site cannot press the button (CSRF)', { skip: missingBrowser }, async (t) => {
+t.test('pages: another site cannot press the button (CSRF)', { skip: missingBrowser }, async (t) => {
   const browser = await open(t)
   const rig = await startAuthServer(t)
   const { redirect } = await client(t)
@@ -205,37 +207,41 @@ t.test('pages: a foreign site cannot press the button (CSRF)', { skip: missingBr
     page.goto(attacker.url).catch(() => undefined),
   ])
   t.equal(response.status(), 403)
-  t.same(await victim.cookies(rig.issuer), [], 'the victim is bound to nothing')
+  t.same(await victim.cookies(rig.issuer), [], 'the victim’s browser has no binding')
   await page.waitForLoadState()
   await page.screenshot({ path: join(artefacts, 'error.png'), fullPage: true })
 })
 
-t.test('pages: several providers to tick, and one that failed', { skip: missingBrowser }, async (t) => {
-  const browser = await open(t)
-  const hub = await startHub(t, { back: () => ({ error: 'access_denied' }) })
-  const rig = await startAuthServer(t, {
-    upstreams: ({ issuer, provider }) => [corp(issuer, provider), hub.upstream(issuer)],
-  })
-  const { redirect, response } = await client(t)
-  const page = await browser.newPage()
-  const seen = watch(page)
-  await page.goto(await start(rig, redirect))
-  await page.screenshot({ path: join(artefacts, 'consent-several.png'), fullPage: true })
-  t.equal(await page.getByRole('group', { name: 'You will sign in at' }).count(), 1)
-  t.equal(await page.getByRole('checkbox', { name: /hub/ }).isChecked(), true)
-  await page.getByRole('button', { name: 'Allow and continue' }).click()
-  await page.getByRole('heading', { name: 'hub could not be connected' }).waitFor()
-  await page.screenshot({ path: join(artefacts, 'provider-failed.png'), fullPage: true })
-  await page.getByRole('button', { name: 'Continue without it' }).click()
-  t.match((await response).get('code'), /^gh_ac_/)
-  t.same(
-    seen.problems.filter((problem) => !problem.includes('favicon')),
-    [],
-  )
-})
+t.test(
+  'pages: the user can choose among several providers, also after a failure',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await open(t)
+    const hub = await startHub(t, { back: () => ({ error: 'access_denied' }) })
+    const rig = await startAuthServer(t, {
+      upstreams: ({ issuer, provider }) => [corp(issuer, provider), hub.upstream(issuer)],
+    })
+    const { redirect, response } = await client(t)
+    const page = await browser.newPage()
+    const seen = watch(page)
+    await page.goto(await start(rig, redirect))
+    await page.screenshot({ path: join(artefacts, 'consent-several.png'), fullPage: true })
+    t.equal(await page.getByRole('group', { name: 'You will sign in at' }).count(), 1)
+    t.equal(await page.getByRole('checkbox', { name: /hub/ }).isChecked(), true)
+    await page.getByRole('button', { name: 'Allow and continue' }).click()
+    await page.getByRole('heading', { name: 'hub could not be connected' }).waitFor()
+    await page.screenshot({ path: join(artefacts, 'provider-failed.png'), fullPage: true })
+    await page.getByRole('button', { name: 'Continue without it' }).click()
+    t.match((await response).get('code'), /^gh_ac_/)
+    t.same(
+      seen.problems.filter((problem) => !problem.includes('favicon')),
+      [],
+    )
+  },
+)
 
 t.test(
-  'pages: connected accounts, by keyboard and by name, light and dark, on a small screen',
+  'pages: connected accounts are usable by keyboard, labeled, in both color schemes, on a small screen',
   { skip: missingBrowser, timeout: 60_000 },
   async (t) => {
     const browser = await open(t)

@@ -1,4 +1,4 @@
-/** Refresh tokens: rotation, the grace period, reuse, narrowing, the end. */
+/** Refresh tokens: rotation, grace period, reuse, narrowing, expiry. */
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -26,13 +26,13 @@ function callerOf(token: string): Caller {
 
 interface FaultyStore {
   readonly store: Store
-  /** Writes take effect, and their replies are lost. */
+  /** Writes take effect, but their replies are lost. */
   loseReplies: boolean
-  /** Writes are answered and take no effect: a failover to a replica that had not received them. */
+  /** Writes are confirmed but lost, as after a failover to a replica that had not received them. */
   dropWrites: boolean
 }
 
-/** Both faults are of compare-and-set, with which refresh families are written. */
+/** Both faults affect compare-and-set, which writes refresh families. */
 function faultyStore(inner: Store): FaultyStore {
   const faults = { loseReplies: false, dropWrites: false }
   const wrap = (store: Store): Store => ({
@@ -53,7 +53,7 @@ async function start(rig: Rig, parameters = {}) {
   return { clientId: done.clientId, tokens: await tokensOf(await redeem(rig, done)) }
 }
 
-t.test('refresh: an unused successor is returned again for a minute, on every replica', async (t) => {
+t.test('refresh: every replica returns an unused successor again for a minute', async (t) => {
   const rig = await startAuthServer(t)
   const replica = await rig.replica()
   const { clientId, tokens } = await start(rig)
@@ -65,7 +65,7 @@ t.test('refresh: an unused successor is returned again for a minute, on every re
   for (const waitMs of [12_000, 18_000, 29_000]) {
     for (const server of [rig, replica]) server.pass(waitMs)
     const retries = await Promise.all([retry(rig), retry(other)])
-    t.same(new Set(retries), successors, 'two retries at once, one at each replica')
+    t.same(new Set(retries), successors, 'two simultaneous retries, one at each replica')
   }
   const [successor = ''] = successors
   t.equal((await refresh(other, clientId, successor)).status, 200)
@@ -82,7 +82,7 @@ t.test('refresh: the first use of the successor ends the grace period', async (t
   t.ok(rig.events.some((event) => event.type === 'refresh_reused'))
 })
 
-t.test('refresh: a retry after a rotation whose reply the store lost', async (t) => {
+t.test('refresh: a retry succeeds when the reply to the rotation was lost', async (t) => {
   const faulty = faultyStore(makeMemoryStore())
   const rig = await startAuthServer(t, { store: faulty.store })
   const { clientId, tokens } = await start(rig)
@@ -97,7 +97,7 @@ t.test('refresh: a retry after a rotation whose reply the store lost', async (t)
   t.notOk(rig.events.some((event) => event.type === 'refresh_reused'))
 })
 
-t.test('refresh: a rotation that the store forgot after its reply', async (t) => {
+t.test('refresh: a retry succeeds when the store lost a confirmed rotation', async (t) => {
   const faulty = faultyStore(makeMemoryStore())
   const rig = await startAuthServer(t, { store: faulty.store })
   const { clientId, tokens } = await start(rig)
@@ -110,7 +110,7 @@ t.test('refresh: a rotation that the store forgot after its reply', async (t) =>
   t.equal(await refusal(await refresh(rig, clientId, third.refresh_token)), '400 invalid_grant')
 })
 
-t.test('refresh: the grace period is a setting', async (t) => {
+t.test('refresh: the grace period is configurable', async (t) => {
   const long = await startAuthServer(t, { config: { refreshGraceMs: 300_000 } })
   const inTime = await start(long)
   await refresh(long, inTime.clientId, inTime.tokens.refresh_token)
@@ -125,7 +125,7 @@ t.test('refresh: the grace period is a setting', async (t) => {
   t.equal(await refusal(await refresh(none, late.clientId, second.refresh_token)), '400 invalid_grant')
 })
 
-t.test('refresh: later reuse ends the family, its access tokens and its upstream tokens', async (t) => {
+t.test('refresh: later reuse revokes the family, its access tokens and its upstream tokens', async (t) => {
   const rig = await startAuthServer(t)
   const { clientId, tokens } = await start(rig)
   const second = await tokensOf(await refresh(rig, clientId, tokens.refresh_token))
@@ -137,14 +137,14 @@ t.test('refresh: later reuse ends the family, its access tokens and its upstream
   t.equal(
     await refusal(await refresh(rig, clientId, second.refresh_token)),
     '400 invalid_grant',
-    'the successor is dead too',
+    'the successor is revoked, too',
   )
   t.equal(await rig.server.isLive(caller), false)
   t.equal(await rig.server.upstreamTokens.get(caller), undefined)
   t.ok(rig.events.some((event) => event.type === 'refresh_reused' && event.outcome === 'denied'))
 })
 
-t.test('refresh: a token two generations old is reuse even within the grace', async (t) => {
+t.test('refresh: a token two generations old is reuse even within the grace period', async (t) => {
   const rig = await startAuthServer(t)
   const { clientId, tokens } = await start(rig)
   const second = await tokensOf(await refresh(rig, clientId, tokens.refresh_token))
@@ -153,20 +153,20 @@ t.test('refresh: a token two generations old is reuse even within the grace', as
   t.equal(await refusal(await refresh(rig, clientId, third.refresh_token)), '400 invalid_grant')
 })
 
-t.test('refresh: reuse of a code ends what it gave', async (t) => {
+t.test('refresh: reuse of a code revokes its tokens', async (t) => {
   const rig = await startAuthServer(t)
   const done = await login(rig)
   const tokens = await tokensOf(await redeem(rig, done))
   const other = await registerClient(rig)
   t.equal(await refusal(await redeem(rig, done, { client_id: other })), '400 invalid_grant')
-  t.equal(await rig.server.isLive(callerOf(tokens.access_token)), true, 'not by another client')
+  t.equal(await rig.server.isLive(callerOf(tokens.access_token)), true, 'rejected from another client')
   t.equal(await refusal(await redeem(rig, done)), '400 invalid_grant')
   t.equal(await rig.server.isLive(callerOf(tokens.access_token)), false)
   t.equal(await refusal(await refresh(rig, done.clientId, tokens.refresh_token)), '400 invalid_grant')
   t.ok(rig.events.some((event) => event.type === 'code_reused'))
 })
 
-t.test('refresh: forged, malformed and foreign tokens', async (t) => {
+t.test('refresh: forged, malformed and foreign tokens are rejected', async (t) => {
   const rig = await startAuthServer(t)
   const { clientId, tokens } = await start(rig)
   const token = tokens.refresh_token
@@ -183,35 +183,40 @@ t.test('refresh: forged, malformed and foreign tokens', async (t) => {
   }
   const other = await registerClient(rig)
   t.equal(await refusal(await refresh(rig, other, token)), '400 invalid_grant')
-  t.equal((await refresh(rig, clientId, token)).status, 200, 'none of it hurt the owner')
+  t.equal((await refresh(rig, clientId, token)).status, 200, 'the owner’s token still works')
 })
 
-t.test('refresh: scope and resource may narrow, never widen, and the grant stays as it was', async (t) => {
-  const [a, b] = ['https://a.example/mcp', 'https://b.example/mcp']
-  const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b] } })
-  const done = await login(rig, { scope: 'openid offline_access email' })
-  const first = await tokensOf(await redeem(rig, done, { resource: a }))
-  t.equal(
-    await refusal(
-      await refresh(rig, done.clientId, first.refresh_token, { scope: 'openid profile', resource: a }),
-    ),
-    '400 invalid_scope',
-  )
-  t.equal(
-    await refusal(await refresh(rig, done.clientId, first.refresh_token, { resource: 'https://c.example' })),
-    '400 invalid_target',
-  )
-  const narrow = await tokensOf(
-    await refresh(rig, done.clientId, first.refresh_token, { scope: 'email', resource: b }),
-  )
-  t.equal(narrow.scope, 'email')
-  t.same(decodeJwt(narrow.access_token).aud, [b])
-  t.equal(narrow.id_token, '', 'no openid, no ID token')
-  const wide = await tokensOf(await refresh(rig, done.clientId, narrow.refresh_token, { resource: a }))
-  t.equal(wide.scope, 'openid offline_access email')
-})
+t.test(
+  'refresh: scope and resource can be narrowed but not widened, and the grant stays unchanged',
+  async (t) => {
+    const [a, b] = ['https://a.example/mcp', 'https://b.example/mcp']
+    const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b] } })
+    const done = await login(rig, { scope: 'openid offline_access email' })
+    const first = await tokensOf(await redeem(rig, done, { resource: a }))
+    t.equal(
+      await refusal(
+        await refresh(rig, done.clientId, first.refresh_token, { scope: 'openid profile', resource: a }),
+      ),
+      '400 invalid_scope',
+    )
+    t.equal(
+      await refusal(
+        await refresh(rig, done.clientId, first.refresh_token, { resource: 'https://c.example' }),
+      ),
+      '400 invalid_target',
+    )
+    const narrow = await tokensOf(
+      await refresh(rig, done.clientId, first.refresh_token, { scope: 'email', resource: b }),
+    )
+    t.equal(narrow.scope, 'email')
+    t.same(decodeJwt(narrow.access_token).aud, [b])
+    t.equal(narrow.id_token, '', 'no openid, no ID token')
+    const wide = await tokensOf(await refresh(rig, done.clientId, narrow.refresh_token, { resource: a }))
+    t.equal(wide.scope, 'openid offline_access email')
+  },
+)
 
-t.test('refresh: a new token has its own iat and jti, and the ID token no nonce', async (t) => {
+t.test('refresh: a new token has its own iat and jti, and the ID token has no nonce', async (t) => {
   const rig = await startAuthServer(t)
   const done = await login(rig, { nonce: 'n' })
   const first = await tokensOf(await redeem(rig, done))
@@ -226,7 +231,7 @@ t.test('refresh: a new token has its own iat and jti, and the ID token no nonce'
   t.equal(id.sub, decodeJwt(first.id_token).sub)
 })
 
-t.test('refresh: an unused token ends after its lifetime, a used family after its own', async (t) => {
+t.test('refresh: an unused token and a used family expire after their lifetimes', async (t) => {
   const hour = 3_600_000
   const rig = await startAuthServer(t, { config: { refreshTokenMs: 2 * hour, grantMs: 5 * hour } })
   const idle = await start(rig)
@@ -242,7 +247,7 @@ t.test('refresh: an unused token ends after its lifetime, a used family after it
   t.equal(await refusal(await refresh(rig, busy.clientId, token)), '400 invalid_grant')
 })
 
-t.test('refresh: a family lives on after its access token, across a restart of the process', async (t) => {
+t.test('refresh: a family outlives its access token and a restart of the process', async (t) => {
   const rig = await startAuthServer(t)
   const { tokens } = await start(rig)
   const second = await rig.replica()

@@ -1,6 +1,6 @@
 /**
- * Sessions as such: one per user and client however many logins end at once, listed as long as they live, and dead
- * at once when they are ended.
+ * Sessions: one per user and client even when logins end at the same time, listed while they live, and invalid as soon
+ * as they are ended.
  */
 import t from 'tap'
 import { makeState } from '../../../runtime/authserver/storage/state.ts'
@@ -57,7 +57,7 @@ async function open(self: Setup, provider = 'corp') {
   return { ...opened, claims }
 }
 
-t.test('sessions: logins that end at once share one session, which ends with everything in it', async (t) => {
+t.test('sessions: simultaneous logins share one session, and ending it ends everything in it', async (t) => {
   const self = setup()
   const opened = await Promise.all(Array.from({ length: 6 }, (_, index) => open(self, `p${index}`)))
   t.equal(new Set(opened.map(({ sessionId }) => sessionId)).size, 1)
@@ -71,7 +71,7 @@ t.test('sessions: logins that end at once share one session, which ends with eve
   for (const { claims } of opened) t.equal(await self.sessions.isLive(claims), false)
 })
 
-t.test('sessions: a link to a session that is gone is replaced by one of many', async (t) => {
+t.test('sessions: simultaneous logins replace a lost session with one new session', async (t) => {
   const self = setup()
   const first = await open(self)
   await self.state.sessions.delete(first.sessionId)
@@ -80,7 +80,7 @@ t.test('sessions: a link to a session that is gone is replaced by one of many', 
   t.not(opened[0]?.sessionId, first.sessionId)
 })
 
-t.test('sessions: records of a secret that was dropped are in nobody’s way', async (t) => {
+t.test('sessions: unreadable records of a dropped secret do not prevent a new session', async (t) => {
   const self = setup()
   await open(self)
   self.dropSecrets()
@@ -89,7 +89,7 @@ t.test('sessions: records of a secret that was dropped are in nobody’s way', a
   t.equal((await self.sessions.of(alice.userId)).length, 1)
 })
 
-t.test('sessions: abandoned logins end no established grant', async (t) => {
+t.test('sessions: abandoned logins do not end established grants', async (t) => {
   const self = setup()
   const redeemed = async () => {
     const opened = await open(self)
@@ -117,21 +117,18 @@ t.test('sessions: abandoned logins end no established grant', async (t) => {
   t.ok((session?.grants.length ?? 0) <= 40, 'the record is bounded')
 })
 
-t.test(
-  'sessions: grants of a stored session that say nothing about redemption count as redeemed',
-  async (t) => {
-    const self = setup()
-    const old = await open(self)
-    const seen = await self.state.sessions.read(old.sessionId)
-    if (!seen) throw new Error('the session is stored')
-    const grants = seen.value.grants.map(({ id, endsAtMs }) => ({ id, endsAtMs }))
-    t.ok(await self.state.sessions.swap(old.sessionId, seen, { ...seen.value, grants }, day))
-    for (let count = 0; count < 40; count++) await open(self)
-    t.equal(await self.sessions.isLive(old.claims), true)
-  },
-)
+t.test('sessions: stored grants without a redemption flag are treated as redeemed', async (t) => {
+  const self = setup()
+  const old = await open(self)
+  const seen = await self.state.sessions.read(old.sessionId)
+  if (!seen) throw new Error('the session is stored')
+  const grants = seen.value.grants.map(({ id, endsAtMs }) => ({ id, endsAtMs }))
+  t.ok(await self.state.sessions.swap(old.sessionId, seen, { ...seen.value, grants }, day))
+  for (let count = 0; count < 40; count++) await open(self)
+  t.equal(await self.sessions.isLive(old.claims), true)
+})
 
-t.test('sessions: a client that is logged in again and again stays on the list', async (t) => {
+t.test('sessions: a client that keeps signing in stays on the list', async (t) => {
   const self = setup()
   const first = await open(self)
   self.pass(20 * day)
@@ -149,7 +146,7 @@ for (const end of ['endSession', 'endGrant'] as const) {
   const ended = (self: Setup, sessionId: string, grantId: string): Promise<unknown> =>
     end === 'endGrant' ? self.sessions.endGrant(sessionId, grantId) : self.sessions.endSession(sessionId)
 
-  t.test(`sessions: ${end}: a response from while it was in flight is not remembered`, async (t) => {
+  t.test(`sessions: ${end}: a liveness check during the operation is not cached`, async (t) => {
     const self = setup()
     const { sessionId, grantId, claims } = await open(self)
     const { swap, delete: remove } = self.state.sessions
@@ -162,7 +159,7 @@ for (const end of ['endSession', 'endGrant'] as const) {
     t.equal(await self.sessions.isLive(claims), false)
   })
 
-  t.test(`sessions: ${end}: a response that comes late is not remembered`, async (t) => {
+  t.test(`sessions: ${end}: a liveness check that returns late is not cached`, async (t) => {
     const self = setup()
     const { sessionId, grantId, claims } = await open(self)
     const { get } = self.state.sessions
@@ -186,7 +183,7 @@ for (const end of ['endSession', 'endGrant'] as const) {
   })
 }
 
-t.test('sessions: what is connected while a session ends, or is disconnected, is not kept', async (t) => {
+t.test('sessions: a connection made while its session ends or is disconnected is not kept', async (t) => {
   for (const end of ['end', 'disconnect'] as const) {
     const self = setup()
     const { sessionId } = await open(self)

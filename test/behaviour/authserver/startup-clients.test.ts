@@ -162,7 +162,7 @@ t.test('file: every invalid client field is reported at once, one per line', asy
   t.notMatch(lines.join(), 'x'.repeat(31), 'no secret is shown')
 })
 
-t.test('file: what the schema rejects', (t) => {
+t.test('file: the schema rejects invalid clients', (t) => {
   const rejects = (file: ConfigFile, message: RegExp): void =>
     void t.throws(() => parseAuthServerConfig(fileOf(file), {}), { code: 'INVALID_CONFIG', message })
   rejects(

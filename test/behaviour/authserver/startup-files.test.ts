@@ -1,4 +1,4 @@
-/** Start-up from files: what they hold, what is missing in them, reloads, and the way to a running server. */
+/** Start-up from files: their content, missing parts, reloads, and a running server. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -34,7 +34,7 @@ const pem = (): string =>
     .toString()
 
 t.test(
-  'file: everything of the file arrives, with the defaults of docs/reference/specification/external-auth.md',
+  'file: every field takes effect, with the defaults of docs/reference/specification/external-auth.md',
   async (t) => {
     const { file } = folder(t)
     const path = file(
@@ -120,7 +120,7 @@ upstreamProviders:
   },
 )
 
-t.test('file: a scope or a provider that does not exist is named', (t) => {
+t.test('file: an unknown scope or provider is named in the error', (t) => {
   const text = `
 issuer: https://mcp.example.com
 allowedAudiences: [https://mcp.example.com]
@@ -136,7 +136,7 @@ upstreamProviders:
   t.end()
 })
 
-t.test('file: missing files and variables, unknown fields and broken YAML are all named', async (t) => {
+t.test('file: missing files and variables, unknown fields and invalid YAML are all reported', async (t) => {
   const text = `
 issuer: https://mcp.example.com
 allowedAudiences: [https://mcp.example.com]
@@ -168,7 +168,7 @@ upstreamProviders:
   )
 })
 
-t.test('file: switches of this process', async (t) => {
+t.test('file: process-level switches take effect', async (t) => {
   const text = `
 issuer: https://mcp.example.com
 allowedAudiences: [https://mcp.example.com]
@@ -215,7 +215,7 @@ ${field}
   })
 })
 
-t.test('file: a host of metadata documents that could never match is refused', async (t) => {
+t.test('file: a host pattern for metadata documents that can never match is rejected', async (t) => {
   const text = `
 issuer: https://mcp.example.com
 allowedAudiences: [https://mcp.example.com]
@@ -230,12 +230,12 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: https://a
   t.throws(
     () => parseAuthServerConfig(audiences, {}),
     { message: /allowedAudiences/ },
-    'so is a list in one resource',
+    'and so is a list in one resource',
   )
 })
 
 t.test(
-  'reload: rotated key files count without a restart, bad ones do not, as Kubernetes mounts them',
+  'reload: rotated key files take effect without a restart, and invalid ones do not, as Kubernetes mounts them',
   async (t) => {
     const { dir } = folder(t)
     const publish = (name: string, keys: readonly string[], secret: Buffer): void => {
@@ -262,10 +262,10 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: 'https://
     t.teardown(() => server.close())
     const before = server.keys.version
     await server.reload()
-    t.equal(server.keys.version, before, 'nothing changed, nothing is rebuilt')
+    t.equal(server.keys.version, before, 'nothing is rebuilt without a change')
     publish('v2', [next, old], randomBytes(32))
     await server.reload()
-    t.ok(server.keys.version > before, 'verifiers are told that the set changed')
+    t.ok(server.keys.version > before, 'verifiers are notified of the changed set')
     publish('v3', ['junk', old], randomBytes(32))
     await t.rejects(server.reload(), { code: 'INVALID_CONFIG', message: /signingKeySecretRefs\[0\]/ })
     t.equal(server.keys.version, before + 1, 'the old keys stay in use')
@@ -304,32 +304,29 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: 'https://
   }
 })
 
-t.test(
-  'host: from the file to a running server, and an error that the file does not show closes everything again',
-  async (t) => {
-    const { file } = folder(t)
-    const write = (key: string): string =>
-      file(
-        'authserver.yaml',
-        `
+t.test('host: a file starts a server, and a later start-up error closes everything again', async (t) => {
+  const { file } = folder(t)
+  const write = (key: string): string =>
+    file(
+      'authserver.yaml',
+      `
 issuer: https://mcp.example.com
 allowedAudiences: [https://mcp.example.com]
 signingKeyFiles: [${file('key', key)}]
 upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: 'https://127.0.0.1:1', clientId: x } }]
 `,
-      )
-    const server = await openAuthServer(write(pem()), {}, { reloadEveryMs: 0 })
-    t.equal(server.issuer, 'https://mcp.example.com')
-    t.equal(server.config.disableUpstreamTokenInjection, false)
-    t.type(server.routes('/oauth/token'), 'function')
-    t.equal(server.routes('/mcp'), undefined)
-    await server.close()
-    await t.rejects(openAuthServer(write(pem()), {}, { maxUpstreams: 0 }), {
-      message: /at most 0 is supported here/,
-    })
-    await t.rejects(openAuthServer(write('junk'), {}), {
-      code: 'INVALID_CONFIG',
-      message: /signingKeySecretRefs\[0\]/,
-    })
-  },
-)
+    )
+  const server = await openAuthServer(write(pem()), {}, { reloadEveryMs: 0 })
+  t.equal(server.issuer, 'https://mcp.example.com')
+  t.equal(server.config.disableUpstreamTokenInjection, false)
+  t.type(server.routes('/oauth/token'), 'function')
+  t.equal(server.routes('/mcp'), undefined)
+  await server.close()
+  await t.rejects(openAuthServer(write(pem()), {}, { maxUpstreams: 0 }), {
+    message: /at most 0 is supported here/,
+  })
+  await t.rejects(openAuthServer(write('junk'), {}), {
+    code: 'INVALID_CONFIG',
+    message: /signingKeySecretRefs\[0\]/,
+  })
+})

@@ -1,4 +1,4 @@
-/** Start-up: every configuration error at once, files and variables, and what is readiness instead. */
+/** Start-up: all configuration errors at once, files and variables, and the problems that only affect readiness. */
 
 import t from 'tap'
 
@@ -73,12 +73,12 @@ const good: AuthServerConfig = {
   secrets: () => ({ signingKeys: [], hmacSecrets: [] }),
 }
 
-t.test('errors: a good configuration has none', async (t) => {
+t.test('errors: a valid configuration has none', async (t) => {
   t.same(authServerViolations(good), [])
   t.same(authServerViolations({ ...good, upstreams: [oidc, hub] }), [])
 })
 
-t.test('errors: each rule, with the field’s own name', async (t) => {
+t.test('errors: each rule reports the name of its field', async (t) => {
   const cases: readonly (readonly [Partial<AuthServerConfig>, RegExp])[] = [
     [{ issuer: '' }, /^issuer "" must be an absolute URL$/],
     [{ issuer: '/relative' }, /^issuer .* absolute/],
@@ -220,7 +220,7 @@ const userInfo = {
   emailFields: ['email'],
 }
 
-t.test('errors: http is fine on localhost, and elsewhere with insecureAllowHTTP', async (t) => {
+t.test('errors: http is allowed on localhost, and elsewhere with insecureAllowHTTP', async (t) => {
   t.same(authServerViolations({ ...good, issuer: 'http://localhost:8080' }), [])
   t.same(authServerViolations({ ...good, issuer: 'http://127.0.0.1:8080/base' }), [])
   t.same(
@@ -246,7 +246,7 @@ t.test('start: configuration, keys and secrets are checked together, in one erro
   })
 })
 
-t.test('start: ephemeral keys and registrations in memory are warned about loudly', async (t) => {
+t.test('start: ephemeral keys and in-memory registrations cause a warning', async (t) => {
   const { log, text } = keepingLog()
   const server = await makeAuthServer(
     { ...good, upstreams: [withDcr({ registrationEndpoint: 'https://127.0.0.1:1/x' })] },

@@ -1,4 +1,4 @@
-/** The code grant: every refusal, what a token says, and that a code counts once. */
+/** The authorization code grant: all rejections, the content of tokens, and single use of codes. */
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import {
@@ -20,7 +20,7 @@ import { proves } from '../../helpers/proves.ts'
 proves('2.embeddedAuthServer.tokenLifespans', '2.tokenLifespans.accessTokenLifespan')
 proves('2.tokenLifespans.authCodeLifespan')
 
-t.test('token: malformed requests', async (t) => {
+t.test('token: malformed requests are rejected', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const url = `${rig.issuer}/oauth/token`
@@ -82,7 +82,7 @@ t.test('token: malformed requests', async (t) => {
   })
 })
 
-t.test('token: Basic credentials that fail get a Basic challenge', async (t) => {
+t.test('token: failed Basic credentials get a Basic challenge', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   for (const pair of [`${clientId}:guess`, 'nobody:guess', 'no-colon']) {
@@ -101,7 +101,7 @@ t.test('token: Basic credentials that fail get a Basic challenge', async (t) => 
 })
 
 t.test(
-  'token: codes are refused for the wrong verifier, redirect URI, client, and when malformed',
+  'token: malformed codes, and codes with the wrong verifier, redirect URI or client are rejected',
   async (t) => {
     const rig = await startAuthServer(t)
     const wrong: readonly (readonly [string, Record<string, string | undefined>])[] = [
@@ -133,11 +133,11 @@ t.test(
     }
     const other = await registerClient(rig)
     t.equal(await refusal(await redeem(rig, done, { client_id: other })), '400 invalid_grant')
-    t.equal((await redeem(rig, done)).status, 200, 'another client cannot burn it')
+    t.equal((await redeem(rig, done)).status, 200, 'another client cannot use up the code')
   },
 )
 
-t.test('token: a code ends after its lifetime', async (t) => {
+t.test('token: a code expires after its lifetime', async (t) => {
   const rig = await startAuthServer(t)
   const done = await login(rig)
   rig.pass(rig.config.authCodeMs)
@@ -145,7 +145,7 @@ t.test('token: a code ends after its lifetime', async (t) => {
 })
 
 t.test(
-  'token: of many simultaneous redemptions at most one succeeds, the others get invalid_grant',
+  'token: at most one of many simultaneous redemptions succeeds, and the other requests get invalid_grant',
   async (t) => {
     const rig = await startAuthServer(t)
     const done = await login(rig)
@@ -161,7 +161,7 @@ t.test(
   },
 )
 
-t.test('token: the lifetime is the configured one, no refresh token without offline_access', async (t) => {
+t.test('token: the lifetime is configurable, and a refresh token requires offline_access', async (t) => {
   const rig = await startAuthServer(t, { config: { accessTokenMs: 120_000 } })
   const done = await login(rig, { scope: 'openid' })
   const body = await jsonOf(await redeem(rig, done))
@@ -174,7 +174,7 @@ t.test('token: the lifetime is the configured one, no refresh token without offl
   t.ok(typeof claims['auth_time'] === 'number')
 })
 
-t.test('token: no refresh token for a client that is registered without the grant', async (t) => {
+t.test('token: a client that is registered without the grant gets no refresh token', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig, { grant_types: ['authorization_code'] })
   const tokens = await tokensOf(await redeem(rig, await login(rig, { client_id: clientId })))
@@ -187,15 +187,18 @@ t.test('token: no refresh token for a client that is registered without the gran
   t.equal(await refusal(response), '400 unauthorized_client')
 })
 
-t.test('token: no scope asked for means all that the client is registered for', async (t) => {
-  const rig = await startAuthServer(t)
-  const clientId = await registerClient(rig, { scope: 'openid email' })
-  const tokens = await tokensOf(await redeem(rig, await login(rig, { client_id: clientId })))
-  t.equal(tokens.scope, 'openid email')
-})
+t.test(
+  'token: without a scope parameter, the client gets all scopes that it is registered for',
+  async (t) => {
+    const rig = await startAuthServer(t)
+    const clientId = await registerClient(rig, { scope: 'openid email' })
+    const tokens = await tokensOf(await redeem(rig, await login(rig, { client_id: clientId })))
+    t.equal(tokens.scope, 'openid email')
+  },
+)
 
 t.test(
-  'token: with several audiences the client must choose, at either endpoint, and may narrow but not widen',
+  'token: with several audiences the client must choose one at either endpoint, and can narrow but not widen',
   async (t) => {
     const [a, b, c] = ['https://a.example/mcp', 'https://b.example/mcp', 'https://c.example/mcp']
     const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b, c] } })
@@ -208,7 +211,7 @@ t.test(
     t.same(
       await audience(await redeem(rig, open, { resource: b })),
       [b],
-      'and the refusal did not burn the code',
+      'and the rejection did not use up the code',
     )
 
     const chosen = await login(rig, { client_id: clientId, resource: a })
@@ -223,7 +226,7 @@ t.test(
   },
 )
 
-t.test('token: a token is for one resource, however many were agreed to', async (t) => {
+t.test('token: a token is for one resource, even if the user consented to several', async (t) => {
   const [a, b] = ['https://a.example/mcp', 'https://b.example/mcp']
   const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b] } })
   const clientId = await registerClient(rig)
@@ -261,17 +264,17 @@ t.test('token: an audience parameter has no effect', async (t) => {
   t.same(decodeJwt(tokens.access_token).aud, [rig.resource])
 })
 
-t.test('token: the nonce of the request is in the ID token, and only with openid is there one', async (t) => {
+t.test('token: the ID token contains the nonce, and exists only with openid', async (t) => {
   const rig = await startAuthServer(t)
   const tokens = await tokensOf(await redeem(rig, await login(rig, { nonce: 'n-1', scope: 'openid' })))
   const claims = decodeJwt(tokens.id_token)
   t.match(claims, { nonce: 'n-1', iss: rig.issuer })
-  t.notOk('name' in claims, 'profile was not asked for')
+  t.notOk('name' in claims, 'profile was not requested')
   const without = await tokensOf(await redeem(rig, await login(rig, { scope: 'email' })))
   t.equal(without.id_token, '')
 })
 
-t.test('token: max_age is passed on and the time of the login is told', async (t) => {
+t.test('token: max_age is forwarded, and the ID token contains the time of the login', async (t) => {
   const rig = await startAuthServer(t)
   const tokens = await tokensOf(await redeem(rig, await login(rig, { max_age: '3600', scope: 'openid' })))
   const { auth_time: authTime } = decodeJwt(tokens.id_token)

@@ -1,4 +1,4 @@
-/** Withdrawn consent: it does not come back by a login that was in flight, nor by clocks that differ. */
+/** Withdrawn consent: neither a login in flight nor clock differences bring it back. */
 import t from 'tap'
 import {
   authorizeUrl,
@@ -39,7 +39,7 @@ async function withdraw(rig: Rig, browser: Browser, at = rig.issuer): Promise<vo
   await browser.open(`${at}/oauth/accounts`, undefined, { method: 'POST', body, headers })
 }
 
-t.test('withdrawal: a login that skipped the page asks after all', async (t) => {
+t.test('withdrawal: a login that skipped the page shows it after all', async (t) => {
   const { rig, browser, go } = await setup(t)
   const callback = `${rig.issuer}/oauth/callback`
   const [pending, silent] = [await go(callback), await go(callback, { prompt: 'none' })]
@@ -50,25 +50,28 @@ t.test('withdrawal: a login that skipped the page asks after all', async (t) => 
   const page = await browser.open(pending.url, web)
   t.equal(page.status, 200)
   t.match(page.text, /wants to act for you/)
-  t.equal((await go(web)).status, 200, 'nothing was remembered by that')
+  t.equal((await go(web)).status, 200, 'that login stored no consent')
   t.match((await browser.press(page, 'approve', web)).url.searchParams.get('code'), /^gh_ac_/)
   t.match((await go(web)).url.searchParams.get('code'), /^gh_ac_/, 'remembered again')
 })
 
-t.test('withdrawal: what was agreed to before it is not remembered after it', async (t) => {
+t.test('withdrawal: consent from before the withdrawal is not remembered', async (t) => {
   const { rig, browser, go } = await setup(t)
   const page = await go(web, { prompt: 'consent' })
   const pending = await browser.press(page, 'approve', `${rig.issuer}/oauth/callback`)
   rig.pass(1_000)
   await withdraw(rig, browser)
   const back = await browser.open(pending.url, web)
-  t.match(back.url.searchParams.get('code'), /^gh_ac_/, 'the response itself stands')
-  t.equal((await go(web)).status, 200, 'but counts for this login only')
+  t.match(back.url.searchParams.get('code'), /^gh_ac_/, 'the submitted response is valid')
+  t.equal((await go(web)).status, 200, 'but only for this login')
 })
 
-t.test('withdrawal: counts though the clock of the replica that took the consent is ahead', async (t) => {
-  const { rig, browser, go } = await setup(t)
-  rig.pass(-120_000)
-  await withdraw(rig, browser)
-  t.equal((await go(web)).status, 200)
-})
+t.test(
+  'withdrawal: takes effect even if the clock of the replica that stored the consent is ahead',
+  async (t) => {
+    const { rig, browser, go } = await setup(t)
+    rig.pass(-120_000)
+    await withdraw(rig, browser)
+    t.equal((await go(web)).status, 200)
+  },
+)

@@ -1,6 +1,6 @@
 /**
- * A server that answers every GET with a stream without end: looking for its login documents is bounded, and its tools are
- * listed all the same. The look-up is made on a terminal only, where a login can be offered.
+ * A server that answers every GET with an endless stream. The search for its login documents is bounded, and its tools
+ * are still listed. The search only happens on a terminal, where a login can be offered.
  */
 import { createServer } from 'node:http'
 import { once } from 'node:events'
@@ -49,7 +49,7 @@ async function startEndless(t: Test, type: string): Promise<string> {
 }
 
 for (const type of ['text/event-stream', 'application/json']) {
-  await t.test(`tools list: GETs answered with endless ${type}`, { skip: missingTerminal }, async (t) => {
+  await t.test(`tools list: GET requests get an endless ${type}`, { skip: missingTerminal }, async (t) => {
     const terminal = startOnTerminal(['tools', 'list', await startEndless(t, type)])
     t.teardown(() => terminal.child.kill())
     t.equal(await terminal.ended(), 0, terminal.output())
@@ -57,7 +57,7 @@ for (const type of ['text/event-stream', 'application/json']) {
   })
 }
 
-await t.test('an event stream is no document: its body is not waited for', async (t) => {
+await t.test('an event stream is not a document, and its body is not read', async (t) => {
   const fetch = makeFetch()
   t.teardown(() => fetch.close())
   const response = await fetch(await startEndless(t, 'text/event-stream'))

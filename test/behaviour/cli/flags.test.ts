@@ -1,4 +1,4 @@
-/** Commands and flags: what was typed does something, or is refused with code 2 and the reason. */
+/** Commands and flags: every flag either has an effect or is rejected with exit code 2 and the reason. */
 import { spawnSync } from 'node:child_process'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ const quickstart = 'manifests/examples/quickstart'
 const closed = 'http://127.0.0.1:1/mcp'
 const program = 'process.stdin.resume()'
 
-await t.test('--debug in front of a command that writes no log is refused', async (t) => {
+await t.test('--debug before a command that writes no log is rejected', async (t) => {
   const rows: readonly (readonly string[])[] = [
     ['validate', '-f', quickstart],
     ['import', 'toolhive', '-f', quickstart],
@@ -31,7 +31,7 @@ await t.test('--debug in front of a command that writes no log is refused', asyn
   }
 })
 
-await t.test('options that would do nothing beside the others are refused by name', async (t) => {
+await t.test('options that have no effect next to other options are rejected by name', async (t) => {
   const rows: readonly (readonly [string, string])[] = [
     ['import --group x toolhive -f x', '--group: has no effect with "import toolhive"'],
     ['import toolhive -f x --force', '--force: has no effect without --save'],
@@ -74,7 +74,7 @@ await t.test('options that would do nothing beside the others are refused by nam
   }
 })
 
-await t.test('doctor: each target takes the options that concern it', async (t) => {
+await t.test('doctor: each kind of target accepts only its own options', async (t) => {
   const values: Readonly<Record<string, readonly string[]>> = {
     '--token-file': ['x'],
     '--client-id': ['x'],
@@ -122,14 +122,14 @@ await t.test('doctor: each target takes the options that concern it', async (t) 
   })
 })
 
-/** Commands that write a log, and a line of theirs at a level. */
+/** Commands that write a log, each with a log line at a given level. */
 const logging: readonly (readonly [readonly string[], RegExp])[] = [
   [['proxy', '--target-uri', 'http://127.0.0.1:1', '--port', '0', 'x'], /no --oidc/],
   [['vmcp', 'serve', '--group', 'g', '--backend', 'a=http://127.0.0.1:1/mcp', '--port', '0'], /listening/],
   [['run', '-v', '--url', closed, '--start-timeout', '60'], /virtual MCP server listening/],
 ]
 
-await t.test('--log-format and --log-level of the commands that run servers', async (t) => {
+await t.test('--log-format and --log-level work for commands that run servers', async (t) => {
   t.setTimeout(150_000)
   for (const [args, line] of logging) {
     const port = args[0] === 'run' ? ['--port', String(await freePort())] : []
@@ -147,7 +147,7 @@ await t.test('--log-format and --log-level of the commands that run servers', as
   }
 })
 
-await t.test('--debug in front of a command that runs something: its log is at debug level', async (t) => {
+await t.test('--debug before a command that runs something sets its log to debug level', async (t) => {
   const debug = /"level":"debug"|\bDEBUG\b/i
   const relayed = startGatehouse([
     '--debug',
@@ -167,32 +167,29 @@ await t.test('--debug in front of a command that runs something: its log is at d
   t.match(shell.stderr, debug)
 })
 
-await t.test(
-  'what a file or the home folder lacks is told in words, by the flag that names it',
-  async (t) => {
-    const folder = t.testdir({})
-    const absent = join(folder, 'absent.json')
-    await t.rejects(
-      argumentsFrom([], { argsFile: absent }, async () => ({})),
-      {
-        code: 'INVALID_CONFIG',
-        message: `--args-file: cannot read ${absent}: file not found`,
-      },
-    )
-    const { KUBECONFIG: _kubeconfig, ...env } = process.env
-    const status = spawnSync(process.execPath, [gatehouse, 'cluster', 'status'], {
-      env: { ...env, HOME: folder },
-      encoding: 'utf8',
-    })
-    t.match(status, {
-      status: 2,
-      stderr: 'Error: --kubeconfig: no kubeconfig found; set --kubeconfig, or the variable KUBECONFIG\n',
-    })
-    const list = spawnSync(process.execPath, [gatehouse, 'client', 'list', '--all', '-o', 'json'], {
-      cwd: folder,
-      env: { ...env, HOME: '', XDG_CONFIG_HOME: '' },
-      encoding: 'utf8',
-    })
-    t.match(list.stdout, join(userInfo().homedir, '.cursor'), 'an empty HOME is none')
-  },
-)
+await t.test('an unusable file or home folder causes an error that names the flag', async (t) => {
+  const folder = t.testdir({})
+  const absent = join(folder, 'absent.json')
+  await t.rejects(
+    argumentsFrom([], { argsFile: absent }, async () => ({})),
+    {
+      code: 'INVALID_CONFIG',
+      message: `--args-file: cannot read ${absent}: file not found`,
+    },
+  )
+  const { KUBECONFIG: _kubeconfig, ...env } = process.env
+  const status = spawnSync(process.execPath, [gatehouse, 'cluster', 'status'], {
+    env: { ...env, HOME: folder },
+    encoding: 'utf8',
+  })
+  t.match(status, {
+    status: 2,
+    stderr: 'Error: --kubeconfig: no kubeconfig found; set --kubeconfig, or the variable KUBECONFIG\n',
+  })
+  const list = spawnSync(process.execPath, [gatehouse, 'client', 'list', '--all', '-o', 'json'], {
+    cwd: folder,
+    env: { ...env, HOME: '', XDG_CONFIG_HOME: '' },
+    encoding: 'utf8',
+  })
+  t.match(list.stdout, join(userInfo().homedir, '.cursor'), 'an empty HOME counts as unset')
+})

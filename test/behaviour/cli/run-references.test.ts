@@ -10,7 +10,7 @@ t.setTimeout(120_000)
 
 const [node, script] = argvServer
 
-await t.test('from the environment, from files, and by default', async (t) => {
+await t.test('values come from the environment, from files, and from defaults', async (t) => {
   const port = await freePort()
   const remote = spawn(process.execPath, [script, '--listen', String(port)], {
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -45,7 +45,7 @@ await t.test('from the environment, from files, and by default', async (t) => {
   t.match(await askStarted(url, 'called_start'), { headers: { key: 'Bearer k1' } })
 })
 
-await t.test('what has no value is an error that names it, before anything starts', async (t) => {
+await t.test('a reference without a value is a named error before anything starts', async (t) => {
   const servers = {
     a: { command: node, args: ['${MISSING_ONE}'], env: { X: '${MISSING_TWO}' } },
     b: { url: 'http://127.0.0.1:1/mcp', headers: { 'X-Key': 'Bearer ${MISSING_TWO}' } },
@@ -59,7 +59,7 @@ await t.test('what has no value is an error that names it, before anything start
       'Error: --from: variables not set: MISSING_ONE for a; MISSING_TWO for a, b. Set them, or pass a file with --env-file FILE\n',
   })
   const absent = await runGatehouse(['run', '--from', file, '--env-file', '/nonexistent'])
-  // Node reads files of --env-file itself, wherever the flag stands, and ends the program when one is missing.
+  // Node reads files of --env-file itself, wherever the flag occurs, and exits when a file is missing.
   t.not(absent.code, 0)
   t.match(absent.stderr, /\/nonexistent(?:: not found| cannot be read)/)
   const idle = await runGatehouse(['run', '--env-file', file, '--url', 'http://127.0.0.1:1/mcp'])

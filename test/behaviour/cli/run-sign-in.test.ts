@@ -18,7 +18,7 @@ interface Folders {
   readonly state: string
 }
 
-/** Own folders for temporary files and state, so that other tests' sessions are not found. */
+/** Separate folders for temporary files and state, so that sessions of other tests are not found. */
 function folders(t: Pick<Test, 'testdir'>): Folders {
   const root = t.testdir({ tmp: {}, state: {} })
   const state = join(root, 'state')

@@ -1,6 +1,6 @@
 /**
- * What a server or a manifest contains reaches standard output without a character that a terminal acts on, also as
- * JSON and YAML, and loses nothing there.
+ * Text of a server or a manifest is printed without characters that control a terminal, also as JSON and YAML, and
+ * without losing content.
  */
 import { join } from 'node:path'
 import t from 'tap'
@@ -13,7 +13,7 @@ t.setTimeout(120_000)
 
 const evil = 'a\u009b2Jb\u202ec\u009d52;c;eA==\u009cd\u2066e\u{e0041}f\u007fg'
 
-/** A server on stdio whose every text holds control characters, as raw UTF-8 wherever JSON allows it. */
+/** A stdio server whose texts all contain control characters, as raw UTF-8 wherever JSON allows it. */
 const server = `
 const evil = ${JSON.stringify(evil)}
 const results = {
@@ -37,7 +37,7 @@ function hides(text: string): boolean {
   return text.replaceAll('\r\n', '\n').search(hiddenInText) >= 0
 }
 
-await t.test('-o json of tools, resources and prompts', async (t) => {
+await t.test('-o json of tools, resources and prompts contains no control characters', async (t) => {
   const script = join(t.testdir({ 'server.cjs': server }), 'server.cjs')
   for (const [words, at] of [
     [['tools', 'list'], (value: unknown) => untyped(value).tools[0].description],
@@ -53,7 +53,7 @@ await t.test('-o json of tools, resources and prompts', async (t) => {
   }
 })
 
-await t.test('render, validate: JSON, YAML, SARIF and JUnit', async (t) => {
+await t.test('render and validate print no control characters as JSON, YAML, SARIF or JUnit', async (t) => {
   const manifest = JSON.stringify({
     apiVersion: 'gatehouse.dev/v1beta1',
     kind: 'MCPServer',
@@ -79,7 +79,7 @@ await t.test('render, validate: JSON, YAML, SARIF and JUnit', async (t) => {
   }
 })
 
-await t.test('import: why a file cannot be read', async (t) => {
+await t.test('import: the reason why a file cannot be read contains no control characters', async (t) => {
   const file = join(t.testdir({ 'c.yaml': '%YAML \u001b]0;title\u0007\n---\na: 1\n' }), 'c.yaml')
   const ran = await runGatehouse(['import', '--as', 'goose', file])
   t.match(ran.stdout, /unreadable .*Unsupported YAML version/)

@@ -98,7 +98,7 @@ await t.test('a job whose OIDC endpoint fails sends nothing to the authorization
   t.same(world.forms, [])
 })
 
-await t.test('a rejected platform token is explained', async (t) => {
+await t.test('a rejected platform token causes an error with the reason', async (t) => {
   const world = await startPlatformWorld(t)
   const other = await startPlatformWorld(t)
   const file = fileWith('rejected', await workloadToken(world.issuer, { jti: 'x' }))
@@ -118,7 +118,7 @@ await t.test('a rejected platform token is explained', async (t) => {
   t.same(other.forms, [])
 })
 
-await t.test('contradictory, missing and unusable options are named at once', async (t) => {
+await t.test('contradictory, missing and unusable options are reported together', async (t) => {
   const server = 'https://mcp.example/mcp'
   const good = fileWith('good', await workloadToken('https://id.example'))
   const secret = fileWith('secret', 's')

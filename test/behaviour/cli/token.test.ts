@@ -61,44 +61,51 @@ await t.test('--json adds the lifetime, scope and issuer', async (t) => {
   t.ok(life > 500 && life <= 600, `${life} seconds`)
 })
 
-await t.test('a rejection is explained: exit code, message from the server, next step', async (t) => {
-  const wrong = fileWith('token-wrong', 'wr0ng')
-  let error = ''
-  const idp = await startLoopback(() => ({
-    status: 400,
-    body: { error, error_description: `${machineSecret} is not for you` },
-  }))
-  t.teardown(() => idp.close())
-  const unknown = fileWith('token-unknown', keyText('unknown', 'pem'))
-  const atFake = ['--token-url', `${idp.url}/token`, ...withSecret]
-  const rows: readonly (readonly [readonly string[], string, RegExp])[] = [
-    [[...server, '--client-id', 'job', '--client-secret-file', wrong], 'invalid_client', /check --client-id/],
-    [[...server, '--client-id', 'signer', '--private-key-file', unknown], 'invalid_client', /public key/],
-    [atFake, 'unauthorized_client', /allow the client_credentials grant for this client/],
-    [atFake, 'unsupported_grant_type', /enable the client_credentials grant/],
-    [atFake, 'invalid_scope', /\(--scope\)/],
-    [atFake, 'invalid_target', /\(--resource\)/],
-  ]
-  for (const [args, code, step] of rows) {
-    error = code
-    const found = await token(...args)
-    t.match(found, { code: 3, stdout: '' }, code)
-    const lines = found.stderr.trimEnd().split('\n')
-    t.equal(lines[0], `Error: could not get a token: the token endpoint refused the request: ${code}`)
-    t.match(lines[1], /^Message from the authorization server: /)
-    t.match(lines[2], /^Next step: /)
-    t.match(lines[2], step)
-    t.equal(lines.length, 3)
-    t.notMatch(found.stderr, /s3cret|wr0ng|eyJ|BEGIN/, 'no credential is shown')
-  }
-})
+await t.test(
+  "a rejection sets the exit code and prints the server's message and the next step",
+  async (t) => {
+    const wrong = fileWith('token-wrong', 'wr0ng')
+    let error = ''
+    const idp = await startLoopback(() => ({
+      status: 400,
+      body: { error, error_description: `${machineSecret} is not for you` },
+    }))
+    t.teardown(() => idp.close())
+    const unknown = fileWith('token-unknown', keyText('unknown', 'pem'))
+    const atFake = ['--token-url', `${idp.url}/token`, ...withSecret]
+    const rows: readonly (readonly [readonly string[], string, RegExp])[] = [
+      [
+        [...server, '--client-id', 'job', '--client-secret-file', wrong],
+        'invalid_client',
+        /check --client-id/,
+      ],
+      [[...server, '--client-id', 'signer', '--private-key-file', unknown], 'invalid_client', /public key/],
+      [atFake, 'unauthorized_client', /allow the client_credentials grant for this client/],
+      [atFake, 'unsupported_grant_type', /enable the client_credentials grant/],
+      [atFake, 'invalid_scope', /\(--scope\)/],
+      [atFake, 'invalid_target', /\(--resource\)/],
+    ]
+    for (const [args, code, step] of rows) {
+      error = code
+      const found = await token(...args)
+      t.match(found, { code: 3, stdout: '' }, code)
+      const lines = found.stderr.trimEnd().split('\n')
+      t.equal(lines[0], `Error: could not get a token: the token endpoint refused the request: ${code}`)
+      t.match(lines[1], /^Message from the authorization server: /)
+      t.match(lines[2], /^Next step: /)
+      t.match(lines[2], step)
+      t.equal(lines.length, 3)
+      t.notMatch(found.stderr, /s3cret|wr0ng|eyJ|BEGIN/, 'no credential is shown')
+    }
+  },
+)
 
 await t.test('a redirect at the token endpoint is not a rejection', async (t) => {
   const moved = await startLoopback(() => ({ status: 307, headers: { location: '/elsewhere' } }))
   t.teardown(() => moved.close())
   const found = await token('--token-url', `${moved.url}/token`, ...withSecret)
   t.match(found, { code: 1, stdout: '', stderr: /status 307\nNext step: check --token-url/ })
-  t.equal(moved.seen.length, 1, 'the secret goes nowhere else')
+  t.equal(moved.seen.length, 1, 'the secret is sent nowhere else')
 })
 
 await t.test('a server that is down, open or without metadata gets no token request', async (t) => {
@@ -134,14 +141,14 @@ await t.test('a token with control characters is not printed', async (t) => {
   t.match(found, { code: 1, stdout: '', stderr: /control or non-ASCII characters/ })
 })
 
-await t.test('completion offers the grants and algorithms', async (t) => {
+await t.test('completion lists the grants and algorithms', async (t) => {
   const complete = (...words: readonly string[]) => runGatehouse(['__complete', '--', ...words])
   t.match((await complete('proxy', '--remote-auth-grant', 'c')).stdout, /^client_credentials/)
   t.match((await complete('proxy', '--remote-auth-grant', 'j')).stdout, /^jwt-bearer/)
   t.match((await complete('token', '--signing-alg', 'PS')).stdout, /^PS256/)
 })
 
-await t.test('invalid usage exits with 2 and names every error', async (t) => {
+await t.test('invalid usage exits with 2 and reports every error', async (t) => {
   const all = await token(
     ...['--issuer', 'http://id.example', '--token-url', 'nonsense', '--resource', 'x', '--scope', 'a"b'],
     ...['--client-secret-file', secretFile, '--private-key-file', secretFile],
@@ -168,7 +175,7 @@ await t.test('invalid usage exits with 2 and names every error', async (t) => {
   }
 })
 
-await t.test('contradictory and missing options are named', async (t) => {
+await t.test('errors name contradictory and missing options', async (t) => {
   const clientSecretFile = secretFile
   const rows: readonly (readonly [Partial<TokenFlags>, RegExp])[] = [
     [{ clientSecretFile }, /^--server: required, unless --issuer or --token-url is set$/],

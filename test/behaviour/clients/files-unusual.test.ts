@@ -1,4 +1,4 @@
-/** Files that are no plain files, or on disks that refuse: links stay, what replacing would damage is left alone. */
+/** Unusual files and failing disks: links stay links, and files that a replacement would damage stay unchanged. */
 import {
   chmodSync,
   existsSync,
@@ -23,7 +23,7 @@ import { entry, original, setUp } from './rig.ts'
 
 t.setTimeout(120_000)
 
-t.test('links: a file that is made below a linked folder is known again afterwards', async (t) => {
+t.test('links: a file created below a linked folder is recognized afterwards', async (t) => {
   const { folder, on } = setUp(t)
   mkdirSync(join(folder, 'real'))
   symlinkSync('real', join(folder, 'linked'))
@@ -42,10 +42,10 @@ t.test('links: a symbolic link stays one, and its target is replaced', async (t)
   t.equal(realpathSync(link), file)
   t.match(readFileSync(file, 'utf8'), '"gatehouse"')
   await removeEntry(on())
-  t.equal(readFileSync(file, 'utf8'), original, 'one file, one history, by either name')
+  t.equal(readFileSync(file, 'utf8'), original, 'one file has one history, by either path')
 })
 
-t.test('files that replacing would damage are refused and stay as they are', async (t) => {
+t.test('files that a replacement would damage are rejected and stay unchanged', async (t) => {
   const refused = async (name: string, prepare: (file: string, folder: string) => void, message: RegExp) => {
     await t.test(name, async (t) => {
       const { file, folder, on } = setUp(t)
@@ -87,7 +87,7 @@ t.test('files that replacing would damage are refused and stay as they are', asy
   )
 })
 
-t.test('paths that are no files are refused', async (t) => {
+t.test('paths that are not files are rejected', async (t) => {
   const { folder, on } = setUp(t)
   const at = (file: string) => on({ location: { ...on().location, file } })
   mkdirSync(join(folder, 'dir'))
@@ -103,7 +103,7 @@ t.test('paths that are no files are refused', async (t) => {
 })
 
 t.test(
-  'a file that changes while we work is read again; one that always changes is left alone',
+  'a file that changes during an operation is read again, and one that keeps changing is left alone',
   async (t) => {
     const { file, read, on } = setUp(t)
     let changes = 0
@@ -128,11 +128,11 @@ t.test(
   },
 )
 
-t.test('a disk that refuses is told, and the file is whole', async (t) => {
+t.test('a disk error is reported, and the file stays intact', async (t) => {
   const { file, read, on } = setUp(t)
   const state = on().records
   mkdirSync(state)
-  // A folder in the place of the records' draft: what a full or broken disk does at this point.
+  // A folder at the path of the records' draft. It causes the same error as a full or broken disk.
   const id = (await import('node:crypto')).createHash('sha256').update(file).digest('hex').slice(0, 24)
   mkdirSync(join(state, `${id}.json`))
   await t.rejects(addEntry(on(), entry), { message: /cannot write the records in / })

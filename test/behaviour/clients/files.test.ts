@@ -1,6 +1,4 @@
-/**
- * The files of clients under operations: what may happen to a file on a disk, and that nothing of it is ever lost.
- */
+/** Operations on the files of MCP clients. No content is ever lost, even when the disk fails or a process is killed. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -27,27 +25,24 @@ import { entry, original, setUp } from './rig.ts'
 
 t.setTimeout(120_000)
 
-t.test(
-  'add and remove: the file is as it was, with its mode, and no other file is left beside it',
-  async (t) => {
-    const { file, folder, read, on } = setUp(t)
-    chmodSync(file, 0o640)
-    const added = await addEntry(on(), entry)
-    t.equal(added.outcome, 'changed')
-    t.match(read(), '"gatehouse"')
-    t.equal(statSync(file).mode & 0o777, 0o640)
-    t.equal(readFileSync(added.backup ?? '', 'utf8'), original)
-    t.equal(statSync(added.backup ?? '').mode & 0o777, 0o600)
-    t.equal(statSync(join(folder, 'state')).mode & 0o777, 0o700)
-    t.equal((await addEntry(on(), entry)).outcome, 'none', 'again')
-    t.equal((await removeEntry(on())).outcome, 'changed')
-    t.equal(read(), original)
-    t.equal((await removeEntry(on())).outcome, 'none', 'again')
-    t.strictSame(readdirSync(folder).toSorted(), ['mcp.json', 'state'])
-  },
-)
+t.test('add and remove: the file is restored with its mode, and no extra file remains', async (t) => {
+  const { file, folder, read, on } = setUp(t)
+  chmodSync(file, 0o640)
+  const added = await addEntry(on(), entry)
+  t.equal(added.outcome, 'changed')
+  t.match(read(), '"gatehouse"')
+  t.equal(statSync(file).mode & 0o777, 0o640)
+  t.equal(readFileSync(added.backup ?? '', 'utf8'), original)
+  t.equal(statSync(added.backup ?? '').mode & 0o777, 0o600)
+  t.equal(statSync(join(folder, 'state')).mode & 0o777, 0o700)
+  t.equal((await addEntry(on(), entry)).outcome, 'none', 'again')
+  t.equal((await removeEntry(on())).outcome, 'changed')
+  t.equal(read(), original)
+  t.equal((await removeEntry(on())).outcome, 'none', 'again')
+  t.strictSame(readdirSync(folder).toSorted(), ['mcp.json', 'state'])
+})
 
-t.test('add and remove: a byte order mark, CRLF and a missing last line end stay', async (t) => {
+t.test('add and remove: a byte order mark, CRLF and a missing final newline stay', async (t) => {
   const contents = '\ufeff{\r\n\t"mcpServers": {\r\n\t\t"a": {},\r\n\t},\r\n}'
   const { read, on } = setUp(t, contents)
   await addEntry(on(), entry)
@@ -57,14 +52,14 @@ t.test('add and remove: a byte order mark, CRLF and a missing last line end stay
   t.equal(read(), contents)
 })
 
-t.test('add and remove: a file that did not exist is made for its owner only, and goes again', async (t) => {
+t.test('add and remove: a new file is created for its owner only, and removed again', async (t) => {
   const { file, on } = setUp(t)
   const missing = { location: { ...on().location, file: join(file, '../new/mcp.json') } }
   t.equal((await addEntry(on(missing), entry)).outcome, 'created')
   t.equal(statSync(missing.location.file).mode & 0o777, 0o600)
   t.equal((await removeEntry(on(missing))).outcome, 'removed')
   t.notOk(existsSync(missing.location.file))
-  t.equal((await undoOperation(on(missing))).outcome, 'created', 'and back')
+  t.equal((await undoOperation(on(missing))).outcome, 'created', 'and the file is restored')
   t.match(readFileSync(missing.location.file, 'utf8'), '"gatehouse"')
 })
 
@@ -77,7 +72,7 @@ t.test('add and remove: the address may change in between', async (t) => {
   t.equal(read(), original)
 })
 
-t.test('remove: what others did meanwhile stays', async (t) => {
+t.test('remove: changes by other programs in between stay', async (t) => {
   const { file, read, on } = setUp(t)
   await addEntry(on(), entry)
   writeFileSync(file, read().replace('"command": "x"', '"command": "y"').replace('// mine', '// mine, too'))
@@ -85,7 +80,7 @@ t.test('remove: what others did meanwhile stays', async (t) => {
   t.equal(read(), original.replace('"command": "x"', '"command": "y"').replace('// mine', '// mine, too'))
 })
 
-t.test('an entry that is not ours is left alone, unless asked for, and then comes back', async (t) => {
+t.test('a foreign entry is only replaced on request, and then restored', async (t) => {
   const theirs = '{"mcpServers": {"gatehouse": {"url": "https://theirs.example"}}}'
   const { read, on } = setUp(t, theirs)
   await t.rejects(addEntry(on(), entry), {
@@ -97,10 +92,10 @@ t.test('an entry that is not ours is left alone, unless asked for, and then come
   await addEntry(on({ replace: true }), entry)
   t.match(read(), '127.0.0.1')
   await removeEntry(on())
-  t.equal(read(), theirs, 'what stood there before is back')
+  t.equal(read(), theirs, 'the previous entry is restored')
 })
 
-t.test('an entry of ours that somebody changed is left alone', async (t) => {
+t.test('an entry that was changed after it was added is left alone', async (t) => {
   const { file, read, on } = setUp(t)
   await addEntry(on(), entry)
   writeFileSync(file, read().replace(':4483', ':5555'))
@@ -112,7 +107,7 @@ t.test('an entry of ours that somebody changed is left alone', async (t) => {
   t.equal(read(), original)
 })
 
-t.test('undo: takes back one operation after the other, exactly', async (t) => {
+t.test('undo: reverts the operations one by one, exactly', async (t) => {
   const { read, on } = setUp(t)
   await addEntry(on(), entry)
   const added = read()
@@ -124,7 +119,7 @@ t.test('undo: takes back one operation after the other, exactly', async (t) => {
   await t.rejects(undoOperation(on()), { message: /there is no change to undo/ })
 })
 
-t.test('undo: when others changed the file since, only the entry goes back', async (t) => {
+t.test('undo: when the file has changed since, only the entry is reverted', async (t) => {
   const { file, read, on } = setUp(t, '{"mcpServers": {"gatehouse": {"url": "https://theirs.example"}}}')
   await addEntry(on({ replace: true }), entry)
   writeFileSync(file, read().replace('{"mcpServers"', '{"new": 1, "mcpServers"'))
@@ -132,7 +127,7 @@ t.test('undo: when others changed the file since, only the entry goes back', asy
   t.strictSame(JSON.parse(read()), { new: 1, mcpServers: { gatehouse: { url: 'https://theirs.example' } } })
 })
 
-t.test('dry run: nothing is written, not even a record', async (t) => {
+t.test('dry run: nothing is written, including records', async (t) => {
   const { folder, read, on } = setUp(t)
   const done = await addEntry(on({ dryRun: true }), entry)
   t.ok(done.changes.length > 0)
@@ -140,7 +135,7 @@ t.test('dry run: nothing is written, not even a record', async (t) => {
   t.strictSame(readdirSync(folder), ['mcp.json'])
 })
 
-t.test('permissions: the mode stays whatever the umask, and so does the group', async (t) => {
+t.test('permissions: the mode and the group stay, whatever the umask', async (t) => {
   const { file, on } = setUp(t)
   chmodSync(file, 0o666)
   const isRoot = process.getuid?.() === 0
@@ -150,25 +145,22 @@ t.test('permissions: the mode stays whatever the umask, and so does the group', 
   if (isRoot) t.equal(statSync(file).gid, 1)
 })
 
-t.test(
-  'a connection for a while: what was there before is there again, and what came later stays',
-  async (t) => {
-    const { read, on } = setUp(t)
-    const forWhile = { url: 'http://127.0.0.1:5555/mcp' }
-    const wrote = hashOfEntry(forWhile)
-    await addEntry(on(), entry)
-    const lasting = read()
-    await addEntry(on(), forWhile)
-    await undoOperation(on({ wrote }))
-    t.equal(read(), lasting, 'the entry that was there')
-    await addEntry(on(), forWhile)
-    await addEntry(on(), { url: 'http://127.0.0.1:6666/mcp' })
-    t.equal((await undoOperation(on({ wrote }))).outcome, 'none')
-    t.match(read(), ':6666/')
-  },
-)
+t.test('a temporary connection: the earlier entry comes back, and a later entry stays', async (t) => {
+  const { read, on } = setUp(t)
+  const forWhile = { url: 'http://127.0.0.1:5555/mcp' }
+  const wrote = hashOfEntry(forWhile)
+  await addEntry(on(), entry)
+  const lasting = read()
+  await addEntry(on(), forWhile)
+  await undoOperation(on({ wrote }))
+  t.equal(read(), lasting, 'the entry that was there')
+  await addEntry(on(), forWhile)
+  await addEntry(on(), { url: 'http://127.0.0.1:6666/mcp' })
+  t.equal((await undoOperation(on({ wrote }))).outcome, 'none')
+  t.match(read(), ':6666/')
+})
 
-t.test('dry runs show no value of the file, also where a removal or an undo puts one back', async (t) => {
+t.test('dry runs show no value of the file, also when a removal or an undo restores one', async (t) => {
   const { file, on } = setUp(t)
   const shownBy = ({ text, changes }: OperationResult) =>
     maskedDiff(text, changes, file, { format: 'json', revealsInserted: false })
@@ -181,7 +173,7 @@ t.test('dry runs show no value of the file, also where a removal or an undo puts
   t.notMatch(shownBy(await removeEntry({ ...theirs, dryRun: true })), 'canary')
 })
 
-t.test('dry runs: a line of a longer text is no name', (t) => {
+t.test('dry runs: a line of a multi-line string is not treated as a name', (t) => {
   const text = 'key = """\nY2FuYXJ5==\nY2FuYXJ5=\n"""\nplain = 1\n'
   const shown = maskedDiff(text, [{ offset: text.length, removed: '', inserted: 'new = 1\n' }], 'f', {
     format: 'toml',
@@ -193,13 +185,13 @@ t.test('dry runs: a line of a longer text is no name', (t) => {
   t.end()
 })
 
-t.test('two at a time: both entries arrive', async (t) => {
+t.test('two simultaneous operations both write their entries', async (t) => {
   const { read, on } = setUp(t)
   await Promise.all([addEntry(on({ name: 'one' }), entry), addEntry(on({ name: 'two' }), entry)])
   t.match(read(), /"one"[\s\S]*"two"|"two"[\s\S]*"one"/)
 })
 
-t.test('a lock that was left behind does not stop anybody', async (t) => {
+t.test('a stale lock is ignored', async (t) => {
   const { folder, file, read, on } = setUp(t)
   await addEntry(on(), entry)
   const [id] = readdirSync(join(folder, 'state')).map((name) => name.split('.')[0] ?? '')
@@ -208,16 +200,16 @@ t.test('a lock that was left behind does not stop anybody', async (t) => {
   await once(gone, 'exit')
   writeFileSync(lock, String(gone.pid))
   await removeEntry(on())
-  t.equal(read(), original, 'of a process that has ended')
+  t.equal(read(), original, 'the lock of a process that has ended')
   writeFileSync(lock, String(process.pid))
   const old = new Date(Date.now() - 120_000)
   utimesSync(lock, old, old)
   await addEntry(on(), entry)
-  t.match(read(), '"gatehouse"', 'older than any operation takes')
+  t.match(read(), '"gatehouse"', 'a lock older than any operation')
   t.equal(new Records(join(folder, 'state'), file).read().length, 3)
 })
 
-t.test('the last ten operations are remembered, with their backups', async (t) => {
+t.test('the last ten operations are recorded, with their backups', async (t) => {
   const { folder, read, on } = setUp(t)
   let time = 0
   const now = () => new Date(1_800_000_000_000 + ++time * 1000)
@@ -230,7 +222,7 @@ t.test('the last ten operations are remembered, with their backups', async (t) =
   t.equal(read(), original)
 })
 
-t.test('a kill at any step leaves the old file or the new one, and the next run goes on', async (t) => {
+t.test('a kill at any step leaves the old or the new file, and the next run continues', async (t) => {
   for (const step of ['read', 'recorded', 'written', 'replaced']) {
     await t.test(step, async (t) => {
       const { folder, file, read, on } = setUp(t)
@@ -249,7 +241,7 @@ t.test('a kill at any step leaves the old file or the new one, and the next run 
       t.match(read(), '"gatehouse"')
       await removeEntry(on())
       t.equal(read(), original)
-      t.strictSame(readdirSync(folder).toSorted(), ['mcp.json', 'state'], 'nothing is left beside it')
+      t.strictSame(readdirSync(folder).toSorted(), ['mcp.json', 'state'], 'no other file is left')
       t.ok(existsSync(file))
     })
   }
@@ -280,7 +272,7 @@ t.test('dry runs: a file on one line shows which entries change, and no value', 
   t.match(shown('entry'), /^\+ {4}"gatehouse":\{$\n^\+ {6}"url":"http:\/\/127\.0\.0\.1:4483\/mcp"/m)
   t.match(shown('nothing'), /^\+ {4}"gatehouse":\{$\n^\+ {6}"url":…$/m)
 
-  // What gatehouse up shows: the whole text is replaced.
+  // The gateway's entry of `gatehouse up`, which replaces the whole text.
   const without = JSON.stringify({ theme: 'canary', mcpServers: { b: servers.b, gatehouse: entry } })
   const whole = maskedDiff(text, [{ offset: 0, removed: text, inserted: without }], file, {
     format: 'json',

@@ -305,7 +305,7 @@ for (const [parking, restoring] of [
     t.match(read(), '"other"')
     await restore()
     t.match(read(), '"mine": 2')
-    t.strictSame(names().toSorted(), ['a', 'b', 'off'], 'the earlier record was kept')
+    t.strictSame(names().toSorted(), ['a', 'b', 'off'], 'the earlier record is kept')
 
     await park()
     const third = read().replace('"mine": 2', '"mine": 3')

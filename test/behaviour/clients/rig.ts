@@ -1,4 +1,4 @@
-/** A file of a client in a folder of the test, and the operations on it. */
+/** A client's file in a test folder, and the operations on it. */
 import { readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -30,7 +30,7 @@ function operationOn(file: string, folder: string, given: Partial<FileOperation>
   }
 }
 
-/** A file in a folder of its own, and an operation on it. */
+/** A file in a separate folder, and an operation on it. */
 export function setUp(t: Pick<Test, 'testdir'>, contents: string | undefined = original) {
   const folder = realpathSync(t.testdir({}))
   const file = join(folder, 'mcp.json')

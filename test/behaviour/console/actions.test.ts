@@ -14,7 +14,7 @@ const authz = {
   entitiesJson: '[]',
 }
 
-t.test('sessions are listed by hash, and can be ended', async (t) => {
+t.test('sessions are listed by hash and can be ended', async (t) => {
   const fixture = await startFixture()
   const console = await startTestConsole({ notes: fixture.url })
   t.teardown(() => Promise.all([console.close(), fixture.close()]))
@@ -28,7 +28,7 @@ t.test('sessions are listed by hash, and can be ended', async (t) => {
   t.equal((await console.api(`sessions/${hash}`, { method: 'DELETE' })).status, 404)
 })
 
-t.test('policies with what they decided; the calls that they denied name them', async (t) => {
+t.test('policies are listed with their decisions, and denied calls name them', async (t) => {
   const fixture = await startFixture()
   const console = await startTestConsole(
     { notes: fixture.url },
@@ -49,7 +49,7 @@ t.test('policies with what they decided; the calls that they denied name them', 
 })
 
 t.test(
-  'policies are read by the engine: several in a text, shadow ones, counts that follow a text',
+  'policies are parsed by the engine: several in a text, shadow policies, counters that follow the text',
   async (t) => {
     const fixture = await startFixture()
     const both = `// forbid( everything)
@@ -92,7 +92,7 @@ t.test(
   },
 )
 
-t.test('a policy that cannot be evaluated is among the problems', async (t) => {
+t.test('a policy that cannot be evaluated is listed as a problem', async (t) => {
   const fixture = await startFixture()
   const policies = [...authz.policies, 'forbid(principal, action, resource) when { context.arg_n > "a" };']
   const console = await startTestConsole(
@@ -104,7 +104,7 @@ t.test('a policy that cannot be evaluated is among the problems', async (t) => {
   t.match((await console.api('policies')).json['problems'], [/^policies\[2\] failed to evaluate once;/])
 })
 
-t.test('the configuration is shown without anything that looks like a secret', async (t) => {
+t.test('the configuration view contains no secrets', async (t) => {
   const injection = { headerName: 'x-team', headerValue: 'planted-injected' }
   const console = await startTestConsole(
     { notes: 'http://127.0.0.1:9/mcp?token=planted-secret' },
@@ -128,7 +128,7 @@ t.test('the configuration is shown without anything that looks like a secret', a
   t.notMatch(JSON.stringify(json), /planted-/)
 })
 
-t.test('connect: commands and links without credentials, and the first call once there is one', async (t) => {
+t.test('connect: commands and links contain no credentials, and the first call is shown', async (t) => {
   const fixture = await startFixture()
   const console = await startTestConsole({ notes: fixture.url })
   t.teardown(() => Promise.all([console.close(), fixture.close()]))
@@ -140,7 +140,7 @@ t.test('connect: commands and links without credentials, and the first call once
   t.match((await console.api('connect')).json, { firstCall: /^20/ })
 })
 
-t.test('a backend is checked on demand', async (t) => {
+t.test('a backend can be checked on demand', async (t) => {
   const fixture = await startFixture()
   const console = await startTestConsole({ notes: fixture.url })
   t.teardown(() => Promise.all([console.close(), fixture.close()]))

@@ -1,4 +1,4 @@
-/** What people do in the console is in the audit log and in the log: who, what, to what, and what was refused. */
+/** The audit log and the log contain the actions of console users: user, action, target, and rejections. */
 import { mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -20,7 +20,7 @@ function auditFile(t: Test) {
   return { audit: { enabled: true, logFile }, lines }
 }
 
-t.test('actions and views of payloads, with what was refused', async (t) => {
+t.test('actions and views of payloads are recorded, including rejected ones', async (t) => {
   const { audit, lines } = auditFile(t)
   const fixture = await startFixture()
   const console = await startTestConsole({ notes: fixture.url }, { audit }, { payloads: 'all' })
@@ -53,7 +53,7 @@ t.test('actions and views of payloads, with what was refused', async (t) => {
   t.notMatch((await console.api('connect')).json, { firstCall: undefined }, 'a client has called')
 })
 
-t.test('logins, and what a role does not permit', async (t) => {
+t.test('logins and missing roles are recorded', async (t) => {
   const { audit, lines } = auditFile(t)
   const rig = await startLoginRig({ groups: ['viewers'], more: { audit } })
   t.teardown(() => rig.close())
@@ -72,7 +72,7 @@ t.test('logins, and what a role does not permit', async (t) => {
   )
 })
 
-t.test('a try is no first call of a client', async (t) => {
+t.test("a try does not count as a client's first call", async (t) => {
   const fixture = await startFixture()
   const console = await startTestConsole({ notes: fixture.url })
   t.teardown(() => Promise.all([console.close(), fixture.close()]))

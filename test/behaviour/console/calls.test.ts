@@ -1,4 +1,4 @@
-/** Calls in the console: recorded as they happen, found by filters, streamed to pages that are open. */
+/** Calls in the console: recorded live, found by filters, streamed to open pages. */
 import t from 'tap'
 import { startTestConsole } from '../../helpers/console/console.ts'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
@@ -8,7 +8,7 @@ import { openSession, post, stateless } from '../../helpers/mcp/wire.ts'
 
 type Items = { name?: string; id: string; outcome: string; method: string }[]
 
-t.test('calls of both eras are recorded with who, what and how they ended', async (t) => {
+t.test('calls of both eras are recorded with caller, target and outcome', async (t) => {
   const fixture = await startFixture()
   const console = await startTestConsole({ notes: fixture.url })
   t.teardown(() => Promise.all([console.close(), fixture.close()]))
@@ -33,11 +33,11 @@ t.test('calls of both eras are recorded with who, what and how they ended', asyn
   t.strictSame(
     calls.map(({ method }) => method),
     ['tools/call', 'tools/call', 'tools/call'],
-    'as many as the overview counts',
+    'as many as in the overview',
   )
   t.match(await console.api('calls?messages=some'), { status: 400 })
   const text = JSON.stringify(json)
-  t.notMatch(text, session.id, 'the id of a session is never shown')
+  t.notMatch(text, session.id, 'session ids are never shown')
   t.match(await console.api('overview'), {
     json: { totals: { calls: 3, failed: 1, denied: 0, p95: Number } },
   })
@@ -47,7 +47,7 @@ t.test('calls of both eras are recorded with who, what and how they ended', asyn
   t.match((await console.api(`calls/${id.split('.')[0]}.zzz`)).json, { code: 'NOT_FOUND', status: 404 })
 })
 
-t.test('filters and pages', async (t) => {
+t.test('calls can be filtered and paged', async (t) => {
   const fixture = await startFixture()
   const console = await startTestConsole({ notes: fixture.url })
   t.teardown(() => Promise.all([console.close(), fixture.close()]))
@@ -69,7 +69,7 @@ t.test('filters and pages', async (t) => {
   t.match((await console.api('calls?from=yesterday')).json, { status: 400, title: /from must be a time/ })
 })
 
-t.test('a full ring drops the oldest, and says so', async (t) => {
+t.test('a full ring buffer drops the oldest calls and reports it', async (t) => {
   const fixture = await startFixture()
   const console = await startTestConsole({ notes: fixture.url }, {}, { ringBytes: 3_000 })
   t.teardown(() => Promise.all([console.close(), fixture.close()]))
@@ -78,7 +78,7 @@ t.test('a full ring drops the oldest, and says so', async (t) => {
   for (let i = 0; i < 20; i++) await call('notes_echo')
   const { json } = await console.api('calls?limit=200')
   const items = json['items'] as Items
-  t.equal(items.at(-1)?.name, 'missing', 'what failed stays longer')
+  t.equal(items.at(-1)?.name, 'missing', 'failed calls are kept longer')
   t.same(
     items.slice(0, -1).map(({ name, id }) => `${name} ${id.split('.')[1]}`),
     Array.from({ length: items.length - 1 }, (_, i) => `notes_echo ${(21 - i).toString(36)}`),
@@ -91,7 +91,7 @@ t.test('a full ring drops the oldest, and says so', async (t) => {
 })
 
 t.test(
-  'the stream: calls, sessions and health, resumed where it broke off, with a gap where events were dropped',
+  'the stream contains calls, sessions and health, resumes after a break, and marks dropped events as a gap',
   async (t) => {
     const fixture = await startFixture()
     const console = await startTestConsole({ notes: fixture.url })
@@ -114,7 +114,7 @@ t.test(
   },
 )
 
-t.test('a backend that offers something else is told to pages that are open', async (t) => {
+t.test("open pages are notified when a backend's offer changes", async (t) => {
   const names = ['echo']
   const backend = await startRawBackend({
     tools: () => names.map((name) => JSON.stringify({ name, inputSchema: { type: 'object' } })),
@@ -132,7 +132,7 @@ t.test('a backend that offers something else is told to pages that are open', as
   await until(async () => (await console.api('tools')).text.includes('b_another'))
 })
 
-t.test('streams are bounded for each visitor, and end with the server', async (t) => {
+t.test('streams are limited per visitor, and end with the server', async (t) => {
   const console = await startTestConsole({})
   const open = await Promise.all(Array.from({ length: 8 }, () => console.events('stream')))
   t.same(

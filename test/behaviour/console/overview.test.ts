@@ -1,11 +1,11 @@
-/** What the console shows of a running server: itself, its backends and its tools. */
+/** The console's views of a running server: the server, its backends and its tools. */
 import t from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { openSession } from '../../helpers/mcp/wire.ts'
 import { startTestConsole } from '../../helpers/console/console.ts'
 
-t.test('me and overview: who looks, and how the server is', async (t) => {
+t.test('me and overview: the user and the state of the server', async (t) => {
   const fixture = await startFixture()
   const console = await startTestConsole({ notes: fixture.url })
   t.teardown(() => Promise.all([console.close(), fixture.close()]))
@@ -20,7 +20,7 @@ t.test('me and overview: who looks, and how the server is', async (t) => {
   t.equal(overview.headers.get('cache-control'), 'no-store')
 })
 
-t.test('tools: in pages, by text, one in full, and what is hidden with its rule', async (t) => {
+t.test('tools: paging, search, full detail, and hidden tools with their rule', async (t) => {
   const tool = (name: string, description: string) => ({ name, description, inputSchema: { type: 'object' } })
   const tools = [
     tool('apple', 'a fruit'),

@@ -1,4 +1,6 @@
-/** Consoles of several replicas with a real Redis: calls of all, also of one that is gone, and what an outage does. */
+/**
+ * Consoles of several replicas with a real Redis: all calls, including those of a replica that is gone, and an outage.
+ */
 import t from 'tap'
 import { makeRecordStream } from '../../../runtime/store/index.ts'
 import { startTestConsole, type TestConsole } from '../../helpers/console/console.ts'
@@ -12,7 +14,7 @@ const callsOf = async (console: TestConsole, query = '') =>
   (await console.api(`calls?limit=200${query}`)).json['items'] as Items
 
 t.test(
-  'calls of all replicas, with one that is gone and one that comes',
+  'calls of all replicas are shown, including a stopped and a new replica',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()
@@ -34,12 +36,12 @@ t.test(
     await live.next('calls')
     await until(async () => (await callsOf(two)).length === 2 && (await callsOf(one)).length === 2)
     const ids = (items: Items) => items.map(({ id }) => id).sort()
-    t.same(ids(await callsOf(one)), ids(await callsOf(two)), 'both show the same')
+    t.same(ids(await callsOf(one)), ids(await callsOf(two)), 'both consoles show the same calls')
     t.match(await two.api('overview'), { json: { totals: { calls: 2 } } })
 
     const replica = String((await two.api('me')).json['replica'])
     const other = (await callsOf(two)).find(({ id }) => !id.startsWith(replica))
-    t.equal(other?.payload, 'elsewhere', 'payloads stay where they are')
+    t.equal(other?.payload, 'elsewhere', 'payloads stay on their replica')
     t.match(await two.api(`calls/${other?.id ?? ''}`), { status: 200, json: { name: 'notes_echo' } })
     t.match(await two.api(`calls/${other?.id ?? ''}/payload`), {
       status: 409,
@@ -48,10 +50,10 @@ t.test(
 
     const page = (await two.api('calls?limit=1')).json
     const next = (await two.api(`calls?limit=1&cursor=${String(page['next'])}`)).json['items'] as Items
-    t.not(next[0]?.id, (page['items'] as Items)[0]?.id, 'pages go on across replicas')
+    t.not(next[0]?.id, (page['items'] as Items)[0]?.id, 'paging works across replicas')
 
     await one.close()
-    t.equal((await callsOf(two)).length, 2, 'what a replica wrote stays when it is gone')
+    t.equal((await callsOf(two)).length, 2, 'calls of a stopped replica are kept')
     const three = await start()
     t.teardown(() => three.close())
     await until(async () => (await callsOf(three)).length === 2)
@@ -60,7 +62,7 @@ t.test(
 )
 
 t.test(
-  'without Redis calls go on, and are shared again once it is back',
+  'without Redis calls continue, and are shared again once it is back',
   { skip: missingRedis },
   async (t) => {
     const first = await startRedis()
@@ -76,7 +78,7 @@ t.test(
     await call()
     await until(async () => (await callsOf(two)).length === 1)
     await first.stop()
-    t.match(await call(), { status: 200 }, 'no call waits for it')
+    t.match(await call(), { status: 200 }, 'no call waits for Redis')
     t.equal((await callsOf(one)).length, 2)
     const port = Number(first.addr.split(':')[1])
     const second = await startRedis({ port })

@@ -1,4 +1,6 @@
-/** Policies of the console that fail, and users whom they cannot be told: nothing is granted, and each view says so. */
+/**
+ * Failing console policies, and users that the policies cannot represent: no role is granted, and each view reports it.
+ */
 import t from 'tap'
 import { startLoginRig } from '../../helpers/console/login.ts'
 import { authz, granting, rolesOf, serveWithPolicies, signedIn } from '../../helpers/console/roles.ts'
@@ -11,7 +13,7 @@ const failing = [
 ]
 
 t.test(
-  'a policy that cannot be evaluated grants nothing; log, status, metrics and console say so',
+  'a policy that cannot be evaluated grants nothing, and log, status, metrics and console report it',
   async (t) => {
     const served = await serveWithPolicies(t, {
       policies: failing,
@@ -19,7 +21,7 @@ t.test(
       telemetry: { enablePrometheusMetricsPath: true },
     })
     const { running, browser, write, get } = served
-    t.same(await rolesOf(browser), ['operator'], 'the others are decided')
+    t.same(await rolesOf(browser), ['operator'], 'the other policies are evaluated')
     await rolesOf(browser)
     const told = () =>
       running
@@ -27,7 +29,7 @@ t.test(
         .split('\n')
         .filter((line) => line.includes('a console policy could not be evaluated'))
     await running.waitFor(/"policy":"policies\[2\]"/)
-    t.equal(told().length, 2, 'each is told once')
+    t.equal(told().length, 2, 'each problem is reported once')
     t.match(
       told()[0],
       /"policy":"policies\[0\]","effect":"permit","reason":"the attribute claim_level is absent/,
@@ -42,7 +44,11 @@ t.test(
     t.match(await get('/metrics'), /gatehouse_problems\{[^}]*type="console_policies"[^}]*\} 1/)
     t.match((await browser.api('overview')).json['problems'], [problem])
     t.match((await browser.api('policies')).json['problems'], [/policies\[0\], policies\[2\]/])
-    t.match((await browser.api('config')).json['effective'], /Action::"console:operate"/, 'they can be read')
+    t.match(
+      (await browser.api('config')).json['effective'],
+      /Action::"console:operate"/,
+      'the groups are readable',
+    )
 
     write(failing, { operational: { logLevel: 'debug' } })
     await running.waitFor(/configuration reloaded/)
@@ -50,14 +56,14 @@ t.test(
     t.match(JSON.parse(await get('/status')).problem_details, [problem], 'the policies are the same')
     write(['permit(principal, action, resource);'])
     await running.waitFor(/configuration reloaded[^]*configuration reloaded/)
-    t.same(JSON.parse(await get('/status')).problem_details, [], 'it ends with the policies')
+    t.same(JSON.parse(await get('/status')).problem_details, [], 'the problem ends with the policies')
     t.same(await rolesOf(browser), ['viewer', 'operator', 'auditor'])
   },
 )
 
 const claimed = (groups: unknown) => ({ claims: { groups } })
 
-t.test('a user with more groups than the policies can be told has no role, and it is told', async (t) => {
+t.test('a user with too many groups for the policies gets no role and sees the reason', async (t) => {
   const settings = authz([
     'permit(principal, action, resource);',
     'forbid(principal in ServiceGroup::"group-9999", action, resource);',
@@ -80,7 +86,7 @@ for (const [kind, groups] of [
   ['a text with a quote, a new line and a bidi mark', ['operators"', 'oper\nators', 'operators\u202e']],
   ['nothing', null],
 ] as const)
-  t.test(`a claim of groups that is ${kind} puts nobody into a group`, async (t) => {
+  t.test(`a groups claim that is ${kind} adds no groups`, async (t) => {
     const configuration = { claims: { openid: ['sub', 'groups'] } }
     const provider = { ...claimed(groups), configuration }
     const browser = await signedIn(t, { provider, roles: () => authz([granting('operate', 'operators')]) })

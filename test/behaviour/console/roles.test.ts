@@ -1,4 +1,6 @@
-/** Roles by Cedar policies of the console's own: granted, forbidden, undecidable, and changed while people are signed in. */
+/**
+ * Roles from the console's own Cedar policies: granted, forbidden, undecidable, and changed while users are signed in.
+ */
 import t from 'tap'
 import { startLoginRig } from '../../helpers/console/login.ts'
 import {
@@ -44,7 +46,7 @@ for (const [groups, roles, refused] of everyRole)
     t.same(await refusedPaths(browser), refused)
   })
 
-t.test('groups are those of the claim that is named, under the type that is named', async (t) => {
+t.test('groups come from the configured claim and have the configured type', async (t) => {
   const settings = authz([`permit(principal in Team::"core", action == Action::"console:view", resource);`], {
     groupClaimName: 'department',
     groupEntityType: 'Team',
@@ -58,7 +60,7 @@ t.test('groups are those of the claim that is named, under the type that is name
   t.same(await rolesOf(await signedIn(t, { provider: other, roles: () => settings })), [])
 })
 
-t.test('a forbid outweighs every permit, and another console is not this one', async (t) => {
+t.test('a forbid overrides every permit, and policies for another console do not apply', async (t) => {
   const forbidding = authz([
     'permit(principal, action, resource);',
     `forbid(principal == Client::"alice", action == Action::"console:operate", resource == ${testServer});`,
@@ -68,7 +70,7 @@ t.test('a forbid outweighs every permit, and another console is not this one', a
   t.same(await rolesOf(await signedIn(t, { roles: () => elsewhere })), [])
 })
 
-t.test('policies of the server open no console', async (t) => {
+t.test('policies of the server grant no access to the console', async (t) => {
   const more = {
     incomingAuth: {
       type: 'anonymous',
@@ -78,7 +80,7 @@ t.test('policies of the server open no console', async (t) => {
   t.same(await rolesOf(await signedIn(t, { more, roles: () => byGroups })), [])
 })
 
-t.test('without its engine no user has a role, and the problem is told', async (t) => {
+t.test('without the policy engine no user has a role, and the problem is reported', async (t) => {
   const rig = await startLoginRig({ groups: ['operators'], roles: () => byGroups })
   t.teardown(() => rig.close())
   const broken = breakEngine()
@@ -86,10 +88,10 @@ t.test('without its engine no user has a role, and the problem is told', async (
   t.same(await rolesOf(browser), [])
   t.match(rig.console.vmcp.view.recent(), [{ type: 'policy_engine_failed' }])
   broken.repair()
-  t.same(await rolesOf(browser), ['operator'], 'a failure is not remembered')
+  t.same(await rolesOf(browser), ['operator'], 'a failure is not cached')
 })
 
-t.test('changed settings hold for who is signed in; unusable ones grant nothing', async (t) => {
+t.test('changed settings apply to signed-in users, and unusable ones grant nothing', async (t) => {
   let settings = byGroups
   const rig = await startLoginRig({ groups: ['operators'], roles: () => settings })
   t.teardown(() => rig.close())
@@ -112,7 +114,7 @@ t.test('changed settings hold for who is signed in; unusable ones grant nothing'
 const inTeam = (action: string): string => granting(action, 'platform', 'Console::"team"')
 
 t.test(
-  'vmcp serve: an edited file changes roles at once, one that cannot be read changes nothing',
+  'vmcp serve: an edited file changes roles at once, and an unreadable one changes nothing',
   async (t) => {
     const { running, browser, write, get } = await serveWithPolicies(t, {
       policies: [inTeam('view')],
@@ -121,33 +123,30 @@ t.test(
     t.same(await rolesOf(browser), ['viewer'])
     write([inTeam('operate')])
     await until(async () => JSON.stringify(await rolesOf(browser)) === '["operator"]')
-    t.same(JSON.parse(await get('/status')).problem_details, [], 'nothing waits for a restart')
+    t.same(JSON.parse(await get('/status')).problem_details, [], 'the settings apply without a restart')
     write(['permit(principal, action, resource'])
     await running.waitFor(/console\.authz\.policies\[0\]/)
-    t.same(await rolesOf(browser), ['operator'], 'the running settings go on')
+    t.same(await rolesOf(browser), ['operator'], 'the current settings stay in use')
   },
 )
 
-t.test(
-  'an event stream ends when a changed file changes the roles of its reader, and only then',
-  async (t) => {
-    const { browser, write } = await serveWithPolicies(t, {
-      policies: [inTeam('view')],
-      groups: ['platform'],
-    })
-    const viewing = await browser.events('stream?topics=sessions,catalog')
-    // A reload that leaves the roles alone is news of the stream, and does not end it.
-    write([inTeam('view'), 'permit(principal, action, resource == Console::"another");'])
-    await viewing.next('catalog')
-    t.same(await rolesOf(browser), ['viewer'])
-    write([inTeam('view'), inTeam('operate')])
-    await viewing.next('catalog')
-    await viewing.next('bye')
-    await viewing.ended
-    t.same(await rolesOf(browser), ['viewer', 'operator'])
-    const operating = await browser.events('stream?topics=calls')
-    write([`${inTeam('view')}forbid(principal, action, resource);`])
-    await operating.next('bye')
-    t.same(await rolesOf(browser), [])
-  },
-)
+t.test('an event stream ends only when a changed file changes the roles of its reader', async (t) => {
+  const { browser, write } = await serveWithPolicies(t, {
+    policies: [inTeam('view')],
+    groups: ['platform'],
+  })
+  const viewing = await browser.events('stream?topics=sessions,catalog')
+  // A reload that does not change roles is sent as an event, and does not end the stream.
+  write([inTeam('view'), 'permit(principal, action, resource == Console::"another");'])
+  await viewing.next('catalog')
+  t.same(await rolesOf(browser), ['viewer'])
+  write([inTeam('view'), inTeam('operate')])
+  await viewing.next('catalog')
+  await viewing.next('bye')
+  await viewing.ended
+  t.same(await rolesOf(browser), ['viewer', 'operator'])
+  const operating = await browser.events('stream?topics=calls')
+  write([`${inTeam('view')}forbid(principal, action, resource);`])
+  await operating.next('bye')
+  t.same(await rolesOf(browser), [])
+})

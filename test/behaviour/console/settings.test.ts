@@ -1,4 +1,4 @@
-/** spec.config.console: what is refused, and what hooks make of it. */
+/** spec.config.console: rejected settings, and the result of the hooks. */
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
 import { formatViolations } from '../../../schemas/index.ts'
@@ -44,14 +44,14 @@ function refusals(console: unknown): string {
 }
 
 for (const [what, console, message] of refused) {
-  t.test(`a console ${what} is refused, in the file and at admission`, async (t) => {
+  t.test(`a console ${what} is rejected, in the file and at admission`, async (t) => {
     const given: unknown = JSON.parse(JSON.stringify(console))
     t.throws(() => vmcpConfig({}, { console: given }), { message })
     t.match(refusals(given), message)
   })
 }
 
-t.test('a console that can be served is taken, with its defaults', async (t) => {
+t.test('a valid console is accepted with its defaults', async (t) => {
   t.equal(refusals(good), '')
   t.match(vmcpConfig({}, { console: good }).console, {
     port: 4484,
@@ -62,7 +62,7 @@ t.test('a console that can be served is taken, with its defaults', async (t) => 
 })
 
 t.test(
-  'policies in place of roles are taken, and unreadable ones refused before anything starts',
+  'policies instead of roles are accepted, and invalid ones are rejected before anything starts',
   async (t) => {
     const policies = [
       'permit(principal in ServiceGroup::"a", action == Action::"console:view", resource == Console::"team");',
@@ -72,13 +72,13 @@ t.test(
     t.match(vmcpConfig({}, { console: byPolicies }).console, { authz: { groupEntityType: 'ServiceGroup' } })
     const unreadable = { ...byPolicies, authz: { policies: ['permit(', 'forbid('], entitiesJson: '{' } }
     for (const message of [/authz\.policies\[0\]: /, /authz\.policies\[1\]: /, /authz\.entitiesJson: /]) {
-      t.match(refusals(unreadable), message, 'all at once')
+      t.match(refusals(unreadable), message, 'all errors at once')
       await t.rejects(startTestConsole({}, { console: unreadable }), { message })
     }
   },
 )
 
-t.test('an issuer that is not the one of the server is told, with what follows', async (t) => {
+t.test("an issuer that differs from the server's issuer causes a warning with the consequence", async (t) => {
   const oidc = (issuer: string) => ({
     incomingAuth: {
       type: 'oidc',
@@ -91,7 +91,7 @@ t.test('an issuer that is not the one of the server is told, with what follows',
   t.same(warnings({}), [])
 })
 
-t.test('policies that nobody can have a role by are warned of at start as well', async (t) => {
+t.test('policies that grant no role cause a warning at start-up, too', async (t) => {
   const warnings = (policies: readonly string[]) =>
     startWarnings(vmcpConfig({}, { console: { ...good, roles: undefined, authz: { policies } } }), {
       env: {},
@@ -104,7 +104,7 @@ t.test('policies that nobody can have a role by are warned of at start as well',
   t.match(warnings(['forbid(principal, action, resource);']), [/^console\.authz\.policies permit nothing/])
 })
 
-t.test('clients are told the address that the settings name', async (t) => {
+t.test('clients get the address in the settings', async (t) => {
   const mcpUrl = 'https://mcp.example.com/team/mcp'
   const console = await startTestConsole({}, { console: { mcpUrl } })
   t.teardown(() => console.close())

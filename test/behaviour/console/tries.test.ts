@@ -1,4 +1,4 @@
-/** Trying a tool from the console: in both eras, with progress, questions, cancelling and limits. */
+/** Trying a tool in the console: both eras, progress, questions, cancellation and limits. */
 import t from 'tap'
 import { startTestConsole } from '../../helpers/console/console.ts'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
@@ -31,7 +31,7 @@ for (const era of ['2025-11-25', '2026-07-28'] as const) {
   }
 }
 
-t.test('a question of the tool is asked on the page, and what is answered goes back', async (t) => {
+t.test("a tool's question is shown on the page, and the answer goes back to the tool", async (t) => {
   const fixture = await startFixture()
   const console = await startTestConsole({ notes: fixture.url })
   t.teardown(() => Promise.all([console.close(), fixture.close()]))
@@ -55,22 +55,25 @@ t.test('a question of the tool is asked on the page, and what is answered goes b
   t.match((await events.next('done')).data, { outcome: /success|failure/ })
 })
 
-t.test('what cannot be tried is refused by name; a running try can be cancelled; four at once', async (t) => {
-  const backend = await startRawBackend({ responses: { 'tools/call': () => new Promise(() => {}) } })
-  const console = await startTestConsole({ slow: backend.url })
-  t.teardown(() => Promise.all([console.close(), backend.close()]))
-  const start = (body: unknown) => console.api('tries', { method: 'POST', body })
-  const good = { name: 'slow_echo', arguments: '{}', era: '2026-07-28' }
-  t.match((await start({ ...good, arguments: '[' })).json, {
-    status: 400,
-    title: /arguments must be a JSON object, serialized as text/,
-  })
-  t.match((await start({ ...good, era: 'x' })).json, { status: 400, title: /era must be one of/ })
-  t.match((await start('nothing')).json, { status: 400, title: /not valid JSON/ })
-  const { json } = await start(good)
-  const events = await console.events(`tries/${String(json['id'])}/events`)
-  t.equal((await console.api(`tries/${String(json['id'])}`, { method: 'DELETE' })).status, 204)
-  t.match((await events.next('done')).data, { outcome: 'cancelled' })
-  for (let i = 0; i < 4; i++) t.equal((await start(good)).status, 200)
-  t.match((await start(good)).json, { status: 429, code: 'TOO_MANY_TRIES' })
-})
+t.test(
+  'rejected tries name the reason, a running try can be cancelled, and four can run at once',
+  async (t) => {
+    const backend = await startRawBackend({ responses: { 'tools/call': () => new Promise(() => {}) } })
+    const console = await startTestConsole({ slow: backend.url })
+    t.teardown(() => Promise.all([console.close(), backend.close()]))
+    const start = (body: unknown) => console.api('tries', { method: 'POST', body })
+    const good = { name: 'slow_echo', arguments: '{}', era: '2026-07-28' }
+    t.match((await start({ ...good, arguments: '[' })).json, {
+      status: 400,
+      title: /arguments must be a JSON object, serialized as text/,
+    })
+    t.match((await start({ ...good, era: 'x' })).json, { status: 400, title: /era must be one of/ })
+    t.match((await start('nothing')).json, { status: 400, title: /not valid JSON/ })
+    const { json } = await start(good)
+    const events = await console.events(`tries/${String(json['id'])}/events`)
+    t.equal((await console.api(`tries/${String(json['id'])}`, { method: 'DELETE' })).status, 204)
+    t.match((await events.next('done')).data, { outcome: 'cancelled' })
+    for (let i = 0; i < 4; i++) t.equal((await start(good)).status, 200)
+    t.match((await start(good)).json, { status: 429, code: 'TOO_MANY_TRIES' })
+  },
+)

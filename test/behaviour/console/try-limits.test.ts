@@ -1,4 +1,4 @@
-/** What a tool can make the console hold: a page that does not read, questions without end, tries that nobody reads. */
+/** Limits on console memory: a page that does not read, endless questions, tries that no page reads. */
 import { request } from 'node:http'
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
@@ -20,7 +20,7 @@ async function start(console: TestConsole): Promise<string> {
 
 const event = (message: string): string => `event: message\ndata: ${message}\n\n`
 
-t.test('a page that does not read holds up neither the call nor the memory', async (t) => {
+t.test('a page that does not read delays no call and uses no extra memory', async (t) => {
   const lines = 6_000
   const text = 'x'.repeat(4_000)
   const console = await rig(t, async ({ id, res }) => {
@@ -51,24 +51,24 @@ t.test('a page that does not read holds up neither the call nor the memory', asy
   t.match(received, /event: done\ndata: .*at last/)
 })
 
-t.test('what has ended and was not read makes space for what comes', async (t) => {
+t.test('finished tries that no page has read are dropped to make space', async (t) => {
   const console = await rig(t, () => textResult('quick'))
   const ids: string[] = []
   for (let i = 0; i < 70; i++) {
     ids.push(await start(console))
     await until(async () => ((await console.api('calls?limit=200')).json['items'] as unknown[]).length > i)
   }
-  t.notOk(ids.includes('undefined'), 'nobody fills the table')
+  t.notOk(ids.includes('undefined'), 'unread tries do not fill the table')
   const last = await console.events(`tries/${ids.at(-1) ?? ''}/events`)
   t.match((await last.next('done')).data, { outcome: 'success' })
   t.equal((await console.events(`tries/${ids[0] ?? ''}/events`)).status, 404)
 })
 
-t.test('a try is read by one page', async (t) => {
+t.test('a try can be read by one page only', async (t) => {
   const console = await rig(t, () => new Promise(() => {}))
   const id = await start(console)
   const first = await console.events(`tries/${id}/events`)
   t.match(await console.api(`tries/${id}/events`), { status: 409, json: { code: 'TRY_IS_READ' } })
   await console.api(`tries/${id}`, { method: 'DELETE' })
-  t.match((await first.next('done')).data, { outcome: 'cancelled' }, 'the first goes on')
+  t.match((await first.next('done')).data, { outcome: 'cancelled' }, 'the first reader continues')
 })

@@ -1,4 +1,4 @@
-/** `gatehouse doctor --client --token-file`: the token goes to the entry that was named, and to no other. */
+/** `gatehouse doctor --client --token-file`: the token is sent only to the named entry. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -39,7 +39,7 @@ function doctor(...args: readonly string[]) {
   return runGatehouse(['doctor', ...args, '--token-file', join(home, 'token.txt'), '-o', 'json'], '', env)
 }
 
-await t.test('without the name of an entry nothing is sent', async (t) => {
+await t.test('without the name of an entry, no request is sent', async (t) => {
   const { code, stdout, stderr } = await doctor('--client', 'cursor')
   t.match(
     { code, stdout, stderr },
@@ -53,15 +53,18 @@ await t.test('without the name of an entry nothing is sent', async (t) => {
   t.same([...one.seen, ...two.seen], [])
 })
 
-await t.test('the named entry gets it, in place of its own, and no other is asked', async (t) => {
-  const { stdout } = await doctor('--client', 'cursor', '--entry', 'two')
-  t.match(stdout, two.url)
-  t.notMatch(stdout, one.url)
-  t.same([...two.seen], [`Bearer ${token}`])
-  t.same([...one.seen], [])
-})
+await t.test(
+  'the named entry gets the token instead of its own, and no other entry gets a request',
+  async (t) => {
+    const { stdout } = await doctor('--client', 'cursor', '--entry', 'two')
+    t.match(stdout, two.url)
+    t.notMatch(stdout, one.url)
+    t.same([...two.seen], [`Bearer ${token}`])
+    t.same([...one.seen], [])
+  },
+)
 
-await t.test('an entry of that name in several files is refused', async (t) => {
+await t.test('an entry name that occurs in several files is rejected', async (t) => {
   mkdirSync(join(folder, '.cursor'))
   writeFileSync(join(folder, '.cursor/mcp.json'), file({ one: { url: two.url } }))
   const args = ['doctor', '--client', 'cursor', '--entry', 'one', '--token-file', join(home, 'token.txt')]

@@ -1,4 +1,4 @@
-/** `gatehouse doctor` as a command: exit codes, both outputs, what it refuses. */
+/** `gatehouse doctor` as a command: exit codes, both output formats, invalid usage. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { startEverything } from '../../helpers/mcp/everything.ts'
 
 t.setTimeout(180_000)
 
-await t.test('all well with a real server: exit code 0, directly and through our own proxy', async (t) => {
+await t.test('a healthy real server: exit code 0, directly and through the proxy', async (t) => {
   const everything = await startEverything(t, 'streamableHttp')
   const direct = await runGatehouse(['doctor', everything.url])
   t.equal(direct.code, 0, direct.stdout + direct.stderr)
@@ -24,7 +24,7 @@ await t.test('all well with a real server: exit code 0, directly and through our
   t.match(report, { schema: 'gatehouse.dev/doctor/v1', result: 'ok', firstFailure: null })
 })
 
-await t.test('a hop that fails: exit code 1, named in both outputs', async (t) => {
+await t.test('a failing hop: exit code 1, and both outputs name it', async (t) => {
   const stage = await startStage({ challenge: () => undefined })
   t.teardown(() => stage.close())
   const text = await runGatehouse(['doctor', stage.url])
@@ -41,14 +41,14 @@ await t.test('a hop that fails: exit code 1, named in both outputs', async (t) =
   })
 })
 
-await t.test('warnings fail only on request', async (t) => {
+await t.test('warnings cause a failure only on request', async (t) => {
   const stage = await startStage({ challenge: () => 'Bearer' })
   t.teardown(() => stage.close())
   t.equal((await runGatehouse(['doctor', stage.url])).code, 0)
   t.equal((await runGatehouse(['doctor', stage.url, '--fail-on', 'warning'])).code, 1)
 })
 
-await t.test('wrong usage: exit code 2 and one clear line', async (t) => {
+await t.test('invalid usage: exit code 2 and one clear line', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-doctor-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const twoTokens = join(folder, 'token')

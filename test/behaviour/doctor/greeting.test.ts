@@ -1,11 +1,11 @@
-/** `client status --check`: one greeting, whatever the server does with its streams. */
+/** `client status --check` needs one greeting, however the server handles its streams. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { greet } from '../../../runtime/toolkit/mcp-client/greeting.ts'
 
-/** Longer than any of these needs: a greeting that waits for the end of a stream runs into the limit of the test. */
+/** Longer than any greeting needs. A greeting that waits for the end of a stream exceeds the test's own limit. */
 const timeoutMs = 60_000
 
 async function peer(t: Test, handle: (req: IncomingMessage, res: ServerResponse) => void): Promise<string> {
@@ -18,7 +18,7 @@ async function peer(t: Test, handle: (req: IncomingMessage, res: ServerResponse)
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`
 }
 
-await t.test('a greeting: servers of both eras by their names', async (t) => {
+await t.test('a greeting shows the names of servers of both eras', async (t) => {
   for (const era of ['session', 'stateless'] as const) {
     const fixture = await startFixture({ era })
     t.teardown(() => fixture.close())
@@ -26,7 +26,7 @@ await t.test('a greeting: servers of both eras by their names', async (t) => {
   }
 })
 
-await t.test('a greeting: an event stream that stays open behind the response', async (t) => {
+await t.test('a greeting succeeds when the event stream stays open after the response', async (t) => {
   const result =
     '{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"open","version":"1"}}'
   const url = await peer(t, (req, res) => {
@@ -37,14 +37,17 @@ await t.test('a greeting: an event stream that stays open behind the response', 
   t.strictSame(await greet(url, { timeoutMs }), { kind: 'server', name: 'open' })
 })
 
-await t.test('a greeting: a stream without a response, a login, a page, nobody', async (t) => {
-  const silent = await peer(t, (_req, res) => {
-    res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': comment\n\n')
-  })
-  t.strictSame(await greet(silent, { timeoutMs: 300 }), { kind: 'silent' })
-  const login = await peer(t, (_req, res) => res.writeHead(401).end())
-  t.strictSame(await greet(login, { timeoutMs }), { kind: 'login' })
-  const page = await peer(t, (_req, res) => res.end('<html>'))
-  t.strictSame(await greet(page, { timeoutMs }), { kind: 'other', status: 200 })
-  t.strictSame(await greet('http://127.0.0.1:1/mcp', { timeoutMs }), { kind: 'silent' })
-})
+await t.test(
+  'a greeting handles a stream without a response, a login, a page and a missing server',
+  async (t) => {
+    const silent = await peer(t, (_req, res) => {
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': comment\n\n')
+    })
+    t.strictSame(await greet(silent, { timeoutMs: 300 }), { kind: 'silent' })
+    const login = await peer(t, (_req, res) => res.writeHead(401).end())
+    t.strictSame(await greet(login, { timeoutMs }), { kind: 'login' })
+    const page = await peer(t, (_req, res) => res.end('<html>'))
+    t.strictSame(await greet(page, { timeoutMs }), { kind: 'other', status: 200 })
+    t.strictSame(await greet('http://127.0.0.1:1/mcp', { timeoutMs }), { kind: 'silent' })
+  },
+)

@@ -1,6 +1,6 @@
 /**
- * `gatehouse doctor URL` against names, certificates and servers that mean ill: TLS failures, internal addresses in
- * documents, control characters, commands and secrets in texts.
+ * `gatehouse doctor URL` with hostile names, certificates and servers: TLS failures, internal addresses in documents,
+ * control characters, commands and secrets in texts.
  */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
@@ -63,7 +63,7 @@ await t.test('tls: each failure has its own code and fix', async (t) => {
 })
 
 await t.test(
-  'tls: a certificate that ends soon is a warning, plain HTTP on the port a failure',
+  'tls: a certificate that expires soon is a warning, and plain HTTP on the port is a failure',
   async (t) => {
     const { ca, cert, key } = await certificate(host, 0, 5)
     const server = await startBare((_req, res) => void res.writeHead(404).end(), { cert, key })
@@ -82,7 +82,7 @@ await t.test(
   },
 )
 
-await t.test('names: unknown, and with an underscore', async (t) => {
+await t.test('names: unknown names and names with an underscore are reported', async (t) => {
   t.match(await firstOf({ target: new URL('https://nowhere.test/mcp') }), {
     hop: 'network',
     code: 'dns.not-found',
@@ -94,7 +94,7 @@ await t.test('names: unknown, and with an underscore', async (t) => {
   })
 })
 
-await t.test('Entra ID: its fixes come with its issuer', async (t) => {
+await t.test('Entra ID: findings with its issuer include its fixes', async (t) => {
   const idpHost = 'login.microsoftonline.com'
   const { ca, cert, key } = await certificate(idpHost, 0, 90)
   const idp = await startBare(
@@ -136,7 +136,7 @@ await t.test('Entra ID: its fixes come with its issuer', async (t) => {
   )
 })
 
-await t.test('a document of a private neighbour never leads to a metadata service', async (t) => {
+await t.test('a document of a private server never leads to a metadata service', async (t) => {
   const stage = await startStage({
     resource: (document) => ({ ...document, authorization_servers: ['http://169.254.169.254/latest'] }),
   })
@@ -148,7 +148,7 @@ await t.test('a document of a private neighbour never leads to a metadata servic
   })
 })
 
-await t.test('texts of a server reach neither the terminal nor the shell', async (t) => {
+await t.test('server texts reach neither the terminal nor the shell unescaped', async (t) => {
   const stage = await startStage({
     open: true,
     server(req, res) {
@@ -168,7 +168,7 @@ await t.test('texts of a server reach neither the terminal nor the shell', async
   t.notMatch(stdout, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
 })
 
-await t.test('a URL that a server chose is quoted in the command that is shown', async (t) => {
+await t.test('a URL from a server is quoted in the suggested command', async (t) => {
   const stage = await startStage({
     challenge: ({ origin }) => `Bearer resource_metadata="${origin}/$(reboot);'x"`,
   })
@@ -178,7 +178,7 @@ await t.test('a URL that a server chose is quoted in the command that is shown',
   t.match(found?.proof, /^curl -si 'http:\/\/127\.0\.0\.1:\d+\/\$\(reboot\);'\\''x'$/)
 })
 
-await t.test('a token that the server gives back is in no report', async (t) => {
+await t.test('a token that the server repeats is in no report', async (t) => {
   const secret = 'very-secret-token-of-somebody'
   const stage = await startStage({
     server(req, res) {
@@ -204,7 +204,7 @@ await t.test('a token that the server gives back is in no report', async (t) => 
   }
 })
 
-await t.test('endless, deep and dripping responses end within the limits', async (t) => {
+await t.test('endless, deeply nested and slow responses end within the limits', async (t) => {
   const dripping = new Set<NodeJS.Timeout>()
   const responses: Readonly<Record<string, (res: ServerResponse) => void>> = {
     'a stream without an end': (res) => {
@@ -244,7 +244,7 @@ await t.test('endless, deep and dripping responses end within the limits', async
   }
 })
 
-await t.test('a long list of servers and scopes is cut, and shown in one line', async (t) => {
+await t.test('a long list of servers and scopes is truncated and shown on one line', async (t) => {
   const stage = await startStage({
     resource: (document) => ({
       ...document,

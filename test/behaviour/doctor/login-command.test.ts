@@ -1,4 +1,6 @@
-/** `gatehouse doctor --login` as a command: without a browser, interrupted, twice at once, in the wrong company. */
+/**
+ * `gatehouse doctor --login` as a command: without a browser, interrupted, run twice at once, with unsuitable options.
+ */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +21,7 @@ async function stageFor(t: Test, bend: Bend = {}) {
 
 const address = /Open this address in a browser on this machine: (http\S+)/
 
-/** Follows the address that was printed, up to the page that says how it ended. */
+/** Follows the printed address to the page that shows the outcome. */
 async function browse(url: string): Promise<string> {
   const back = new URL(url).searchParams.get('redirect_uri') ?? ''
   return (await fetch(await walk(url, back))).text()
@@ -33,22 +35,25 @@ function start(args: readonly string[]) {
   return { ...run, ended }
 }
 
-await t.test('without a browser: the address is told, standard output is the report alone', async (t) => {
-  const stage = await stageFor(t)
-  const run = start([stage.url, '-o', 'json', '--redirect-uri', 'http://127.0.0.1:0/back'])
-  const [, url = ''] = await run.waitFor(address)
-  t.match(new URL(url).searchParams.get('redirect_uri'), /^http:\/\/127\.0\.0\.1:\d+\/back$/)
-  t.match(await browse(url), 'You are signed in')
-  const { code, stdout } = await run.ended
-  t.equal(code, 0, stdout)
-  const report: unknown = JSON.parse(stdout)
-  t.match(report, { result: 'ok', firstFailure: null })
-  const state = new URL(url).searchParams.get('state') ?? 'none'
-  t.notMatch(stdout, state)
-  t.notMatch(run.output(), /eyJ/)
-})
+await t.test(
+  'without a browser, the address is printed and standard output contains only the report',
+  async (t) => {
+    const stage = await stageFor(t)
+    const run = start([stage.url, '-o', 'json', '--redirect-uri', 'http://127.0.0.1:0/back'])
+    const [, url = ''] = await run.waitFor(address)
+    t.match(new URL(url).searchParams.get('redirect_uri'), /^http:\/\/127\.0\.0\.1:\d+\/back$/)
+    t.match(await browse(url), 'You are signed in')
+    const { code, stdout } = await run.ended
+    t.equal(code, 0, stdout)
+    const report: unknown = JSON.parse(stdout)
+    t.match(report, { result: 'ok', firstFailure: null })
+    const state = new URL(url).searchParams.get('state') ?? 'none'
+    t.notMatch(stdout, state)
+    t.notMatch(run.output(), /eyJ/)
+  },
+)
 
-await t.test('two at once: the second takes another port', async (t) => {
+await t.test('two at once: the second one uses another port', async (t) => {
   const stage = await stageFor(t)
   const runs = [start([stage.url]), start([stage.url])]
   const urls = await Promise.all(runs.map(async (run) => (await run.waitFor(address))[1] ?? ''))
@@ -58,7 +63,7 @@ await t.test('two at once: the second takes another port', async (t) => {
   for (const run of runs) t.match(await run.ended, { code: 0 })
 })
 
-await t.test('Ctrl-C while the browser is away: told, given back, exit code 1', async (t) => {
+await t.test('Ctrl-C during the login: reported, cleaned up, exit code 1', async (t) => {
   const stage = await stageFor(t)
   const run = start([stage.url])
   await run.waitFor(/Waiting up to 300 s for the browser to return/)
@@ -69,14 +74,14 @@ await t.test('Ctrl-C while the browser is away: told, given back, exit code 1', 
   t.match(stdout, 'no tokens were issued, the client is deleted')
 })
 
-await t.test('nobody comes back in time', async (t) => {
+await t.test('a login that is not completed in time is reported', async (t) => {
   const stage = await stageFor(t)
   const { code, stdout } = await start([stage.url, '--login-timeout', '1']).ended
   t.equal(code, 1)
   t.match(stdout, 'First failure: login.timeout')
 })
 
-await t.test('the port of a registered redirect URI is taken', async (t) => {
+await t.test('a port of a registered redirect URI that is in use is reported', async (t) => {
   const stage = await stageFor(t)
   for (const taken of ['127.0.0.1', '::1'] as const) {
     if (taken === '::1' && lacksIpv6) continue
@@ -91,7 +96,7 @@ await t.test('the port of a registered redirect URI is taken', async (t) => {
   }
 })
 
-await t.test('a server that wants no login: nothing is opened', async (t) => {
+await t.test('a server that requires no login: no browser is opened', async (t) => {
   const stage = await stageFor(t, { open: true })
   const { code, stdout } = await start([stage.url]).ended
   t.equal(code, 0, stdout)
@@ -99,7 +104,7 @@ await t.test('a server that wants no login: nothing is opened', async (t) => {
   t.notMatch(stdout, 'Open this address')
 })
 
-await t.test('wrong usage: exit code 2, and no secret in the message', async (t) => {
+await t.test('invalid usage: exit code 2, and no secret in the message', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-login-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const secret = join(folder, 'secret')

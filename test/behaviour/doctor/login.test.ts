@@ -1,4 +1,7 @@
-/** `gatehouse doctor --login`: each step of a login with a real provider, and the step that fails when one thing is bent. */
+/**
+ * `gatehouse doctor --login`: each step of a login with a real provider, and the step that fails when one part is
+ * broken.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { walk } from '../../helpers/authserver/oidc-provider.ts'
@@ -11,7 +14,7 @@ t.setTimeout(180_000)
 
 const redirectUri = 'http://localhost:0/callback'
 
-/** A login in which a browser without a user follows every redirect. */
+/** A login in which an automated browser follows every redirect. */
 async function login(
   t: Test,
   bend: Bend,
@@ -49,7 +52,7 @@ const granting: Bend['provider'] = {
 }
 
 await t.test(
-  'a client that registers itself: every step, a session with the renewed token, nothing left',
+  'a client that registers itself: every step works, the renewed token opens a session, and nothing is left behind',
   async (t) => {
     const { stage, row, first, findings, lines, pages } = await login(t, { provider: granting })
     t.equal(first, undefined, shown(findings))
@@ -83,7 +86,7 @@ const byHand = {
 }
 const asByHand = { clientId: 'by-hand' }
 
-await t.test('a client that was registered by hand is left alone', async (t) => {
+await t.test('a manually registered client is left alone', async (t) => {
   const { row, first, findings } = await login(t, { provider: granting, clients: [byHand] }, asByHand)
   t.equal(first, undefined, shown(findings))
   t.match(row('login-client'), { observed: /^given, with http:\/\/localhost:\d+\/callback$/ })
@@ -109,7 +112,10 @@ function redirecting(params: Record<string, string>): Intercept {
   }
 }
 
-/** Answers one request to the token endpoint: the first is made without a browser, then come code and renewal. */
+/**
+ * Rejects one request to the token endpoint. The first request is made without a browser, the next ones are for the
+ * code and the renewal.
+ */
 function refusing(which: 'code' | 'renewal', body: Record<string, unknown>, status = 400): Intercept {
   let left = which === 'code' ? 2 : 3
   return (req, res) => req.url === '/token' && --left === 0 && sendJson(res, body, status)
@@ -132,7 +138,7 @@ const staged: readonly Staged[] = [
     found: { id: 'client', hop: 'login', code: 'client.redirect', fix: /exactly the redirect URI/ },
   },
   {
-    name: 'the client is not known',
+    name: 'the client is unknown',
     bend: {},
     options: { clientId: 'nobody' },
     found: { id: 'client', hop: 'login', code: 'client.unknown' },
@@ -143,7 +149,7 @@ const staged: readonly Staged[] = [
     found: { id: 'login-client', hop: 'login', code: 'registration.refused' },
   },
   {
-    name: 'PKCE is refused at the authorization endpoint',
+    name: 'PKCE is rejected at the authorization endpoint',
     bend: {
       idp: redirecting({ error: 'invalid_request', error_description: 'code_challenge is not supported' }),
     },
@@ -165,7 +171,7 @@ const staged: readonly Staged[] = [
     found: { id: 'browser', hop: 'login', code: 'login.issuer' },
   },
   {
-    name: 'PKCE is refused at the token endpoint',
+    name: 'PKCE is rejected at the token endpoint',
     bend: {
       idp: refusing('code', { error: 'invalid_grant', error_description: 'code_verifier does not match' }),
     },
@@ -231,7 +237,7 @@ const staged: readonly Staged[] = [
     },
   },
   {
-    name: 'the renewal is refused',
+    name: 'the renewal is rejected',
     bend: { provider: granting, idp: refusing('renewal', { error: 'invalid_grant' }) },
     found: { id: 'renewal', hop: 'token', code: 'refresh.refused', observed: /invalid_grant/ },
   },
@@ -253,7 +259,7 @@ const staged: readonly Staged[] = [
 ]
 
 for (const { name, bend, options = {}, found } of staged) {
-  await t.test(`names the step: ${name}`, async (t) => {
+  await t.test(`reports the failed step: ${name}`, async (t) => {
     const { findings, first, row } = await login(t, bend, options)
     const { fix, ...wanted } = found
     const seen = found.result === 'warning' ? row(found.id) : first
@@ -262,7 +268,7 @@ for (const { name, bend, options = {}, found } of staged) {
   })
 }
 
-await t.test('a server that repeats the token: it is in no text', async (t) => {
+await t.test('a token that the server repeats appears in no text', async (t) => {
   const seen = new Set<string>()
   const { findings, row } = await login(t, {
     provider: granting,
@@ -280,7 +286,7 @@ await t.test('a server that repeats the token: it is in no text', async (t) => {
   for (const token of seen) t.notMatch(JSON.stringify(findings), token)
 })
 
-await t.test('texts of a provider reach no terminal as they are', async (t) => {
+await t.test('provider texts reach the terminal only escaped', async (t) => {
   const mean = '\u001b[2J\u001b]0;owned\u0007\u202egone'
   const rows = [
     redirecting({ error: 'access_denied', error_description: mean }),

@@ -1,4 +1,4 @@
-/** The doctor reads the responses of servers that deviate from the protocol, and waits for no more than the response. */
+/** The doctor accepts responses of servers that deviate from the protocol, and waits only for the response. */
 import t from 'tap'
 import { askMcp, initializeParams } from '../../../runtime/toolkit/mcp-client/mcp.ts'
 import { makePeers } from '../../../runtime/toolkit/mcp-client/peers.ts'

@@ -1,6 +1,7 @@
 /**
- * `gatehouse doctor URL` in staged failures: a real MCP server and a real OpenID provider with one thing bent at a time.
- * In each the doctor must name the right check, hop and code, and the fix. This file: the login, the session, and what is well.
+ * `gatehouse doctor URL` with staged failures: a real MCP server and a real OpenID provider with one broken part at a
+ * time. In each case the doctor must report the right check, hop, code and fix. This file covers the login, the session
+ * and healthy servers.
  */
 import t from 'tap'
 import {
@@ -36,7 +37,7 @@ const login: readonly Case[] = [
     fix: /authServerConfig/,
   },
   {
-    name: 'PKCE of the method plain alone',
+    name: 'PKCE with the method plain only',
     bend: withMetadata((document) => ({ ...document, code_challenge_methods_supported: ['plain'] })),
     code: 'pkce.plain',
     hop: 'login',
@@ -50,7 +51,7 @@ const login: readonly Case[] = [
     fix: /register a client manually/,
   },
   {
-    name: 'no registration at a provider that is named',
+    name: 'no registration at a known provider',
     bend: { features: { registration: { enabled: false }, registrationManagement: { enabled: false } } },
     options: () => ({ provider: 'entra' }),
     code: 'registration.none',
@@ -58,7 +59,7 @@ const login: readonly Case[] = [
     fix: /App registrations.*http:\/\/localhost/,
   },
   {
-    name: 'registration that wants a token',
+    name: 'registration that requires a token',
     bend: { features: { registration: { enabled: true, initialAccessToken: 'needed' } } },
     options: () => ({ register: true }),
     code: 'registration.token',
@@ -66,7 +67,7 @@ const login: readonly Case[] = [
     fix: /initial access token/,
   },
   {
-    name: 'registration that refuses the redirect URI',
+    name: 'registration that rejects the redirect URI',
     bend: {
       idp: (req, res) => req.url === '/reg' && sendJson(res, { error: 'invalid_redirect_uri' }, 400),
     },
@@ -76,7 +77,7 @@ const login: readonly Case[] = [
     fix: /any port/,
   },
   {
-    name: 'client authentication that nobody has',
+    name: 'unsupported client authentication methods',
     bend: withMetadata((document) => ({
       ...document,
       token_endpoint_auth_methods_supported: ['tls_client_auth'],
@@ -97,7 +98,7 @@ const login: readonly Case[] = [
     fix: /method “none”/,
   },
   {
-    name: 'scopes that the provider does not know',
+    name: 'unknown scopes',
     bend: { resource: (document) => ({ ...document, scopes_supported: ['read', 'sudo'] }) },
     result: 'warning',
     code: 'scopes.unknown',
@@ -146,7 +147,7 @@ const login: readonly Case[] = [
     fix: /delete the registration that the MCP client has stored/,
   },
   {
-    name: 'a resource that the provider does not know',
+    name: 'an unknown resource',
     bend: {
       clients: [client],
       idp(req, res) {
@@ -203,7 +204,7 @@ const session: readonly Case[] = [
     fix: /resource \(or audience\)/,
   },
   {
-    name: 'a token that the server refuses',
+    name: 'a token that the server rejects',
     bend: {
       server(req, res) {
         if (!isMcp(req) || req.headers.authorization === undefined) return false
@@ -217,7 +218,7 @@ const session: readonly Case[] = [
     fix: /rejected the token/,
   },
   {
-    name: 'a revision that nobody speaks',
+    name: 'an unsupported revision',
     bend: {
       server(req, res) {
         if (!isMcp(req) || req.headers.authorization === undefined) return false
@@ -236,7 +237,7 @@ const session: readonly Case[] = [
         let pings = 0
         return (req, res) => {
           if (req.method !== 'POST' || req.headers['mcp-session-id'] === undefined) return false
-          // The handshake and the list found the session; of the rest every other request does not.
+          // The handshake and the list find the session. After that, every second request does not.
           pings += 1
           return pings > 3 && pings % 2 === 0 ? sendJson(res, { error: 'no session' }, 404) : false
         }
@@ -248,7 +249,7 @@ const session: readonly Case[] = [
     fix: /sessionStorage/,
   },
   {
-    name: 'a proxy that holds an event stream back',
+    name: 'a proxy that delays an event stream',
     bend: {
       server: (req) => isMcp(req) && req.method === 'GET' && req.headers['mcp-session-id'] !== undefined,
     },
@@ -258,7 +259,7 @@ const session: readonly Case[] = [
     fix: /proxy_buffering off/,
   },
   {
-    name: 'a proxy that read the whole stream before it passed it on',
+    name: 'a proxy that buffers the whole stream',
     bend: {
       server(req, res) {
         if (!isMcp(req) || req.method !== 'GET') return false
@@ -307,7 +308,7 @@ const session: readonly Case[] = [
 await runCases(t, 'login', login)
 await runCases(t, 'session', session)
 
-await t.test('all well: a server with a login, a token and a registered client', async (t) => {
+await t.test('healthy: a server with a login, a token and a registered client', async (t) => {
   const stage = await startStage({ clients: [client] })
   t.teardown(() => stage.close())
   const { findings } = await examineRemote({
@@ -333,7 +334,7 @@ await t.test('all well: a server with a login, a token and a registered client',
   t.match(findings.find(({ id }) => id === 'register')?.observed, /registered and deleted/)
 })
 
-await t.test('all well: both eras, and the stateless one alone', async (t) => {
+await t.test('healthy: both eras, and the stateless era alone', async (t) => {
   for (const era of ['both', 'stateless'] as const) {
     const stage = await startStage({ era })
     t.teardown(() => stage.close())
@@ -344,7 +345,7 @@ await t.test('all well: both eras, and the stateless one alone', async (t) => {
   }
 })
 
-await t.test('all well: a quiet stream that stays open while it is watched', async (t) => {
+await t.test('healthy: a quiet stream that stays open while it is watched', async (t) => {
   const stage = await startStage()
   t.teardown(() => stage.close())
   const target = new URL(stage.url)
@@ -355,7 +356,7 @@ await t.test('all well: a quiet stream that stays open while it is watched', asy
   )
 })
 
-await t.test('no token goes anywhere but to the origin of the URL', async (t) => {
+await t.test('a token is sent only to the origin of the URL', async (t) => {
   const seen: (string | undefined)[] = []
   const stage = await startStage({
     idp(req) {

@@ -1,6 +1,7 @@
 /**
- * `gatehouse doctor URL` in staged failures: a real MCP server and a real OpenID provider with one thing bent at a time.
- * In each the doctor must name the right check, hop and code, and the fix. This file: the endpoint and the metadata.
+ * `gatehouse doctor URL` with staged failures: a real MCP server and a real OpenID provider with one broken part at a
+ * time. In each case the doctor must report the right check, hop, code and fix. This file covers the endpoint and the
+ * metadata.
  */
 import t from 'tap'
 import { type Case, isMcp, isMetadata, runCases, withMetadata, without } from '../../helpers/doctor/cases.ts'
@@ -27,7 +28,7 @@ const endpoint: readonly Case[] = [
     fix: /Try http:\/\/127\.0\.0\.1:\d+\/mcp\./,
   },
   {
-    name: 'a web page in place of the server',
+    name: 'a web page instead of the server',
     bend: { server: (req, res) => isMcp(req) && sendText(res, 200, '<html>app</html>', 'text/html') },
     code: 'endpoint.html',
     observed: /^status 200, a web page: app$/,
@@ -126,7 +127,7 @@ const endpoint: readonly Case[] = [
     fix: /Allow the client’s origin/,
   },
   {
-    name: 'a star that is to stand for Authorization',
+    name: 'a wildcard in place of Authorization',
     bend: {
       server(req, res) {
         res.setHeader('access-control-allow-origin', '*')
@@ -187,7 +188,7 @@ const endpoint: readonly Case[] = [
     fix: /Add the URL of the protected-resource document/,
   },
   {
-    name: 'a login that is asked for on tools/list only',
+    name: 'a login that is required only for tools/list',
     bend: {
       open: true,
       server(req, res) {
@@ -229,7 +230,7 @@ const metadata: readonly Case[] = [
     fix: /catch-all page/,
   },
   {
-    name: 'a document that is no JSON',
+    name: 'a document that is not JSON',
     bend: { server: (req, res) => isMetadata(req) && sendText(res, 200, '{"resource":', 'application/json') },
     code: 'resource-document.malformed',
     hop: 'resource metadata',
@@ -313,14 +314,14 @@ const authorizationServer: readonly Case[] = [
     fix: /Write https:\/\/idp\.example\.com in authorization_servers/,
   },
   {
-    name: 'an Okta server behind a name of its own',
+    name: 'an Okta server with a custom domain',
     bend: withMetadata((document) => ({ ...document, issuer: 'https://dev-1.okta.com/oauth2/default' })),
     code: 'issuer.mismatch',
     hop: 'authorization server',
     fix: /custom authorization server’s issuer, .*: the root of the domain is the org server/,
   },
   {
-    name: 'an issuer with a slash too many',
+    name: 'an issuer with an extra slash',
     bend: withMetadata((document, { issuer }) => ({ ...document, issuer: `${issuer}/` })),
     result: 'warning',
     code: 'issuer.slash',

@@ -1,4 +1,4 @@
-/** `gatehouse doctor` of what is not a remote server: a running gateway, manifests, a client's file, Redis. */
+/** `gatehouse doctor` with other targets than remote servers: a running gateway, manifests, a client's file, Redis. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -33,7 +33,7 @@ async function doctor(args: readonly string[], env: NodeJS.ProcessEnv = process.
   return { code, stdout, targets, rows, row: (id: string) => rows.find((each) => each.id === id) }
 }
 
-await t.test('our own virtual server with its own authorization server: all well', async (t) => {
+await t.test('a virtual server with its own authorization server is healthy', async (t) => {
   const origin = `http://127.0.0.1:${await freePort()}`
   const certificates = makeCertificates()
   t.teardown(() => certificates.remove())
@@ -70,7 +70,7 @@ await t.test('our own virtual server with its own authorization server: all well
     t.match(row(id), { result: 'ok' }, id)
 })
 
-await t.test('a gateway: backends that are down, not ready, something else, nothing', async (t) => {
+await t.test('a gateway: backends that are down, not ready, not MCP, or missing are reported', async (t) => {
   const stage = await startStage({ open: true })
   const vmcp = await startTestVmcp(
     { good: stage.url, gone: 'http://127.0.0.1:1/mcp' },
@@ -115,75 +115,85 @@ await t.test('a gateway: backends that are down, not ready, something else, noth
   t.match((await doctor(['--gateway', 'http://127.0.0.1:1'])).row('health'), { code: 'gateway.unreachable' })
 })
 
-await t.test('manifests: invalid ones are named by file and line, what they name is dialed', async (t) => {
-  const stage = await startStage()
-  t.teardown(() => stage.close())
-  const manifest = (kind: string, name: string, spec: object) =>
-    JSON.stringify({ apiVersion: 'gatehouse.dev/v1beta1', kind, metadata: { name }, spec })
-  const folder = t.testdir({
-    'a.yaml': `${manifest('MCPGroup', 'team', {})}\n---\n${manifest('MCPServerEntry', 'inside', {
-      groupRef: { name: 'team' },
-      remoteUrl: 'http://mcp.tools.svc.cluster.local:8080/mcp',
-      transport: 'streamable-http',
-      allowPrivateEndpoint: true,
-    })}\n---\n${manifest('MCPOIDCConfig', 'corp', {
-      type: 'inline',
-      inline: { issuer: `${stage.issuer}/`, clientId: 'x' },
-    })}\n`,
-    'b.yaml': `${manifest('MCPServerEntry', 'bad', { groupRef: { name: 'team' } })}\n`,
-  })
-  const { code, rows, row, targets } = await doctor(['-f', folder])
-  t.equal(code, 1)
-  t.match(row('MCPGroup/team'), { hop: 'manifest', result: 'ok' })
-  t.match(row('MCPServerEntry/bad'), { code: 'manifest.invalid', object: /b\.yaml:1/, observed: /remoteUrl/ })
-  t.match(row('mcp.tools.svc.cluster.local:8080'), { result: 'skipped' })
-  t.match(
-    targets.map(({ target }) => target),
-    [folder, `${stage.issuer}/`],
-  )
-  t.match(row('issuer'), { code: 'issuer.slash' })
-  t.ok(rows.some(({ id, result }) => id === 'keys' && result === 'ok'))
-})
+await t.test(
+  'manifests: invalid ones are reported by file and line, and their addresses are dialed',
+  async (t) => {
+    const stage = await startStage()
+    t.teardown(() => stage.close())
+    const manifest = (kind: string, name: string, spec: object) =>
+      JSON.stringify({ apiVersion: 'gatehouse.dev/v1beta1', kind, metadata: { name }, spec })
+    const folder = t.testdir({
+      'a.yaml': `${manifest('MCPGroup', 'team', {})}\n---\n${manifest('MCPServerEntry', 'inside', {
+        groupRef: { name: 'team' },
+        remoteUrl: 'http://mcp.tools.svc.cluster.local:8080/mcp',
+        transport: 'streamable-http',
+        allowPrivateEndpoint: true,
+      })}\n---\n${manifest('MCPOIDCConfig', 'corp', {
+        type: 'inline',
+        inline: { issuer: `${stage.issuer}/`, clientId: 'x' },
+      })}\n`,
+      'b.yaml': `${manifest('MCPServerEntry', 'bad', { groupRef: { name: 'team' } })}\n`,
+    })
+    const { code, rows, row, targets } = await doctor(['-f', folder])
+    t.equal(code, 1)
+    t.match(row('MCPGroup/team'), { hop: 'manifest', result: 'ok' })
+    t.match(row('MCPServerEntry/bad'), {
+      code: 'manifest.invalid',
+      object: /b\.yaml:1/,
+      observed: /remoteUrl/,
+    })
+    t.match(row('mcp.tools.svc.cluster.local:8080'), { result: 'skipped' })
+    t.match(
+      targets.map(({ target }) => target),
+      [folder, `${stage.issuer}/`],
+    )
+    t.match(row('issuer'), { code: 'issuer.slash' })
+    t.ok(rows.some(({ id, result }) => id === 'keys' && result === 'ok'))
+  },
+)
 
-await t.test('a client’s file: entries that cannot work, and the server behind one', async (t) => {
-  const stage = await startStage()
-  t.teardown(() => stage.close())
-  const home = t.testdir({})
-  mkdirSync(join(home, '.cursor'))
-  const write = (text: string) => writeFileSync(join(home, '.cursor/mcp.json'), text)
-  const env = { ...process.env, HOME: home, SET_TOKEN: stage.token, XDG_CONFIG_HOME: '' }
-  write(
-    JSON.stringify({
-      mcpServers: {
-        local: { command: 'no-such-program-anywhere' },
-        unset: { command: process.execPath, env: { KEY: '${env:UNSET_BY_THIS_TEST}' } },
-        remote: { url: stage.url, headers: { Authorization: 'Bearer ${env:SET_TOKEN}' } },
-        keyed: { url: `${stage.url}?key=in-the-query`, headers: { 'X-Api-Key': 'some-api-key' } },
-      },
-    }),
-  )
-  const { code, stdout, row, targets } = await doctor(['--client', 'cursor'], env)
-  t.equal(code, 1)
-  t.match(row('local'), {
-    hop: 'client file',
-    code: 'client-file.program',
-    observed: /no-such-program-anywhere/,
-  })
-  t.match(row('unset'), { result: 'warning', code: 'client-file.variable', observed: /UNSET_BY_THIS_TEST/ })
-  t.equal(targets[1]?.target, stage.url)
-  t.match(row('tools'), { result: 'ok' }, 'the token of the entry is used')
-  t.notMatch(stdout, stage.token)
-  t.notMatch(stdout, /in-the-query|some-api-key/)
-  t.notOk(
-    targets[2]?.checks.some(({ id }) => id === 'registration'),
-    'a key needs no login',
-  )
+await t.test(
+  'a client’s file: unusable entries are reported, and the server of an entry is checked',
+  async (t) => {
+    const stage = await startStage()
+    t.teardown(() => stage.close())
+    const home = t.testdir({})
+    mkdirSync(join(home, '.cursor'))
+    const write = (text: string) => writeFileSync(join(home, '.cursor/mcp.json'), text)
+    const env = { ...process.env, HOME: home, SET_TOKEN: stage.token, XDG_CONFIG_HOME: '' }
+    write(
+      JSON.stringify({
+        mcpServers: {
+          local: { command: 'no-such-program-anywhere' },
+          unset: { command: process.execPath, env: { KEY: '${env:UNSET_BY_THIS_TEST}' } },
+          remote: { url: stage.url, headers: { Authorization: 'Bearer ${env:SET_TOKEN}' } },
+          keyed: { url: `${stage.url}?key=in-the-query`, headers: { 'X-Api-Key': 'some-api-key' } },
+        },
+      }),
+    )
+    const { code, stdout, row, targets } = await doctor(['--client', 'cursor'], env)
+    t.equal(code, 1)
+    t.match(row('local'), {
+      hop: 'client file',
+      code: 'client-file.program',
+      observed: /no-such-program-anywhere/,
+    })
+    t.match(row('unset'), { result: 'warning', code: 'client-file.variable', observed: /UNSET_BY_THIS_TEST/ })
+    t.equal(targets[1]?.target, stage.url)
+    t.match(row('tools'), { result: 'ok' }, 'the token of the entry is used')
+    t.notMatch(stdout, stage.token)
+    t.notMatch(stdout, /in-the-query|some-api-key/)
+    t.notOk(
+      targets[2]?.checks.some(({ id }) => id === 'registration'),
+      'a key needs no login',
+    )
 
-  write('{"mcpServers": {')
-  t.match((await doctor(['--client', 'cursor'], env)).row('file'), { code: 'client-file.unreadable' })
-})
+    write('{"mcpServers": {')
+    t.match((await doctor(['--client', 'cursor'], env)).row('file'), { code: 'client-file.unreadable' })
+  },
+)
 
-await t.test('redis: the states in which sessions are lost', { skip: missingRedis }, async (t) => {
+await t.test('redis: states that lose sessions are reported', { skip: missingRedis }, async (t) => {
   const redis = await startRedis({ auth: { password: 'redis-password' } })
   t.teardown(() => redis.stop())
   const dir = t.testdir({ right: 'redis-password\n', wrong: 'wrong-password\n' })
@@ -208,7 +218,7 @@ await t.test('redis: the states in which sessions are lost', { skip: missingRedi
   t.match((await doctor(right)).row('redis-role'), { code: 'redis.role' })
 })
 
-await t.test('redis: TLS', { skip: missingRedisTls }, async (t) => {
+await t.test('redis: TLS works', { skip: missingRedisTls }, async (t) => {
   const certificates = makeCertificates()
   const redis = await startRedis({ tls: certificates })
   t.teardown(async () => {

@@ -1,4 +1,4 @@
-/** `gatehouse explain` as it is typed: exit codes, what is refused, and texts of backends on a terminal. */
+/** `gatehouse explain` as a command: exit codes, invalid usage, and backend texts on a terminal. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -35,7 +35,7 @@ compositeTools:
 const state = 'backends: {notes: {tools: [echo], health: healthy}}\n'
 
 t.test(
-  'of a file: exit codes, workflows, and what stands for the claims of an upstream provider',
+  'with a file: exit codes, workflows, and substitutes for the claims of an upstream provider',
   async (t) => {
     const at = files(t, { 'vmcp.yaml': config, 'state.yaml': state })
     const explain = (...args: string[]) =>
@@ -54,7 +54,7 @@ t.test(
   },
 )
 
-t.test('of a running server: templates, and texts that a terminal would act on', async (t) => {
+t.test('with a running server: templates, and escaping of control characters in texts', async (t) => {
   const backend = await startRawBackend({
     capabilities: '{"tools":{},"resources":{},"prompts":{}}',
     responses: {

@@ -1,6 +1,6 @@
 /**
- * Twenty questions of the people on call, each answered by the same words of a file and of a running server: why is this
- * tool not listed, why was this call denied, where does it lead?
+ * Twenty questions of on-call operators, each with the same answer for a file and for a running server: why a tool is
+ * not listed, why a call was denied, where a call is sent.
  */
 import t, { type Test } from 'tap'
 import { explainLive } from '../../../runtime/tools/explain/live.ts'
@@ -56,7 +56,7 @@ const root = { sub: 'root' }
 
 type Row = readonly [string, Partial<ExplainQuestion>, Explanation['decision'], string, RegExp]
 
-/** Question, about what, decision, stage that decides, and its words. */
+/** Question, subject, decision, deciding stage, and its text. */
 const prefixRows: readonly Row[] = [
   [
     'may operators search?',
@@ -273,7 +273,7 @@ for (const [name, more, rows] of sets) {
   })
 }
 
-t.test('the state of backends: the first stop is the reason, and later ones are told', async (t) => {
+t.test('the state of backends: the first stop is the reason, and later stops are shown', async (t) => {
   const config = vmcpConfig({ github: 'http://127.0.0.1:9/mcp' }, { incomingAuth })
   const tool = [JSON.stringify({ name: 'search', inputSchema: { type: 'object' } })]
   const ask = (state: BackendStateInput, claims: Readonly<Record<string, unknown>> = ops) =>
@@ -306,7 +306,7 @@ t.test('the state of backends: the first stop is the reason, and later ones are 
   })
 })
 
-t.test('live: nobody without the token, and only this machine', async (t) => {
+t.test('live: requires the token, and works only on this machine', async (t) => {
   const console = await startTestConsole({}, { incomingAuth })
   t.teardown(() => console.close())
   const question: ExplainQuestion = { action: 'call_tool', name: 'x', claims: {} }

@@ -1,4 +1,4 @@
-/** Guardrails on arguments: what reaches a backend, through whichever way a call is made; answers of users; what is recorded. */
+/** Guardrails on arguments: what a backend receives on every call path, user answers, and recorded data. */
 import t from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
@@ -18,7 +18,7 @@ const workflow = {
 }
 
 for (const era of eras) {
-  t.test(`${era} era: backends get masked arguments, by every way to them`, async (t) => {
+  t.test(`${era} era: backends get masked arguments on every call path`, async (t) => {
     const fixture = await startFixture({ era: 'both' })
     t.teardown(() => fixture.close())
     const rig = await startGuardrailRig(
@@ -47,12 +47,12 @@ for (const era of eras) {
       t.match((await echo(number)).text, 'call rejected by guardrail staff', way)
     }
     const recorded = await rig.auditTextWith('[redacted:mail]')
-    t.notMatch(recorded, email, 'what was found is not recorded')
+    t.notMatch(recorded, email, 'the match is not recorded')
     t.notMatch(recorded, number)
     t.notMatch(rig.log(), number)
   })
 
-  t.test(`${era} era: names of members refuse; so does what says where a call goes`, async (t) => {
+  t.test(`${era} era: matches in member names and in the call's target are rejected`, async (t) => {
     const fixture = await startFixture({ era: 'both' })
     t.teardown(() => fixture.close())
     const rig = await startGuardrailRig(t, { fixture: fixture.url }, { redact: [mail] })
@@ -73,7 +73,7 @@ for (const era of eras) {
   })
 }
 
-t.test('arguments in headers are masked with the arguments', async (t) => {
+t.test('arguments in headers are masked like the arguments', async (t) => {
   const fixture = await startFixture({ era: 'stateless' })
   t.teardown(() => fixture.close())
   const rig = await startGuardrailRig(t, { fixture: fixture.url }, { redact: [mail] })
@@ -83,7 +83,7 @@ t.test('arguments in headers are masked with the arguments', async (t) => {
   t.notMatch(JSON.stringify(fixture.state.requests), email)
 })
 
-t.test('the approved schema is checked with what is left of the arguments', async (t) => {
+t.test('masked arguments are checked against the approved schema', async (t) => {
   const backend = await startRawBackend({})
   t.teardown(() => backend.close())
   const rig = await startGuardrailRig(t, { raw: backend.url }, { redact: [mail] })

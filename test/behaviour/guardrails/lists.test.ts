@@ -1,4 +1,7 @@
-/** guardrails.mark for what lists say: tools, prompts, resources, templates and instructions, by action, in both eras. */
+/**
+ * guardrails.mark for the texts of lists: tools, prompts, resources, templates and instructions, by action, in both
+ * eras.
+ */
 import t, { type Test } from 'tap'
 import { type RawBackendOptions, startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { openSession, stateless } from '../../helpers/mcp/wire.ts'
@@ -64,7 +67,7 @@ for (const era of eras) {
     ['mark', marked],
     ['observe', hostile],
   ] as const) {
-    t.test(`${era} era, ${action}: every text of every list`, async (t) => {
+    t.test(`${era} era, ${action}: applies to every text of every list`, async (t) => {
       const raw = await backend(t)
       const rig = await startGuardrailRig(t, { raw: raw.url }, mark(action))
       const ask = await rig.as(era)
@@ -72,7 +75,7 @@ for (const era of eras) {
       const text = JSON.stringify(answers)
       const found = text.split(JSON.stringify(expected).slice(1, -1)).length - 1
       t.equal(found, 6 + 3 + 2 + 2, 'title, description, annotations, both schemas; arguments of prompts')
-      t.ok(text.includes(harmless), 'what a script or an emoji needs stays')
+      t.ok(text.includes(harmless), 'characters that scripts and emoji need are kept')
       if (action !== 'observe') for (const one of [tags, '\u202e', '\u200b']) t.notOk(text.includes(one))
       t.match(await rig.metrics(), new RegExp(`guardrail_matches_total\\{.*outcome="${action}`))
       t.match(rig.log(), /"event":"guardrail_matched".*"method":"tools\/list"/)
@@ -80,7 +83,7 @@ for (const era of eras) {
     })
   }
 
-  t.test(`${era} era, refuse: left out, not callable, told`, async (t) => {
+  t.test(`${era} era, refuse: the item is left out, not callable, and reported`, async (t) => {
     const raw = await backend(t)
     const rig = await startGuardrailRig(t, { raw: raw.url }, mark('refuse'))
     const ask = await rig.as(era)
@@ -98,7 +101,7 @@ for (const era of eras) {
     t.same(
       raw.requests.filter(({ method }) => /call|get|read/.test(method)).map(({ params }) => params['name']),
       ['plain'],
-      'nothing else has reached the backend',
+      'the backend received nothing else',
     )
     const audit = await rig.auditTextWith('guardrail_refused')
     t.equal(audit.split('"guardrail_refused"').length - 1, calls.length)
@@ -122,7 +125,7 @@ for (const [action, expected] of [
   ['observe', `Call read ${hostile}`],
   ['refuse', undefined],
 ] as const) {
-  t.test(`${action}: the instructions of an only backend`, async (t) => {
+  t.test(`${action}: applies to the instructions of a single backend`, async (t) => {
     const raw = await backend(t)
     const rig = await startGuardrailRig(t, { raw: raw.url }, mark(action), {}, { advertise: 'backends' })
     const opened = (await openSession(rig.vmcp.url)).initialized as { result?: Record<string, unknown> }
@@ -132,34 +135,37 @@ for (const [action, expected] of [
   })
 }
 
-t.test('names, and what programs compare, are never changed: the item is left out', async (t) => {
-  const schema = (own: object) => ({ inputSchema: { type: 'object', properties: { a: own } } })
-  const names = {
-    name: { name: 'na\u200bme', inputSchema: { type: 'object' } },
-    member: { name: 'member', inputSchema: { type: 'object', properties: { 'a\u200b': {} } } },
-    enum: { name: 'enum', ...schema({ enum: ['x', 'y\u200b'] }) },
-    const: { name: 'const', ...schema({ const: 'y\u200b' }) },
-    pattern: { name: 'pattern', ...schema({ pattern: '^\u200b$' }) },
-    fine: { name: 'fine', ...schema({ enum: ['x'], description: 'y\u200b' }) },
-    // Properties that have such names are none of these.
-    named: {
-      name: 'named',
-      inputSchema: { type: 'object', properties: { enum: { description: 'y\u200b' } } },
-    },
-  }
-  const raw = await backend(t, () => Object.values(names))
-  for (const action of ['mark', 'strip']) {
-    const rig = await startGuardrailRig(t, { raw: raw.url }, mark(action))
+t.test(
+  'names and values that programs compare are never changed, and the item is left out instead',
+  async (t) => {
+    const schema = (own: object) => ({ inputSchema: { type: 'object', properties: { a: own } } })
+    const names = {
+      name: { name: 'na\u200bme', inputSchema: { type: 'object' } },
+      member: { name: 'member', inputSchema: { type: 'object', properties: { 'a\u200b': {} } } },
+      enum: { name: 'enum', ...schema({ enum: ['x', 'y\u200b'] }) },
+      const: { name: 'const', ...schema({ const: 'y\u200b' }) },
+      pattern: { name: 'pattern', ...schema({ pattern: '^\u200b$' }) },
+      fine: { name: 'fine', ...schema({ enum: ['x'], description: 'y\u200b' }) },
+      // Properties with these names are ordinary schema members.
+      named: {
+        name: 'named',
+        inputSchema: { type: 'object', properties: { enum: { description: 'y\u200b' } } },
+      },
+    }
+    const raw = await backend(t, () => Object.values(names))
+    for (const action of ['mark', 'strip']) {
+      const rig = await startGuardrailRig(t, { raw: raw.url }, mark(action))
+      const { response } = await (await rig.as('stateless'))('tools/list')
+      const listed = response?.result?.['tools'] as { name: string }[]
+      t.same(listed.map(({ name }) => name).sort(), ['fine', 'named'])
+    }
+    const rig = await startGuardrailRig(t, { raw: raw.url }, mark('observe'))
     const { response } = await (await rig.as('stateless'))('tools/list')
-    const listed = response?.result?.['tools'] as { name: string }[]
-    t.same(listed.map(({ name }) => name).sort(), ['fine', 'named'])
-  }
-  const rig = await startGuardrailRig(t, { raw: raw.url }, mark('observe'))
-  const { response } = await (await rig.as('stateless'))('tools/list')
-  t.equal((response?.result?.['tools'] as unknown[] | undefined)?.length, 7, 'observe changes nothing')
-})
+    t.equal((response?.result?.['tools'] as unknown[] | undefined)?.length, 7, 'observe changes nothing')
+  },
+)
 
-t.test('match and except choose items as they choose calls', async (t) => {
+t.test('match and except select items as they select calls', async (t) => {
   const other = { ...tool, name: 'other' }
   const raw = await backend(t, () => [tool, other])
   const describedBy = async (settings: object) => {
@@ -180,7 +186,7 @@ t.test('match and except choose items as they choose calls', async (t) => {
   })
 })
 
-t.test('tool search, scripts and workflows see what lists say', async (t) => {
+t.test('tool search, scripts and workflows see the guarded texts', async (t) => {
   const raw = await backend(t)
   const steps = [{ id: 'one', type: 'tool', tool: 'read', arguments: {} }]
   const flow = { name: 'flow', description: 'f', parameters: { type: 'object' }, steps }
@@ -196,7 +202,11 @@ t.test('tool search, scripts and workflows see what lists say', async (t) => {
     compositeTools: [flow],
   })
   const listed = await (await code.as('stateless'))('tools/list')
-  t.notMatch(JSON.stringify(listed.response?.result), /"flow"|"read"/, 'a workflow of it is left out too')
+  t.notMatch(
+    JSON.stringify(listed.response?.result),
+    /"flow"|"read"/,
+    'a workflow with this tool is left out, too',
+  )
   const script = await (await code.as('stateless'))('tools/call', {
     name: 'execute_tool_script',
     arguments: { script: 'return read()' },
@@ -205,7 +215,7 @@ t.test('tool search, scripts and workflows see what lists say', async (t) => {
   t.notOk(raw.requests.some(({ method }) => method === 'tools/call'))
 })
 
-t.test('a name that is refused leads to no other backend', async (t) => {
+t.test('the name of a rejected tool leads to no other backend', async (t) => {
   const [first, second] = [await backend(t), await backend(t, () => [{ ...plain, name: 'read' }])]
   const rig = await startGuardrailRig(t, { first: first.url, second: second.url }, mark('refuse'))
   const ask = await rig.as('stateless')
@@ -213,7 +223,7 @@ t.test('a name that is refused leads to no other backend', async (t) => {
   t.notOk(second.requests.some(({ method }) => method === 'tools/call'))
 })
 
-t.test('pinning compares what the backend sends; clients see what guardrails leave of it', async (t) => {
+t.test("pinning compares the backend's original texts, and clients see the guarded texts", async (t) => {
   let tools = [tool]
   const raw = await startRawBackend({ ...lists(() => tools), capabilities: '{"tools":{}}' })
   t.teardown(() => raw.close())
@@ -231,40 +241,45 @@ t.test('pinning compares what the backend sends; clients see what guardrails lea
   t.teardown(() => vmcp.close())
   const shown = async () =>
     (await stateless(vmcp.url, 'tools/list')).response?.result?.['tools'] as { description: string }[]
-  t.match(await shown(), [{ description: stripped }], 'pinned, and treated')
-  t.match(vmcp.view.pins(), [{ counts: { pinned: 2, changed: 0 } }], 'the raw item is the approved one')
+  t.match(await shown(), [{ description: stripped }], 'pinned, with guardrails applied')
+  t.match(
+    vmcp.view.pins(),
+    [{ counts: { pinned: 2, changed: 0 } }],
+    'the approved item is the unmodified one',
+  )
   tools = [{ ...tool, description: stripped }]
   now += 60_000
   await until(async () => {
     await shown()
     return vmcp.view.pins()?.[0]?.counts.changed === 1
   })
-  t.match(await shown(), [{ description: stripped }], 'the approved definition stands in, treated too')
+  t.match(
+    await shown(),
+    [{ description: stripped }],
+    'the approved definition is shown, with guardrails applied',
+  )
   const other = [lockOf('raw', [JSON.stringify(tools[0])], { instructions: `Call read ${hostile}` })]
   vmcp.reload(vmcpConfig({ raw: raw.url }, { ...settings, toolLocks: other }))
   await until(() => vmcp.view.pins()?.[0]?.counts.pinned === 2)
 })
 
-t.test(
-  'a changed setting takes effect on lists that are known; bytes stay the same between requests',
-  async (t) => {
-    const raw = await backend(t, () => [tool])
-    const settings = (guardrails?: unknown) => ({
-      aggregation: bareNames('raw'),
-      ...(guardrails ? { guardrails } : {}),
-    })
-    const vmcp = await startTestVmcp({ raw: raw.url }, settings())
-    t.teardown(() => vmcp.close())
-    const list = async () => JSON.stringify((await stateless(vmcp.url, 'tools/list')).response?.result)
-    t.ok((await list()).includes(tags))
-    vmcp.reload(vmcpConfig({ raw: raw.url }, settings(mark('strip'))))
-    await until(async () => !(await list()).includes(tags))
-    t.equal(await list(), await list())
-    vmcp.reload(vmcpConfig({ raw: raw.url }, settings(mark('refuse'))))
-    await until(async () => (await list()).includes('"tools":[]'))
-    t.match(vmcp.view.problems(), [{ type: 'items_withheld', backend: 'raw' }])
-    vmcp.reload(vmcpConfig({ raw: raw.url }, settings()))
-    await until(async () => (await list()).includes(tags))
-    t.same(vmcp.view.problems(), [], 'and the problem is over')
-  },
-)
+t.test('a changed setting applies to known lists, and bytes stay the same between requests', async (t) => {
+  const raw = await backend(t, () => [tool])
+  const settings = (guardrails?: unknown) => ({
+    aggregation: bareNames('raw'),
+    ...(guardrails ? { guardrails } : {}),
+  })
+  const vmcp = await startTestVmcp({ raw: raw.url }, settings())
+  t.teardown(() => vmcp.close())
+  const list = async () => JSON.stringify((await stateless(vmcp.url, 'tools/list')).response?.result)
+  t.ok((await list()).includes(tags))
+  vmcp.reload(vmcpConfig({ raw: raw.url }, settings(mark('strip'))))
+  await until(async () => !(await list()).includes(tags))
+  t.equal(await list(), await list())
+  vmcp.reload(vmcpConfig({ raw: raw.url }, settings(mark('refuse'))))
+  await until(async () => (await list()).includes('"tools":[]'))
+  t.match(vmcp.view.problems(), [{ type: 'items_withheld', backend: 'raw' }])
+  vmcp.reload(vmcpConfig({ raw: raw.url }, settings()))
+  await until(async () => (await list()).includes(tags))
+  t.same(vmcp.view.problems(), [], 'and the problem is closed')
+})

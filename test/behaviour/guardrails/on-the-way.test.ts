@@ -1,4 +1,4 @@
-/** Guardrails on what belongs to a call before its result: progress, log messages, elicitation and its response. */
+/** Guardrails on the messages before a call's result: progress, log messages, elicitation and its response. */
 import t from 'tap'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
 import { openSession } from '../../helpers/mcp/wire.ts'
@@ -15,7 +15,7 @@ const event = (message: unknown) => `data: ${JSON.stringify({ jsonrpc: '2.0', ..
 const note = (method: string, params: unknown) => event({ method: `notifications/${method}`, params })
 
 t.test(
-  'progress and log messages: masked in their order before the result; refused ones are left out',
+  'progress and log messages are masked in order before the result, and rejected ones are left out',
   async (t) => {
     const large = `${'x'.repeat(600_000)} ${email}`
     const backend = await startRawBackend({
@@ -58,7 +58,11 @@ t.test(
     ])
     t.equal(shown.length, 5)
     t.notMatch(text, key)
-    t.notMatch(text.replaceAll(`"progressToken":"${email}"`, ''), email, 'the token of the client stays')
+    t.notMatch(
+      text.replaceAll(`"progressToken":"${email}"`, ''),
+      email,
+      'the client’s progress token is kept',
+    )
     await session.request('ping')
     t.match((await rig.audited(1))[0]?.guardrails, [
       { rule: 'mail', outcome: 'masked', count: 3 },
@@ -107,6 +111,6 @@ t.test('elicitation: the message is masked for the client, its response for the 
   const { messages } = await session.request('tools/call', { name: 'echo', arguments: { message: 'key' } })
   t.match(messages, [{ result: { content: [{ text: 'done' }] } }])
   t.equal(messages.length, 1, 'the client was not asked')
-  t.match(heard[1], '"error"', 'the backend hears that it cannot ask')
+  t.match(heard[1], '"error"', 'the backend gets an error for its question')
   t.notMatch(heard.join(''), email)
 })

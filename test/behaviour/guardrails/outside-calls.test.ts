@@ -1,4 +1,4 @@
-/** Guardrails on what a backend says and asks of a session while no call is in flight: log messages, updates, elicitation. */
+/** Guardrails on messages of a backend outside of calls: log messages, updates, elicitation. */
 import t, { type Test } from 'tap'
 import { type RawBackend, startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { openSession } from '../../helpers/mcp/wire.ts'
@@ -46,7 +46,7 @@ function say(backend: RawBackend, message: Record<string, unknown>): void {
 const logged = (data: unknown) => ({ method: 'notifications/message', params: { level: 'error', data } })
 
 t.test(
-  'log messages are masked or left out, in their order; rules for one tool do not concern them',
+  'log messages are masked or left out, in order, and rules for one tool do not apply to them',
   async (t) => {
     const { backend, rig, stream } = await start(t)
     say(backend, logged(`${'x'.repeat(400_000)} ${email}`))
@@ -64,7 +64,7 @@ t.test(
   },
 )
 
-t.test('a question is masked, what the user answers too; a refused one is not asked', async (t) => {
+t.test('questions and answers are masked, and a rejected question is not asked', async (t) => {
   const { backend, session, stream, responses } = await start(t)
   const requestedSchema = { type: 'object', properties: { a: { type: 'string' } } }
   const ask = (id: string, message: string) =>
@@ -73,7 +73,7 @@ t.test('a question is masked, what the user answers too; a refused one is not as
   const asked = await stream.next()
   t.match(asked, { method: 'elicitation/create', params: { message: 'are you [redacted:mail]?' } })
   await session.response(asked.id, { action: 'accept', content: { a: email } })
-  // Connections that read lists get each message too, and have nobody to ask.
+  // Connections that read lists get each message too, but have no client to ask.
   const replies = (id: string) => responses.filter((body) => body.includes(`"id":"${id}"`))
   await until(() => replies('ask-1').some((body) => body.includes('"result"')))
   t.match(replies('ask-1').join(''), '"content":{"a":"[redacted:mail]"}')
@@ -84,12 +84,15 @@ t.test('a question is masked, what the user answers too; a refused one is not as
   stream.close()
 })
 
-t.test('updates: what is more than the URI is masked, a URI that is found is not passed on', async (t) => {
-  const { backend, session, stream } = await start(t)
-  const updated = (uri: string, more: unknown) =>
-    say(backend, { method: 'notifications/resources/updated', params: { uri, _meta: { more } } })
-  await session.request('resources/subscribe', { uri: 'test://r' })
-  updated('test://r', email)
-  t.match(await stream.next(), { params: { uri: 'test://r', _meta: { more: '[redacted:mail]' } } })
-  stream.close()
-})
+t.test(
+  'updates: other members than the URI are masked, and an update whose URI matches is dropped',
+  async (t) => {
+    const { backend, session, stream } = await start(t)
+    const updated = (uri: string, more: unknown) =>
+      say(backend, { method: 'notifications/resources/updated', params: { uri, _meta: { more } } })
+    await session.request('resources/subscribe', { uri: 'test://r' })
+    updated('test://r', email)
+    t.match(await stream.next(), { params: { uri: 'test://r', _meta: { more: '[redacted:mail]' } } })
+    stream.close()
+  },
+)

@@ -1,4 +1,4 @@
-/** What guardrails look for is in no record of a call: audit log, console, spans; however the call ended and wherever it was. */
+/** Matched text appears in no record of a call (audit log, console, spans), whatever its outcome and position. */
 import t from 'tap'
 import { CallRecorder } from '../../../runtime/console/calls/recorder.ts'
 import { makeEvents } from '../../../runtime/observe/index.ts'
@@ -15,7 +15,7 @@ const mail = { name: 'mail', patterns: ['email'], direction: 'both' }
 const staff = { name: 'staff', expressions: ['EMP-[0-9]{6}'], direction: 'arguments', action: 'observe' }
 const card = 4_111_111_111_111_111
 
-/** Where a text occurs, with what stands before it. */
+/** Returns the positions of a text, with the text before each. */
 const around = (log: string, found: string) =>
   log
     .split(found)
@@ -30,7 +30,7 @@ const workflow = {
 }
 
 for (const era of eras) {
-  t.test(`${era} era: calls that end well, that fail, and that nobody looked through`, async (t) => {
+  t.test(`${era} era: successful calls, failed calls and calls without a check`, async (t) => {
     const fixture = await startFixture({ era: 'both' })
     t.teardown(() => fixture.close())
     const cards = { name: 'cards', patterns: ['paymentCard'], match: { backends: ['fixture'] } }
@@ -76,7 +76,7 @@ for (const era of eras) {
   })
 }
 
-t.test('what a user answers is in no record of the message that brings it', async (t) => {
+t.test("a user's answer is not recorded with the message that carries it", async (t) => {
   const waiting: (() => void)[] = []
   const backend = await startRawBackend({
     before: (_req, res, body) => {
@@ -120,7 +120,7 @@ t.test('what a user answers is in no record of the message that brings it', asyn
   t.same(around(await rig.auditTextWith(), email), [])
 })
 
-t.test('the console keeps neither arguments nor results with it', async (t) => {
+t.test('the console records neither matching arguments nor matching results', async (t) => {
   const fixture = await startFixture({ era: 'both' })
   t.teardown(() => fixture.close())
   const recorder = new CallRecorder({ events: makeEvents(), payloads: 'all' })

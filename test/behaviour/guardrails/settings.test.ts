@@ -1,4 +1,4 @@
-/** Settings of guardrails that cannot be used or match nothing; `gatehouse explain`; a changed configuration. */
+/** Guardrail settings that are invalid or match nothing, `gatehouse explain`, and a changed configuration. */
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
 import { explain } from '../../../runtime/tools/explain/index.ts'
@@ -19,7 +19,7 @@ const manifest = (guardrails: unknown, more: object = {}) => ({
   spec: { groupRef: { name: 'tools' }, incomingAuth: { type: 'anonymous' }, config: { guardrails, ...more } },
 })
 
-t.test('expressions that cannot be used are told all at once, with their path', async (t) => {
+t.test('all invalid expressions are reported at once, with their path', async (t) => {
   const guardrails = { redact: [mail, { name: 'own', expressions: broken }] }
   const { violations } = validateResource(manifest(guardrails))
   t.same(
@@ -36,12 +36,12 @@ t.test('expressions that cannot be used are told all at once, with their path', 
   const rules = Array.from({ length: 32 }, (_, i) => ({ name: `r${i}`, expressions: large }))
   const together = validateResource(manifest({ redact: rules }))
   t.match(together.violations, [{ message: /expressions of all rules up to this one are too large/ }])
-  t.equal(together.violations.length, 1, 'what follows is not compiled')
+  t.equal(together.violations.length, 1, 'later expressions are not compiled')
   const twice = validateResource(manifest({ redact: [mail, mail] }))
-  t.match(twice.violations, [{ path: 'spec.config.guardrails.redact[1]' }], 'a name stands once')
+  t.match(twice.violations, [{ path: 'spec.config.guardrails.redact[1]' }], 'a name must be unique')
 })
 
-t.test('what matches nothing is told: unknown backends, exceptions that except nothing', async (t) => {
+t.test('settings without a match are reported: unknown backends, exceptions without effect', async (t) => {
   const guardrails = {
     redact: [
       {
@@ -70,7 +70,7 @@ t.test('what matches nothing is told: unknown backends, exceptions that except n
   }
 })
 
-t.test('rules for sizes: names of backends, idle exceptions, names of rules', async (t) => {
+t.test('size rules: names of backends, exceptions without effect, names of rules', async (t) => {
   const guardrails = {
     redact: [mail],
     sizes: [
@@ -93,7 +93,7 @@ t.test('rules for sizes: names of backends, idle exceptions, names of rules', as
     t.match(lines.join('\n'), /sizes\[0\]\.except\[0\]\.backends: none of these names is in match\.backends/)
 })
 
-t.test('a size that no result can get to is warned of', async (t) => {
+t.test('a size limit that no result can reach causes a warning', async (t) => {
   const sizes = [
     { name: 'large', maxResultBytes: 2_000_000 },
     { name: 'same', maxResultBytes: 1_048_576 },
@@ -115,7 +115,7 @@ t.test('a size that no result can get to is warned of', async (t) => {
   t.match(admitted, [told])
 })
 
-t.test('names of tools that no backend offers are told once its tools are known', async (t) => {
+t.test('tool names that no backend offers are reported once its tools are known', async (t) => {
   const tools = ['one', 'two'].map((name) => JSON.stringify({ name, inputSchema: { type: 'object' } }))
   const backend = await startRawBackend({ tools: () => tools })
   t.teardown(() => backend.close())
@@ -157,7 +157,7 @@ t.test('names of tools that no backend offers are told once its tools are known'
   ])
 })
 
-t.test('explain names the rules that concern a tool, in their order', async (t) => {
+t.test('explain lists the rules that apply to a tool, in order', async (t) => {
   const config = vmcpConfig(
     { github: 'http://127.0.0.1:9/mcp' },
     {
@@ -222,7 +222,7 @@ t.test('a changed configuration takes effect with the next call', async (t) => {
   t.match(await call(), 'result withheld by guardrail mail')
   const sizes = [{ name: 'small', maxArgumentBytes: 64, maxResultBytes: 256 }]
   vmcp.reload(vmcpConfig({ raw: backend.url }, settings({ sizes })))
-  t.match(await call(), 'ada@example.com', 'no rule of before is left')
+  t.match(await call(), 'ada@example.com', 'no earlier rule is left')
   const source = { name: 'source', delimiters: true }
   vmcp.reload(vmcpConfig({ raw: backend.url }, settings({ mark: [source] })))
   t.match(await call(), 'tool-output backend')

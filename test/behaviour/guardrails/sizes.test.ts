@@ -1,4 +1,4 @@
-/** guardrails.sizes: the largest arguments and results, through every way to a backend, in both eras. */
+/** guardrails.sizes: the largest arguments and results, on every call path, in both eras. */
 import t from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { startRawBackend, textResult, writeWithoutEnd } from '../../helpers/mcp/raw-backend.ts'
@@ -31,30 +31,37 @@ const transports = [
 
 for (const era of eras) {
   for (const [backend, transport] of transports) {
-    t.test(`${era} client, ${transport} backend: both directions, told by rule`, async (t) => {
-      const fixture = await startFixture({ era: backend })
-      t.teardown(() => fixture.close())
-      const input =
-        transport === 'sse' ? { url: fixture.sseUrl, transport: 'sse' as const } : { url: fixture.url }
-      const rig = await startGuardrailRig(t, { fixture: input }, { sizes: [results, args] })
-      const ask = await rig.as(era)
-      const echo = (text: string, name = 'echo') => ask('tools/call', { name, arguments: { text } })
-      t.match((await echo('fits')).text, 'fits')
-      const before = fixture.state.requests.length
-      const refused = await echo(long)
-      t.match(refused.response?.result, error(argumentTold))
-      t.notMatch(JSON.stringify(fixture.state.requests.slice(before)), 'xxxx', 'the backend is not asked')
-      const [line] = await rig.audited(1)
-      t.match(line, {
-        guardrails: [{ rule: 'args', direction: 'arguments', outcome: 'refused', count: 1 }],
-        metadata: { extra: { denial_reason: 'guardrail_refused' } },
-      })
-      t.match(
-        await rig.metrics(),
-        /gatehouse_guardrail_matches_total\{.*rule="args".*outcome="refused".*\} 1/,
-      )
-      t.match(rig.log(), /"event":"guardrail_matched".*"rule":"args"/)
-    })
+    t.test(
+      `${era} client, ${transport} backend: both directions are limited, and reported by rule`,
+      async (t) => {
+        const fixture = await startFixture({ era: backend })
+        t.teardown(() => fixture.close())
+        const input =
+          transport === 'sse' ? { url: fixture.sseUrl, transport: 'sse' as const } : { url: fixture.url }
+        const rig = await startGuardrailRig(t, { fixture: input }, { sizes: [results, args] })
+        const ask = await rig.as(era)
+        const echo = (text: string, name = 'echo') => ask('tools/call', { name, arguments: { text } })
+        t.match((await echo('fits')).text, 'fits')
+        const before = fixture.state.requests.length
+        const refused = await echo(long)
+        t.match(refused.response?.result, error(argumentTold))
+        t.notMatch(
+          JSON.stringify(fixture.state.requests.slice(before)),
+          'xxxx',
+          'the backend gets no request',
+        )
+        const [line] = await rig.audited(1)
+        t.match(line, {
+          guardrails: [{ rule: 'args', direction: 'arguments', outcome: 'refused', count: 1 }],
+          metadata: { extra: { denial_reason: 'guardrail_refused' } },
+        })
+        t.match(
+          await rig.metrics(),
+          /gatehouse_guardrail_matches_total\{.*rule="args".*outcome="refused".*\} 1/,
+        )
+        t.match(rig.log(), /"event":"guardrail_matched".*"rule":"args"/)
+      },
+    )
 
     t.test(
       `${era} client, ${transport} backend: a result over the limit is an error of the tool`,
@@ -77,7 +84,7 @@ for (const era of eras) {
             arguments: { text: 'x'.repeat(length) },
           })
           t.match(response?.result, error(resultTold), `${length}`)
-          t.notMatch(text, 'xxxx', 'no part of the result is handed on')
+          t.notMatch(text, 'xxxx', 'no part of the result is forwarded')
         }
         t.match((await ask('tools/call', { name: 'echo', arguments: { text: 'well' } })).text, 'well')
         const lines = await rig.audited(2)
@@ -90,7 +97,7 @@ for (const era of eras) {
     )
   }
 
-  t.test(`${era} era: tool search, workflows and scripts pass the same limits`, async (t) => {
+  t.test(`${era} era: tool search, workflows and scripts have the same limits`, async (t) => {
     const fixture = await startFixture({ era: 'both' })
     t.teardown(() => fixture.close())
     const call_tool = (tool_name: string, parameters: unknown) => ({
@@ -121,7 +128,7 @@ for (const era of eras) {
     }
   })
 
-  t.test(`${era} era: a workflow as a whole is a tool too`, async (t) => {
+  t.test(`${era} era: a workflow as a whole is limited like a tool`, async (t) => {
     const fixture = await startFixture({ era: 'both' })
     t.teardown(() => fixture.close())
     const rig = await startGuardrailRig(
@@ -142,7 +149,7 @@ for (const era of eras) {
     )
   })
 
-  t.test(`${era} era: prompts and resources are errors of the protocol`, async (t) => {
+  t.test(`${era} era: large prompts and resources are protocol errors`, async (t) => {
     const backend = await startRawBackend({
       capabilities: '{"tools":{},"resources":{},"prompts":{}}',
       responses: {
@@ -169,7 +176,7 @@ for (const era of eras) {
   })
 }
 
-t.test('the limits count bytes to the last one; of several rules the smallest number holds', async (t) => {
+t.test('the limits are exact to the byte, and the smallest limit of several rules applies', async (t) => {
   const sized = (length: number) => textResult('x'.repeat(length - textResult('').length))
   const backend = await startRawBackend({
     tools: () =>
@@ -232,11 +239,11 @@ for (const type of ['application/json', 'text/event-stream']) {
     const rig = await startGuardrailRig(t, { fixture: backend.url }, { sizes: [results] })
     const { response } = await (await rig.as('session'))('tools/call', { name: 'echo' })
     t.match(response?.result, error(resultTold))
-    t.ok((await closed.promise) < 16_000_000, 'what the kernel buffers, not what the backend could send')
+    t.ok((await closed.promise) < 16_000_000, 'only what the kernel buffers is sent')
   })
 }
 
-t.test('what a user responds to a backend is an argument', async (t) => {
+t.test("a user's response to a backend is treated as an argument", async (t) => {
   const heard: string[] = []
   let finish = (): void => {}
   const backend = await startRawBackend({

@@ -34,7 +34,7 @@ async function startCaller(t: Test) {
 
 type Caller = Awaited<ReturnType<typeof startCaller>>
 
-/** Sends a bound call, the same proof again, and the token without a proof, each to the next of the servers. */
+/** Sends a bound call, the same proof again, and the token without a proof. Each request goes to the next server. */
 async function attack(t: Test, urls: readonly string[], { bound, bearer }: Caller, nonce?: string) {
   const [first = '', second = first] = urls
   const headers = await bound(nonce)

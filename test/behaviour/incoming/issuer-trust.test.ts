@@ -1,4 +1,4 @@
-/** Certificates trusted for the issuer of incoming tokens. A changed file takes effect without a restart. */
+/** Certificates that are trusted for the issuer of incoming tokens. A changed file takes effect without a restart. */
 import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'

@@ -1,6 +1,6 @@
 /**
- * Servers that compress: whoever has to read a response asks for identity, and says what is wrong when it comes compressed
- * all the same. What only passes through the proxy keeps its coding.
+ * Servers that compress: a component that reads a response requests identity encoding, and names the problem if the
+ * response is still compressed. Responses that only pass through the proxy keep their encoding.
  */
 import type { IncomingMessage } from 'node:http'
 import { gunzipSync, gzipSync } from 'node:zlib'
@@ -13,14 +13,14 @@ import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { initialize, initialized, startStdio } from '../../helpers/proxy/stdio-rig.ts'
 import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
-/** As RFC 9110 allows: a request without the header accepts any coding. */
+/** RFC 9110 allows this: a request without the header accepts any encoding. */
 const likeServers = (req: IncomingMessage): boolean => {
   const accepted = req.headers['accept-encoding']
   return accepted === undefined || /gzip|\*/.test(accepted)
 }
 const always = (): boolean => true
 
-/** A real backend behind something that compresses. */
+/** A real backend behind a server that compresses. */
 async function startCompressing(t: Test, compresses: (req: IncomingMessage) => boolean) {
   const backend = await startRawBackend()
   const asked: unknown[] = []
@@ -56,7 +56,7 @@ async function startCompressing(t: Test, compresses: (req: IncomingMessage) => b
   return { url: `${front.url}/mcp`, origin: front.url, asked, backend }
 }
 
-await t.test('vmcp: a backend that compresses when it may is asked for identity', async (t) => {
+await t.test('vmcp: a backend that would compress is requested without compression', async (t) => {
   const { url, asked } = await startCompressing(t, likeServers)
   const vmcp = await startTestVmcp({ raw: url })
   t.teardown(() => vmcp.close())
@@ -66,7 +66,7 @@ await t.test('vmcp: a backend that compresses when it may is asked for identity'
   t.same([...new Set(asked)], ['identity'])
 })
 
-await t.test('vmcp: a backend that compresses all the same is named as such', async (t) => {
+await t.test('vmcp: a backend that compresses anyway is reported as such', async (t) => {
   const { url } = await startCompressing(t, always)
   const dispatcher = makeDispatcher()
   t.teardown(() => dispatcher.destroy())
@@ -84,7 +84,7 @@ await t.test('vmcp: a backend that compresses all the same is named as such', as
   t.match((await session.request('tools/list')).response, { error: { message: /backend raw/ } })
 })
 
-await t.test('proxy stdio: identity is asked for, and a compressed response is named', async (t) => {
+await t.test('proxy stdio: requests no compression, and reports a compressed response', async (t) => {
   const friendly = await startCompressing(t, likeServers)
   const bridge = startStdio(t, friendly.url)
   bridge.send(initialize)
@@ -98,7 +98,7 @@ await t.test('proxy stdio: identity is asked for, and a compressed response is n
   t.match(await stubborn.message(), { id: 0, error: { message: /Content-Encoding: gzip/ } })
 })
 
-await t.test('proxy: answers keep the coding that the client asked for', async (t) => {
+await t.test('proxy: responses keep the encoding that the client requested', async (t) => {
   const upstream = await startUpstream((seen, res) => {
     const body = gzipSync(String(seen.headers['accept-encoding']))
     const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
@@ -113,7 +113,7 @@ await t.test('proxy: answers keep the coding that the client asked for', async (
   t.equal(gunzipSync(body.subarray(body.indexOf(0x1f))).toString(), 'gzip, br')
 })
 
-await t.test('proxy: a stream whose first event it has to read is not compressed', async (t) => {
+await t.test('proxy: a stream whose first event the proxy must read is not compressed', async (t) => {
   const upstream = await startUpstream((seen, res) => {
     res.writeHead(200, { 'content-type': 'text/event-stream' })
     res.end(
@@ -128,7 +128,7 @@ await t.test('proxy: a stream whose first event it has to read is not compressed
   t.equal(await response.text(), 'event: endpoint\ndata: /messages?identity\n\n')
 })
 
-await t.test('proxy: a session is opened again although the client accepts compressed answers', async (t) => {
+await t.test('proxy: a session is reopened even if the client accepts compressed responses', async (t) => {
   const { origin, backend } = await startCompressing(t, likeServers)
   const rig = await startRig(origin)
   t.teardown(() => rig.close())

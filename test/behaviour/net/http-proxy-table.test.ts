@@ -91,7 +91,7 @@ async function withStrategy(t: Test, config: StrategyConfig): Promise<void> {
 
 interface Row {
   readonly connection: string
-  /** Hosts that the proxy must receive requests for. */
+  /** Hosts that requests must reach through the proxy. */
   readonly hosts: readonly string[]
   run(t: Test): Promise<void>
 }
@@ -376,7 +376,7 @@ const rows: readonly Row[] = [
   },
 ]
 
-await t.test('never through the proxy: the API server of the same cluster', async (t) => {
+await t.test('requests to the API server of the same cluster never use the proxy', async (t) => {
   const account = mkdtempSync(join(tmpdir(), 'http-proxy-account-'))
   writeFileSync(join(account, 'ca.crt'), ca)
   writeFileSync(join(account, 'token'), 'token')

@@ -49,7 +49,7 @@ await t.test('https: tunnels are kept alive, and the target sees no proxy header
   await fetch.close()
 })
 
-await t.test('http: requests go out in absolute form on one connection', async (t) => {
+await t.test('http: requests use the absolute form on one connection', async (t) => {
   const { both, proxy, made } = await network(t, { 'mcp.example': echo })
   const fetch = makeFetch({ proxy: both, allowHttp: true, connections: 1 })
   for (let i = 0; i < 3; i++) {

@@ -1,4 +1,4 @@
-/** `gatehouse proxy` with --tls-cert-file: HTTPS and nothing else, and a new certificate without a lost request. */
+/** `gatehouse proxy` with --tls-cert-file: HTTPS only, and certificate rotation without a lost request. */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { Agent, request } from 'node:https'
@@ -51,7 +51,7 @@ async function serve(t: Test, ...more: string[]): Promise<Served> {
   return { run, port: Number(port), secret, first }
 }
 
-/** What a new connection is shown. */
+/** Returns the serial number of the certificate on a new connection. */
 async function shown(port: number): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', ca })
   await once(socket, 'secureConnect')
@@ -85,7 +85,7 @@ function call(port: number, agent: Agent): Promise<Reply> {
   })
 }
 
-t.test('HTTPS is served, and nothing else', async (t) => {
+t.test('only HTTPS is served', async (t) => {
   const metricsPort = await freePort()
   const { run, port, first } = await serve(t, '--metrics-port', String(metricsPort))
   const agent = new Agent({ keepAlive: true })
@@ -96,7 +96,7 @@ t.test('HTTPS is served, and nothing else', async (t) => {
   t.equal((await call(port, agent)).socket, reply.socket, 'connections are kept')
 
   await t.rejects(fetch(`http://127.0.0.1:${port}/mcp`), 'plain HTTP')
-  await t.rejects(fetch(`https://127.0.0.1:${port}/mcp`), 'an authority that the client does not know')
+  await t.rejects(fetch(`https://127.0.0.1:${port}/mcp`), 'an authority unknown to the client')
   const old = connect({ port, host: '127.0.0.1', ca, maxVersion: 'TLSv1.1', minVersion: 'TLSv1' })
   t.match(await once(old, 'error'), [{ code: /^ERR_SSL|ECONNRESET/ }], 'TLS 1.1')
 
@@ -108,7 +108,7 @@ t.test('HTTPS is served, and nothing else', async (t) => {
         .end()
     })
   t.equal(await origin(`https://localhost:${port}`), 200, 'its own origin')
-  t.equal(await origin(`http://localhost:${port}`), 403, 'not that of another scheme')
+  t.equal(await origin(`http://localhost:${port}`), 403, 'an origin with another scheme is rejected')
 
   const metrics = await new Promise<string>((resolve, reject) => {
     request({ port: metricsPort, host: '127.0.0.1', path: '/metrics', ca }, (res) => {
@@ -121,10 +121,10 @@ t.test('HTTPS is served, and nothing else', async (t) => {
   })
   t.match(metrics, /gatehouse_certificate_expiry_timestamp_seconds\{certificate="serving"\} \d{10}/)
   agent.destroy()
-  t.equal(await run.interrupt(), 0, 'ends at once')
+  t.equal(await run.interrupt(), 0, 'the connection is closed immediately')
 })
 
-t.test('a handshake that never ends keeps nothing open', async (t) => {
+t.test('an incomplete handshake keeps no connection open', async (t) => {
   const { run, port } = await serve(t)
   const idle = connectTcp(port, '127.0.0.1')
   await once(idle, 'connect')
@@ -135,7 +135,7 @@ t.test('a handshake that never ends keeps nothing open', async (t) => {
   t.equal(await run.interrupt(), 0)
 })
 
-t.test('rotations under load: no request is lost, kept connections and streams go on', async (t) => {
+t.test('rotations under load lose no request, and open connections and streams continue', async (t) => {
   const { run, port, secret, first } = await serve(t)
   const serials = new Set<string>()
   const failures: unknown[] = []
@@ -180,10 +180,10 @@ t.test('rotations under load: no request is lost, kept connections and streams g
   await Promise.all(clients)
   t.same(failures, [])
   for (const { serialNumber } of leaves)
-    t.ok(serials.has(serialNumber), 'each was shown to clients under load')
+    t.ok(serials.has(serialNumber), 'clients under load saw each certificate')
 
   const after = await call(port, kept)
-  t.equal(after.socket, before.socket, 'the connection of before')
+  t.equal(after.socket, before.socket, 'the existing connection')
   t.equal(after.socket.getPeerCertificate().serialNumber, first.serialNumber)
   for (const res of streams) res.write('data: after\n\n')
   t.match(String((await once(events, 'data'))[0]), 'data: after')
@@ -192,7 +192,7 @@ t.test('rotations under load: no request is lost, kept connections and streams g
   stream.destroy()
 })
 
-t.test('a pair that cannot be used is told, and the previous one stays in use', async (t) => {
+t.test('an unusable certificate pair is reported, and the previous one stays in use', async (t) => {
   const { run, port, secret, first } = await serve(t)
   const next = await authority.leaf()
   secret.write(secretOf({ ...next, key: first.key }, ca))
@@ -201,10 +201,10 @@ t.test('a pair that cannot be used is told, and the previous one stays in use', 
   secret.write(secretOf(next, ca))
   await untilShown(port, next)
   await run.waitFor(/serving_certificate_reloaded/)
-  t.notMatch(run.output(), 'BEGIN', 'nothing of the files')
+  t.notMatch(run.output(), 'BEGIN', 'no file content is shown')
 })
 
-t.test('one that ends soon, or has ended, is served and told', async (t) => {
+t.test('a certificate that is expired or expires soon is served and reported', async (t) => {
   const { run, port, secret } = await serve(t)
   const soon = await authority.leaf({ endsInMs: 86_400_000 })
   secret.write(secretOf(soon, ca))
@@ -221,7 +221,7 @@ t.test('one that ends soon, or has ended, is served and told', async (t) => {
   await other.waitFor(/^Transparent proxy started/m)
 })
 
-t.test('several workers: all take the new certificate, and it is told once', async (t) => {
+t.test('several workers: all use the new certificate, and one report is logged', async (t) => {
   const { run, port, secret } = await serve(t, '--workers', '2')
   const next = await authority.leaf()
   secret.write(secretOf(next, ca))
@@ -232,7 +232,7 @@ t.test('several workers: all take the new certificate, and it is told once', asy
   t.equal(run.output().split('"event":"serving_certificate_reloaded"').length - 1, 1)
 })
 
-t.test('half of the setting, or a pair that cannot be served, is an error', async (t) => {
+t.test('an incomplete setting or an unusable pair is an error', async (t) => {
   const leaf = await authority.leaf()
   const good = mountSecret(secretOf(leaf))
   const mixed = mountSecret(secretOf({ ...leaf, key: (await authority.leaf()).key }))

@@ -82,7 +82,7 @@ await t.test('code flow: discovery, registration, login with PKCE, tokens, ID to
   await t.rejects(
     verifyIdToken(tokens.idToken ?? '', { keys, issuer: idp.issuer, clientId: client.clientId, nonce: 'x' }),
     { name: 'TokenRefused', reason: 'claims' },
-    'a foreign nonce is refused',
+    'a foreign nonce is rejected',
   )
   const renewed = await refreshGrant({
     server,

@@ -1,4 +1,4 @@
-/** Where audit lines go: a file of restricted mode that is appended to, or standard output; and when there are none. */
+/** Audit lines go to a private file in append mode or to standard output, or nowhere when the audit log is off. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ const settings = {
   maxDelegationDepth: 10,
 }
 
-await t.test('audit file: made with mode 0600, appended to by the next start', async (t) => {
+await t.test('audit file: created with mode 0600, and appended to after a restart', async (t) => {
   proves('3.config.audit.logFile')
   const logFile = join(t.testdir({}), 'audit.log')
   for (const lines of [2, 4]) {
@@ -32,7 +32,7 @@ await t.test('audit file: made with mode 0600, appended to by the next start', a
   t.equal(statSync(logFile).mode & 0o777, 0o600)
 })
 
-await t.test('audit file: one that cannot be opened keeps the server from starting', async (t) => {
+await t.test('audit file: a file that cannot be opened prevents the start', async (t) => {
   const logFile = join(t.testdir({}), 'no-such-folder', 'audit.log')
   await t.rejects(startTestVmcp({}, { audit: { enabled: true, logFile } }), {
     code: 'INVALID_CONFIG',
@@ -40,7 +40,7 @@ await t.test('audit file: one that cannot be opened keeps the server from starti
   })
 })
 
-await t.test('audit file: a full disk costs lines and an error in the log, but no request', async (t) => {
+await t.test('audit file: a full disk loses lines and logs an error, but fails no request', async (t) => {
   const errors: string[] = []
   const log = { ...quiet(), error: (message: string) => void errors.push(message) }
   const vmcp = await startTestVmcp({}, { audit: { enabled: true, logFile: '/dev/full' } }, { log })
@@ -48,10 +48,10 @@ await t.test('audit file: a full disk costs lines and an error in the log, but n
   t.equal((await session.request('ping')).status, 200)
   await vmcp.close()
   t.same(new Set(errors), new Set(['audit lines are lost']))
-  t.ok(errors.length <= 2, 'the first, and the number of the rest')
+  t.ok(errors.length <= 2, 'the first error, and the number of the rest')
 })
 
-await t.test('audit off: no file, no line, by default and by a section that says so', async (t) => {
+await t.test('audit off: no file and no lines, by default and when configured', async (t) => {
   proves('3.config.audit.enabled')
   const logFile = join(t.testdir({}), 'audit.log')
   for (const audit of [undefined, { logFile }, { enabled: false, logFile }]) {
@@ -62,7 +62,7 @@ await t.test('audit off: no file, no line, by default and by a section that says
   }
 })
 
-await t.test('audit on standard output: nothing but lines of JSON, apart from the log', async (t) => {
+await t.test('audit on standard output: only lines of JSON, separate from the log', async (t) => {
   const file = join(t.testdir({}), 'vmcp.json')
   writeFileSync(
     file,
@@ -128,7 +128,7 @@ function quiet() {
 }
 
 await t.test(
-  'audit of workflows and inner calls: same envelope, local source, redacted and cut',
+  'audit of workflows and inner calls: same envelope, local source, redacted and truncated',
   async (t) => {
     const lines: string[] = []
     const audit = makeAudit(
@@ -188,7 +188,7 @@ await t.test(
   },
 )
 
-await t.test('audit of workflows: types that are not selected leave nothing', async (t) => {
+await t.test('audit of workflows: types that are not selected write no line', async (t) => {
   const lines: string[] = []
   const destination = { write: (line: string) => void lines.push(line) }
   const audit = makeAudit({ ...settings, eventTypes: ['vmcp_workflow_failed'] }, { destination })

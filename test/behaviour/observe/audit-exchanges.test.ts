@@ -1,4 +1,4 @@
-/** The audit log of a virtual server: which lines there are, and what they say. */
+/** The audit log of a virtual server: its lines and their content. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -16,7 +16,7 @@ interface Line {
 
 interface Rig {
   readonly url: string
-  /** Ends the server and reads the lines that it wrote. */
+  /** Stops the server and returns the audit lines. */
   lines(): Promise<Line[]>
 }
 
@@ -47,7 +47,7 @@ async function rig(
 
 const briefly = ({ type, outcome }: Line) => `${type} ${outcome}`
 
-await t.test('audit: one line for each exchange, by what it was', async (t) => {
+await t.test('audit: one line for each exchange, by type', async (t) => {
   proves('3.config.audit', '3.config.audit.enabled', '3.event.audit')
   const { url, lines } = await rig(t)
   const session = await openSession(url, { headers: { 'user-agent': 'wire/1', 'x-request-id': 'req-7' } })
@@ -103,7 +103,7 @@ await t.test('audit: one line for each exchange, by what it was', async (t) => {
   })
   const { extra } = call['metadata'] as { extra: { duration_ms: number; response_size_bytes: number } }
   t.ok(extra.duration_ms > 0 && extra.response_size_bytes > 50)
-  t.equal(call['data'], undefined, 'bodies are not recorded unless asked for')
+  t.equal(call['data'], undefined, 'bodies are not recorded by default')
   t.match(found[7], { target: { name: 'test://static-text', type: 'resource' } })
   t.match(found[9], { target: { name: 'test_simple_prompt', type: 'prompt' } })
   t.match(found[13], { target: { type: 'sse_endpoint', method: 'GET' } })
@@ -111,7 +111,7 @@ await t.test('audit: one line for each exchange, by what it was', async (t) => {
   t.equal(new Set(found.map((line) => line['audit_id'])).size, found.length)
 })
 
-await t.test('audit: stateless clients and backends leave the same lines', async (t) => {
+await t.test('audit: stateless clients and backends cause the same lines', async (t) => {
   const { url, lines } = await rig(t, {}, {}, 'stateless')
   await stateless(url, 'server/discover')
   await stateless(url, 'tools/call', { name: 'test_simple_text' })
@@ -180,7 +180,7 @@ await t.test('audit: errors in responses of status 200 are application errors', 
   t.match(found[1], { metadata: { extra: { tool_error: true } } })
 })
 
-await t.test('audit: without detectApplicationErrors the status alone decides', async (t) => {
+await t.test('audit: without detectApplicationErrors only the status matters', async (t) => {
   const { url, lines } = await rig(t, { detectApplicationErrors: false })
   const session = await openSession(url)
   await session.request('tools/call', { name: 'no_such_tool' })
@@ -190,7 +190,7 @@ await t.test('audit: without detectApplicationErrors the status alone decides', 
   t.notMatch(JSON.stringify(found), /jsonrpc_error|tool_error/)
 })
 
-await t.test('audit: what is refused before it is read is a line too', async (t) => {
+await t.test('audit: requests rejected before they are read are recorded too', async (t) => {
   const issuer = await startTokenIssuer()
   t.teardown(() => issuer.close())
   const { url, lines } = await rig(t, {}, { incomingAuth: issuer.incomingAuth })
@@ -210,11 +210,11 @@ await t.test('audit: what is refused before it is read is a line too', async (t)
     'http_request failure',
   ])
   t.match(found[0], { subjects: { user: 'anonymous' }, target: { method: 'POST', endpoint: '/mcp' } })
-  t.same(Object.keys(found[1]?.['subjects'] ?? {}), ['user'], 'a refused token names nobody')
+  t.same(Object.keys(found[1]?.['subjects'] ?? {}), ['user'], 'a rejected token identifies no caller')
   t.match(found[4], { subjects: { user: 'alice', user_id: 'alice' } })
 })
 
-await t.test('audit: the caller, and for whom it acts', async (t) => {
+await t.test('audit: the caller and its actor are recorded', async (t) => {
   const issuer = await startTokenIssuer()
   t.teardown(() => issuer.close())
   const { url, lines } = await rig(t, { maxDelegationDepth: 1 }, { incomingAuth: issuer.incomingAuth })
@@ -235,7 +235,7 @@ await t.test('audit: the caller, and for whom it acts', async (t) => {
   })
 })
 
-await t.test('audit: component, and the selection of event types', async (t) => {
+await t.test('audit: component and selected event types are configurable', async (t) => {
   proves('3.config.audit.component', '3.config.audit.eventTypes', '3.config.audit.excludeEventTypes')
   const only = await rig(t, {
     component: 'front door',
@@ -250,7 +250,7 @@ await t.test('audit: component, and the selection of event types', async (t) => 
   t.equal(found[0]?.['component'], 'front door')
 })
 
-await t.test('audit: bodies when asked for, redacted and cut', async (t) => {
+await t.test('audit: bodies are recorded on request, redacted and truncated', async (t) => {
   proves(
     '3.config.audit.includeRequestData',
     '3.config.audit.includeResponseData',
@@ -282,7 +282,7 @@ await t.test('audit: bodies when asked for, redacted and cut', async (t) => {
     t.ok(typeof text === 'string' && Buffer.byteLength(text) === 1024, 'the beginning, 1024 bytes by default')
 })
 
-await t.test('audit: only the body that was asked for, and none at maxDataSize 0', async (t) => {
+await t.test('audit: only the requested body is recorded, and none with maxDataSize 0', async (t) => {
   const request = await rig(t, { includeRequestData: true })
   await (await openSession(request.url)).request('ping')
   t.same(Object.keys((await request.lines()).at(-1)?.['data'] ?? {}), ['request'])
@@ -294,12 +294,15 @@ await t.test('audit: only the body that was asked for, and none at maxDataSize 0
   t.equal((await nothing.lines()).at(-1)?.['data'], undefined)
 })
 
-await t.test('audit: a response on an event stream is recorded and checked like one in JSON', async (t) => {
-  const { url, lines } = await rig(t, { includeResponseData: true })
-  const session = await openSession(url)
-  const params = { name: 'test_tool_with_progress', _meta: { progressToken: 'p' } }
-  const response = await session.request('tools/call', params)
-  t.ok(response.messages.length > 1, 'progress came before the result')
-  const call = (await lines()).find(({ type }) => type === 'mcp_tool_call')
-  t.match(call, { outcome: 'success', data: { response: { id: Number, result: { content: [] } } } })
-})
+await t.test(
+  'audit: a response on an event stream is recorded and checked like a JSON response',
+  async (t) => {
+    const { url, lines } = await rig(t, { includeResponseData: true })
+    const session = await openSession(url)
+    const params = { name: 'test_tool_with_progress', _meta: { progressToken: 'p' } }
+    const response = await session.request('tools/call', params)
+    t.ok(response.messages.length > 1, 'progress came before the result')
+    const call = (await lines()).find(({ type }) => type === 'mcp_tool_call')
+    t.match(call, { outcome: 'success', data: { response: { id: Number, result: { content: [] } } } })
+  },
+)

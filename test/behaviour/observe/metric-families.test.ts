@@ -1,4 +1,4 @@
-/** Each real program is scraped: what it serves is in the table of metrics, and what the table says it serves is there. */
+/** Scrapes each real program: its metrics must match the table of metrics. */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -33,7 +33,7 @@ async function scrape(url: string): Promise<ReadonlyMap<string, Family>> {
   return familiesOf(await (await fetch(url)).text())
 }
 
-/** Nothing is served that the table does not have, and `expected` is served. */
+/** Fails if the server exposes a metric that is missing in the table, or lacks one of `expected`. */
 function compare(
   t: Test,
   program: Program,
@@ -56,7 +56,7 @@ function compare(
   }
 }
 
-t.test('the virtual server', async (t) => {
+t.test('the virtual server exposes the metrics in the table', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-metrics-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const backend = await startRawBackend()
@@ -114,7 +114,7 @@ t.test('the virtual server', async (t) => {
   has('gatehouse_vmcp_sessions', 'gatehouse_vmcp_sessions 0')
 })
 
-t.test('the proxy', async (t) => {
+t.test('the proxy exposes the metrics in the table', async (t) => {
   const backend = await startRawBackend()
   t.teardown(() => backend.close())
   const metricsPort = await freePort()
@@ -135,7 +135,7 @@ t.test('the proxy', async (t) => {
   )
 })
 
-t.test('the hooks', async (t) => {
+t.test('the hooks expose the metrics in the table', async (t) => {
   const hooks = await startHooksProcess(t)
   const url = `http://127.0.0.1:${hooks.port}`
   await fetch(`${url}/hooks/mcpservers/customize`, {

@@ -1,4 +1,4 @@
-/** Spans that belong together across requests, and where the server runs: read from what a collector receives. */
+/** Links between spans of different requests, and resource attributes of the server, as a collector receives them. */
 import t, { type Test } from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { stateless } from '../../helpers/mcp/wire.ts'
@@ -33,7 +33,7 @@ async function start(
   }
 }
 
-t.test('a call that was parked: each request that goes on with it is linked to the first', async (t) => {
+t.test('a parked call: each later request of the call is linked to the first one', async (t) => {
   const { url, spans } = await start(t)
   const call = { name: 'test_two_questions', arguments: {} }
   const ask = (more: object) => stateless(url, 'tools/call', { ...call, ...more }, { capabilities: able })
@@ -46,14 +46,14 @@ t.test('a call that was parked: each request that goes on with it is linked to t
   t.equal(done.response?.result?.['resultType'], 'complete')
   const [first, second, third, ...more] = (await spans()).filter(({ name }) => name.includes('two_questions'))
   t.same(more, [])
-  t.notOk(first?.links?.length, 'the first goes on with nothing')
+  t.notOk(first?.links?.length, 'the first request continues nothing')
   for (const span of [second, third]) {
     t.match(span?.links, [{ traceId: first?.traceId, spanId: first?.spanId }])
-    t.not(span?.traceId, first?.traceId, 'each request is a trace of its own')
+    t.not(span?.traceId, first?.traceId, 'each request has its own trace')
   }
 })
 
-t.test('a state that somebody made up links to nothing', async (t) => {
+t.test('a forged state causes no link', async (t) => {
   const { url, spans } = await start(t)
   await stateless(url, 'tools/call', {
     name: 'test_elicitation',
@@ -63,7 +63,7 @@ t.test('a state that somebody made up links to nothing', async (t) => {
   for (const span of await spans()) t.notOk(span.links?.length)
 })
 
-t.test('the resource names instance, namespace and pod', async (t) => {
+t.test('the resource attributes contain instance, namespace and pod', async (t) => {
   const { url, spans } = await start(t, { VMCP_NAMESPACE: 'team', GATEHOUSE_POD_NAME: 'tools-7d9f-abcde' })
   await stateless(url, 'tools/list', {})
   const [span] = await spans()
@@ -75,10 +75,13 @@ t.test('the resource names instance, namespace and pod', async (t) => {
   })
 })
 
-t.test('outside of a cluster nothing is said of one, and attributes of the settings win', async (t) => {
-  const { url, spans } = await start(t, { VMCP_NAMESPACE: 'local' }, { 'service.instance.id': 'mine' })
-  await stateless(url, 'tools/list', {})
-  const [span] = await spans()
-  t.equal(span?.resource['service.instance.id'], 'mine')
-  t.notOk(Object.keys(span?.resource ?? {}).some((name) => name.startsWith('k8s.')))
-})
+t.test(
+  'outside of a cluster there are no cluster attributes, and attributes in the settings take precedence',
+  async (t) => {
+    const { url, spans } = await start(t, { VMCP_NAMESPACE: 'local' }, { 'service.instance.id': 'mine' })
+    await stateless(url, 'tools/list', {})
+    const [span] = await spans()
+    t.equal(span?.resource['service.instance.id'], 'mine')
+    t.notOk(Object.keys(span?.resource ?? {}).some((name) => name.startsWith('k8s.')))
+  },
+)

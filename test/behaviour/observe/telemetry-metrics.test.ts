@@ -12,7 +12,7 @@ interface Sample {
   readonly value: number
 }
 
-/** Reads the text format: every line must be a comment or a sample. */
+/** Parses the text format. Every line must be a comment or a sample. */
 function parse(text: string): Sample[] {
   return text
     .split('\n')
@@ -34,7 +34,7 @@ async function rig(t: Test, telemetry: Record<string, unknown>) {
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
   const metricsUrl = `${vmcp.origin}/metrics`
   const scrape = async () => parse(await (await fetch(metricsUrl)).text())
-  /** The value of the one sample with these labels; 0 when there is none. */
+  /** Returns the value of the only sample with these labels, or 0 if there is none. */
   async function value(name: string, labels: Record<string, string> = {}): Promise<number> {
     const found = (await scrape()).filter(
       (sample) =>
@@ -107,12 +107,12 @@ await t.test('metrics: open connections go up and down', async (t) => {
   t.equal(await value(name, { connection_type: 'stream' }), 1)
   await session.end()
   await stream.ended
-  // The server sees the end of a connection a moment after the client.
+  // The server notices the end of a connection shortly after the client.
   for (let i = 0; i < 1_000 && (await value(name)) > 0; i++);
   t.equal(await value(name), 0)
 })
 
-await t.test('metrics: a client cannot make up series', async (t) => {
+await t.test('metrics: a client cannot create new series', async (t) => {
   const { vmcp, scrape, value } = await rig(t, { enablePrometheusMetricsPath: true })
   const session = await openSession(vmcp.url)
   for (let i = 0; i < 20; i++) {
@@ -132,7 +132,7 @@ await t.test('metrics: a client cannot make up series', async (t) => {
   t.equal(await value('gatehouse_mcp_requests_total', { mcp_method: 'other' }), 20)
 })
 
-await t.test('metrics: /metrics takes GET and HEAD, and is there only when it is turned on', async (t) => {
+await t.test('metrics: /metrics accepts GET and HEAD, and exists only when enabled', async (t) => {
   const on = await rig(t, { enablePrometheusMetricsPath: true })
   t.equal((await fetch(on.metricsUrl, { method: 'POST' })).status, 405)
   const head = await fetch(on.metricsUrl, { method: 'HEAD' })
@@ -142,7 +142,7 @@ await t.test('metrics: /metrics takes GET and HEAD, and is there only when it is
   t.equal((await fetch(off.metricsUrl)).status, 404)
 })
 
-await t.test('metrics: pushed to the collector, with its headers, at the end at the latest', async (t) => {
+await t.test('metrics: pushed to the collector with its headers, at shutdown at the latest', async (t) => {
   proves(
     '3.config.telemetry.metricsEnabled',
     '3.config.telemetry.endpoint',
@@ -183,7 +183,7 @@ await t.test('metrics: pushed to the collector, with its headers, at the end at 
   t.equal(collector.headers('traces').length, 0)
 })
 
-await t.test('metrics: labels under older names while useLegacyAttributes is on', async (t) => {
+await t.test('metrics: labels have older names when useLegacyAttributes is on', async (t) => {
   for (const useLegacyAttributes of [true, false]) {
     const { vmcp, scrape } = await rig(t, { enablePrometheusMetricsPath: true, useLegacyAttributes })
     const session = await openSession(vmcp.url)

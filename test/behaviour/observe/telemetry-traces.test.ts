@@ -19,7 +19,7 @@ interface Rig {
   readonly url: string
   readonly backend: Awaited<ReturnType<typeof startRawBackend>>
   readonly collector: Collector
-  /** Ends the server, which sends what is pending. */
+  /** Stops the server, which sends pending spans. */
   spans(): Promise<CollectedSpan[]>
 }
 
@@ -68,7 +68,7 @@ function only(t: Test, spans: readonly CollectedSpan[], name: string, kind: numb
 const traceId = '0af7651916cd43dd8448eb211c80319c'
 const parent = `00-${traceId}-b7ad6b7169203331-01`
 
-await t.test('traces: a tool call is a server span with the call of the backend below it', async (t) => {
+await t.test('traces: a tool call is a server span that contains the backend call', async (t) => {
   proves('3.config.telemetry.tracingEnabled', '3.config.telemetry.endpoint')
   const { url, spans } = await rig(t)
   const session = await openSession(url, { headers: { 'user-agent': 'wire/1' } })
@@ -111,7 +111,7 @@ await t.test('traces: a tool call is a server span with the call of the backend 
   only(t, all, 'notifications/initialized', SERVER)
 })
 
-await t.test('traces: the lists that a catalog is made of are inner spans', async (t) => {
+await t.test('traces: the lists behind a catalog are internal spans', async (t) => {
   const { url, spans } = await rig(t)
   const session = await openSession(url)
   await session.request('tools/list')
@@ -130,7 +130,7 @@ await t.test('traces: the lists that a catalog is made of are inner spans', asyn
   )
 })
 
-await t.test('traces: the parent is taken from the header, and passed on to the backend', async (t) => {
+await t.test('traces: the parent comes from the header, and is forwarded to the backend', async (t) => {
   const { url, backend, spans } = await rig(t)
   const session = await openSession(url)
   const meta = {
@@ -148,7 +148,7 @@ await t.test('traces: the parent is taken from the header, and passed on to the 
 })
 
 await t.test(
-  'traces: without a header the parent is taken from _meta, and passed on to the backend',
+  'traces: without a header the parent comes from _meta, and is forwarded to the backend',
   async (t) => {
     const { url, backend, spans } = await rig(t)
     const session = await openSession(url)
@@ -168,7 +168,7 @@ await t.test(
   },
 )
 
-await t.test('traces: with telemetry off nothing is added towards the backend', async (t) => {
+await t.test('traces: with telemetry off, requests to the backend are unchanged', async (t) => {
   const backend = await startRawBackend()
   const vmcp = await startTestVmcp({ one: backend.url }, { aggregation: bareNames('one') })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
@@ -179,7 +179,7 @@ await t.test('traces: with telemetry off nothing is added towards the backend', 
   t.same(call?.params, { name: 'echo', arguments: { a: 1 } })
 })
 
-await t.test('traces: failures carry a code, and no text', async (t) => {
+await t.test('traces: failed spans have a code and no text', async (t) => {
   const { url, collector, spans } = await rig(t)
   const session = await openSession(url)
   await session.request('tools/call', { name: 'no_such_tool' })
@@ -189,19 +189,22 @@ await t.test('traces: failures carry a code, and no text', async (t) => {
   t.notMatch(collector.text(), /not found/)
 })
 
-await t.test('traces: resource URIs are attributes without their query, and not part of names', async (t) => {
-  const { url, spans, collector } = await rig(t)
-  const session = await openSession(url)
-  await session.request('resources/read', { uri: 'test://a?key=s3cr3t' })
-  const all = await spans()
-  const server = only(t, all, 'resources/read', SERVER)
-  t.equal(server.attributes['mcp.resource.uri'], 'test://a?[redacted]')
-  t.equal(server.attributes['mcp.resource.id'], 'test://a?[redacted]')
-  only(t, all, 'resources/read', CLIENT)
-  t.notMatch(collector.text(), /s3cr3t/)
-})
+await t.test(
+  'traces: resource URIs are attributes without their query, and not part of span names',
+  async (t) => {
+    const { url, spans, collector } = await rig(t)
+    const session = await openSession(url)
+    await session.request('resources/read', { uri: 'test://a?key=s3cr3t' })
+    const all = await spans()
+    const server = only(t, all, 'resources/read', SERVER)
+    t.equal(server.attributes['mcp.resource.uri'], 'test://a?[redacted]')
+    t.equal(server.attributes['mcp.resource.id'], 'test://a?[redacted]')
+    only(t, all, 'resources/read', CLIENT)
+    t.notMatch(collector.text(), /s3cr3t/)
+  },
+)
 
-await t.test('traces: attribute names of older conventions are added, or not', async (t) => {
+await t.test('traces: older attribute names are optional', async (t) => {
   proves('3.config.telemetry.useLegacyAttributes')
   for (const useLegacyAttributes of [undefined, true, false]) {
     const { url, spans } = await rig(t, useLegacyAttributes === undefined ? {} : { useLegacyAttributes })
@@ -224,7 +227,7 @@ await t.test('traces: attribute names of older conventions are added, or not', a
   }
 })
 
-await t.test('traces: sampling decides for new traces, the parent for others', async (t) => {
+await t.test('traces: sampling applies to new traces, and other traces follow their parent', async (t) => {
   proves('3.config.telemetry.samplingRate')
   const { url, backend, spans } = await rig(t, { samplingRate: '0.0' })
   const session = await openSession(url)
@@ -235,7 +238,7 @@ await t.test('traces: sampling decides for new traces, the parent for others', a
   const all = await spans()
   t.same([...new Set(all.map((span) => span.traceId))], [traceId])
   const [first, , third] = backend.requests.filter(({ method }) => method === 'tools/call')
-  t.match(first?.headers['traceparent'], /-00$/, 'what is not sampled is said to the backend')
+  t.match(first?.headers['traceparent'], /-00$/, 'the backend learns that the trace is not sampled')
   t.match(third?.headers['traceparent'], new RegExp(`^00-${'a'.repeat(32)}-[0-9a-f]{16}-00$`))
 })
 
@@ -249,7 +252,7 @@ await t.test('traces: sampling is 0.05 by default', async (t) => {
   for (let i = 0; i < 400; i++) await session.request('ping')
   await vmcp.close()
   const pings = collector.spans().filter(({ name }) => name === 'ping').length
-  // 20 are expected; outside of these bounds once in a million runs.
+  // 20 are expected. A run exceeds these bounds once in a million runs.
   t.ok(pings > 2 && pings < 50, `${pings} of 400`)
 })
 
@@ -267,7 +270,7 @@ await t.test('traces: custom attributes, variables and the arguments of tools', 
   t.match(span.resource, { 'deployment.environment': 'test', 'service.name': 'test-vmcp' })
   t.equal(span.attributes['environment.POD_NAME'], 'pod-1')
   t.notOk('environment.API_TOKEN' in span.attributes || 'environment.NOT_SET' in span.attributes)
-  t.notMatch(quiet.collector.text(), /hello|s3cr3t/, 'arguments stay out unless they are asked for')
+  t.notMatch(quiet.collector.text(), /hello|s3cr3t/, 'arguments are not recorded by default')
   const open = await rig(t, telemetry, { ...env, GATEHOUSE_TELEMETRY_TOOL_ARGUMENTS: 'true' })
   await (await openSession(open.url)).request('tools/call', { name: 'echo', arguments: args })
   const shown = only(t, await open.spans(), 'tools/call echo', SERVER)
@@ -275,7 +278,7 @@ await t.test('traces: custom attributes, variables and the arguments of tools', 
   t.notMatch(open.collector.text(), /s3cr3t/)
 })
 
-await t.test('traces: any client era, any backend era', async (t) => {
+await t.test('traces: all client and backend eras work', async (t) => {
   for (const era of ['session', 'stateless'] as const) {
     const collector = await startCollector()
     const backend = await startFixture({ era })
@@ -297,7 +300,7 @@ await t.test('traces: any client era, any backend era', async (t) => {
   }
 })
 
-await t.test('traces: the encoding is protobuf, or JSON where the standard variable says so', async (t) => {
+await t.test('traces: the encoding is protobuf, or JSON if the standard variable selects it', async (t) => {
   for (const [env, type] of [
     [{}, 'application/x-protobuf'],
     [{ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' }, 'application/json'],
@@ -325,7 +328,7 @@ await t.test('traces: the encoding is protobuf, or JSON where the standard varia
   })
 })
 
-await t.test('traces: sent over TLS to a collector of the configured authority', async (t) => {
+await t.test('traces: sent over TLS to a collector with the configured authority', async (t) => {
   proves('3.config.telemetry.caCertPath', '3.config.telemetry.insecure')
   const certificates = makeCertificates()
   let received = ''
@@ -356,7 +359,7 @@ await t.test('traces: sent over TLS to a collector of the configured authority',
     await openSession(vmcp.url)
     await vmcp.close()
     if (caCertPath) t.match(received, 'initialize')
-    else t.equal(received, '', 'an unknown authority gets nothing')
+    else t.equal(received, '', 'an unknown authority receives nothing')
   }
   await t.rejects(
     startTestVmcp({}, { telemetry: { endpoint: 'http://collector.example', tracingEnabled: true } }),
@@ -364,7 +367,7 @@ await t.test('traces: sent over TLS to a collector of the configured authority',
   )
 })
 
-await t.test('traces: a collector that is away costs no request, and one warning', async (t) => {
+await t.test('traces: an unreachable collector fails no request and causes one warning', async (t) => {
   const collector = await startCollector()
   collector.answerWith(400)
   const backend = await startRawBackend()

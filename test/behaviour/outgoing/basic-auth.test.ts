@@ -35,16 +35,16 @@ t.test('credentials: the examples of RFC 7617, in UTF-8 and composed form', asyn
   const rows = [
     ['Aladdin', 'open sesame', 'Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=='],
     ['test', '123\u00a3', 'Basic dGVzdDoxMjPCow=='],
-    // e and a combining acute accent are sent as the one character é.
+    // e and a combining acute accent are sent as the single character é.
     ['e\u0301', 'a:b', basic('\u00e9', 'a:b')],
   ] as const
   for (const [username, password, authorization] of rows) {
     const send = await sign({ username, password })
-    t.strictSame(await send(), { authorization }, 'in place of whatever stood there')
+    t.strictSame(await send(), { authorization }, 'instead of the previous value')
   }
 })
 
-t.test('rotation: variables are read for each request; what cannot be sent fails closed', async (t) => {
+t.test('rotation: variables are read for each request, and unusable values fail closed', async (t) => {
   const secrets: Record<string, string | undefined> = { U: 'gateway', P: 'one' }
   const send = await sign({ usernameEnv: 'U', passwordEnv: 'P' }, secrets)
   t.equal((await send())['authorization'], basic('gateway', 'one'))
@@ -80,7 +80,7 @@ t.test('settings: every error names its field and shows no secret', async (t) =>
   }
 })
 
-t.test('manifests and files: bad input is refused with its field and rule', async (t) => {
+t.test('manifests and files: invalid input is rejected with its field and rule', async (t) => {
   const passwordSecretRef = { name: 'legacy', key: 'password' }
   const manifest = (basicAuth: unknown, type = 'basicAuth') => ({
     apiVersion: 'gatehouse.dev/v1beta1',
@@ -120,7 +120,7 @@ const password = 'k\u00fchl-und-geheim'
 const env: Record<string, string> = { NAME: 'gateway', PASSWORD: password }
 const settings = { type: 'basic_auth', basicAuth: { usernameEnv: 'NAME', passwordEnv: 'PASSWORD' } }
 
-/** A backend that lets nobody in without the credentials, and a log of what the gateway writes. */
+/** A backend that requires the credentials, and the gateway's log output. */
 async function guarded() {
   const lines: string[] = []
   const backend = await startRawBackend({
@@ -139,22 +139,25 @@ async function guarded() {
   return { backend, log, lines, clean }
 }
 
-t.test('virtual server: both eras of clients reach the backend, and no log has the password', async (t) => {
-  const { backend, log, lines, clean } = await guarded()
-  const vmcp = await startTestVmcp(
-    { legacy: backend.url },
-    { aggregation: bareNames('legacy'), outgoingAuth: { source: 'inline', default: settings } },
-    { env, log },
-  )
-  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
-  const session = await openSession(vmcp.url, { headers: { authorization: 'Bearer of-the-client' } })
-  t.match((await session.request('tools/call', { name: 'echo' })).text, 'welcome')
-  t.match((await stateless(vmcp.url, 'tools/call', { name: 'echo' })).text, 'welcome')
-  t.ok(lines.length > 0, 'something was logged')
-  t.ok(clean())
-})
+t.test(
+  'virtual server: clients of both eras reach the backend, and no log contains the password',
+  async (t) => {
+    const { backend, log, lines, clean } = await guarded()
+    const vmcp = await startTestVmcp(
+      { legacy: backend.url },
+      { aggregation: bareNames('legacy'), outgoingAuth: { source: 'inline', default: settings } },
+      { env, log },
+    )
+    t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+    const session = await openSession(vmcp.url, { headers: { authorization: 'Bearer of-the-client' } })
+    t.match((await session.request('tools/call', { name: 'echo' })).text, 'welcome')
+    t.match((await stateless(vmcp.url, 'tools/call', { name: 'echo' })).text, 'welcome')
+    t.ok(lines.length > 0, 'something was logged')
+    t.ok(clean())
+  },
+)
 
-t.test('proxy: requests carry the credentials, and no log has the password', async (t) => {
+t.test('proxy: requests carry the credentials, and no log contains the password', async (t) => {
   const { backend, log, lines, clean } = await guarded()
   const path = join(mkdtempSync(join(tmpdir(), 'basic-auth-')), 'proxy.yaml')
   writeFileSync(path, stringify({ name: 'legacy', targetUri: backend.url, outgoingAuth: settings }))

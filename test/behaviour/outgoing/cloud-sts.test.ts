@@ -95,7 +95,7 @@ await t.test(
 )
 
 await t.test(
-  'cloud_sts: role by mapping, or refused; duration, session name and token as configured',
+  'cloud_sts: the role comes from the mapping, and duration, session name and token are configurable',
   async (t) => {
     proves('2.cloudSts.subjectProviderName', '3.config.outgoingAuth.cloudSts.subjectProviderName')
     const upstream = testUpstream({ 'alice corp': { accessToken: 'up' } })
@@ -125,7 +125,7 @@ await t.test(
 )
 
 await t.test(
-  'cloud_sts: credentials are kept per caller and role until five minutes before their end',
+  'cloud_sts: credentials are cached per caller and role until five minutes before they expire',
   async (t) => {
     const { clock, sts, send } = await rig(t, { fallbackRoleArn: role('f') }, always)
     await Promise.all([send(), send(), send()])
@@ -142,14 +142,17 @@ await t.test(
   },
 )
 
-await t.test('cloud_sts: nobody’s requests carry nothing; a caller without token is refused', async (t) => {
-  const { sts, strategy, send } = await rig(t, { fallbackRoleArn: role('f') }, always)
-  const request = testRequest({ headers: {} })
-  await strategy.apply(request, undefined)
-  t.same(request.headers, {})
-  await t.rejects(send(tokenlessCaller()), { code: 'SUBJECT_REFUSED' })
-  t.equal(sts.seen.length, 0)
-})
+await t.test(
+  'cloud_sts: requests without a caller get no credentials, and a caller without a token is rejected',
+  async (t) => {
+    const { sts, strategy, send } = await rig(t, { fallbackRoleArn: role('f') }, always)
+    const request = testRequest({ headers: {} })
+    await strategy.apply(request, undefined)
+    t.same(request.headers, {})
+    await t.rejects(send(tokenlessCaller()), { code: 'SUBJECT_REFUSED' })
+    t.equal(sts.seen.length, 0)
+  },
+)
 
 await t.test('cloud_sts: a payload beyond 10 MiB is not signed', async (t) => {
   const { send } = await rig(t, { fallbackRoleArn: role('f') }, always)

@@ -1,4 +1,4 @@
-/** On-behalf-of and cross-application access: the requests they make, what they refuse, what they keep. */
+/** On-behalf-of and cross-application access: the requests, the rejections and the caches. */
 import { generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { makeOutgoing, type StrategyConfig } from '../../../runtime/outgoing/index.ts'
@@ -37,13 +37,16 @@ const oboConfig = (url: string): StrategyConfig => ({
   },
 })
 
-await t.test('obo: without the switch every use is enterprise-required, and nothing is sent', async (t) => {
-  proves('3.config.outgoingAuth.obo')
-  const { server, send, strategy } = await rig(t, oboConfig, () => good)
-  await t.rejects(send(), { code: 'ENTERPRISE_REQUIRED', status: 503 })
-  await t.rejects(async () => strategy.apply(testRequest(), undefined), { code: 'ENTERPRISE_REQUIRED' })
-  t.equal(server.seen.length, 0)
-})
+await t.test(
+  'obo: without the switch every use fails with enterprise-required, and no request is sent',
+  async (t) => {
+    proves('3.config.outgoingAuth.obo')
+    const { server, send, strategy } = await rig(t, oboConfig, () => good)
+    await t.rejects(send(), { code: 'ENTERPRISE_REQUIRED', status: 503 })
+    await t.rejects(async () => strategy.apply(testRequest(), undefined), { code: 'ENTERPRISE_REQUIRED' })
+    t.equal(server.seen.length, 0)
+  },
+)
 
 await t.test('obo: assertion and secret in the body, audience as default scope', async (t) => {
   proves('2.auth.obo', '2.call.obo', '2.obo.audience', '2.obo.rule.identity')
@@ -63,7 +66,7 @@ await t.test('obo: assertion and secret in the body, audience as default scope',
 })
 
 await t.test(
-  'obo: scopes win over the audience; an upstream token can be the assertion; the skew is the margin',
+  'obo: scopes override the audience, an upstream token can be the assertion, and the skew is the renewal margin',
   async (t) => {
     proves('2.obo.scopes', '2.obo.subjectTokenProviderName', '2.obo.cacheSkew')
     let now = 0
@@ -89,7 +92,7 @@ await t.test(
   },
 )
 
-await t.test('obo: a refused assertion means that the user must sign in again', async (t) => {
+await t.test('obo: after a rejected assertion the user must sign in again', async (t) => {
   const { send } = await rig(t, oboConfig, () => ({ status: 400, body: { error: 'invalid_grant' } }), {
     enableObo: true,
   })
@@ -130,7 +133,7 @@ const xaaConfig = (url: string): StrategyConfig => ({
 const upstream = testUpstream({ 'alice corp': { accessToken: 'no', idToken: 'id-of-alice' } })
 
 await t.test(
-  'xaa: ID token to assertion at the provider, assertion to token at the target, kept',
+  'xaa: the provider exchanges the ID token for an assertion, the target exchanges it for a token, and the token is cached',
   async (t) => {
     proves('3.config.outgoingAuth.xaa')
     const jag = await assertion({})
@@ -174,7 +177,7 @@ const wrong: readonly (readonly [
 ]
 
 for (const [title, change, body] of wrong) {
-  await t.test(`xaa: ${title} is refused and never reaches the target`, async (t) => {
+  await t.test(`xaa: ${title} is rejected and never reaches the target`, async (t) => {
     const jag = await assertion(change)
     const response = (): PeerResponse => ({
       body: { access_token: jag, token_type: 'N_A', issued_token_type: jagType, ...body },
@@ -188,7 +191,7 @@ for (const [title, change, body] of wrong) {
   })
 }
 
-await t.test('xaa: a refused ID token means a new login, a refused assertion does not', async (t) => {
+await t.test('xaa: a rejected ID token requires a new login, a rejected assertion does not', async (t) => {
   const refused: PeerResponse = { status: 400, body: { error: 'invalid_grant' } }
   const atIdp = await rig(t, xaaConfig, () => refused, { upstream })
   await t.rejects(atIdp.send(), { code: 'SUBJECT_REFUSED' })

@@ -1,4 +1,4 @@
-/** Callers that a backend's strategy can never serve: lists and calls say why, and do not promise that a retry helps. */
+/** Callers that a backend's strategy can never serve. Lists and calls report the reason and do not suggest a retry. */
 import t from 'tap'
 import { openSession, stateless } from '../../helpers/mcp/wire.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'

@@ -1,4 +1,4 @@
-/** Token exchange at a real OpenID provider that was taught the grant: wire form, caching, failure classes. */
+/** Token exchange at a real OpenID provider with a custom grant: wire format, caching, failure classes. */
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { makeOutgoing, type StrategyConfig } from '../../../runtime/outgoing/index.ts'
@@ -89,7 +89,7 @@ async function rig(
 }
 
 await t.test(
-  'token_exchange: the exchanged token replaces Authorization and is the user’s own',
+  'token_exchange: the exchanged token replaces Authorization and belongs to the user',
   async (t) => {
     proves(
       '2.auth.tokenExchange',
@@ -126,21 +126,18 @@ await t.test('token_exchange: one exchange per caller and token, shared by all r
   t.equal(seen.length, 3, 'another token of the same user may carry other rights')
 })
 
-await t.test(
-  'token_exchange: a header of its own, and the caller’s token does not travel beside it',
-  async (t) => {
-    proves('2.tokenExchange.externalTokenHeaderName')
-    const { callerOf, send } = await rig(t, { externalTokenHeaderName: 'X-Exchanged' })
-    const caller = await callerOf('alice')
-    const { headers } = await send(caller, { authorization: `Bearer ${caller.token}` })
-    t.match(headers['x-exchanged'], /^Bearer ey/)
-    t.notOk('authorization' in headers)
-    const other = await send(caller, { authorization: 'Basic configured' })
-    t.equal(other.headers['authorization'], 'Basic configured', 'what configuration put there stays')
-  },
-)
+await t.test('token_exchange: with another header, the caller’s own token is not sent', async (t) => {
+  proves('2.tokenExchange.externalTokenHeaderName')
+  const { callerOf, send } = await rig(t, { externalTokenHeaderName: 'X-Exchanged' })
+  const caller = await callerOf('alice')
+  const { headers } = await send(caller, { authorization: `Bearer ${caller.token}` })
+  t.match(headers['x-exchanged'], /^Bearer ey/)
+  t.notOk('authorization' in headers)
+  const other = await send(caller, { authorization: 'Basic configured' })
+  t.equal(other.headers['authorization'], 'Basic configured', 'configured values are kept')
+})
 
-await t.test('token_exchange: id_token of an upstream as the subject', async (t) => {
+await t.test('token_exchange: an upstream id_token can be the subject', async (t) => {
   proves('2.tokenExchange.subjectTokenType', '2.tokenExchange.subjectProviderName')
   let idToken = ''
   const upstream = testUpstream({
@@ -162,7 +159,7 @@ await t.test('token_exchange: id_token of an upstream as the subject', async (t)
   await t.rejects(send(await callerOf('bob')), { code: 'UPSTREAM_NOT_CONNECTED' })
 })
 
-await t.test('token_exchange: a health check uses the gateway’s own credentials, or nothing', async (t) => {
+await t.test('token_exchange: a health check uses the gateway’s own credentials or none', async (t) => {
   const { idp, send } = await rig(t, { audience: undefined })
   const { headers } = await send(undefined)
   t.match(headers['authorization'], /^Bearer /)
@@ -173,7 +170,7 @@ await t.test('token_exchange: a health check uses the gateway’s own credential
 })
 
 await t.test(
-  'token_exchange: no token to exchange, a refused one, and our own wrong secret are told apart',
+  'token_exchange: a missing token, a rejected token and a wrong client secret have different errors',
   async (t) => {
     const { callerOf, send } = await rig(t)
     await t.rejects(send(tokenlessCaller()), { code: 'SUBJECT_REFUSED', status: 401 })
@@ -189,7 +186,7 @@ await t.test(
 )
 
 await t.test(
-  'token_exchange: an outage is 503 with Retry-After, nonsense is 502, and neither is kept',
+  'token_exchange: an outage is 503 with Retry-After, an invalid response is 502, and neither is cached',
   async (t) => {
     let response: object = { status: 503, headers: { 'retry-after': '9' }, body: 'down' }
     const server = await startLoopback(() => response)
@@ -216,9 +213,9 @@ await t.test(
     response = { body: { access_token: 'better', token_type: 'bearer', expires_in: 60 } }
     t.notOk(strategy.refused(request), 'a token this new is not replaced')
     now = 5_000
-    t.ok(strategy.refused(request), 'the backend refused it')
+    t.ok(strategy.refused(request), 'the backend rejected it')
     t.equal((await send()).headers['authorization'], 'Bearer better')
-    t.notOk(strategy.refused(testRequest()), 'a request that carries nothing of ours')
+    t.notOk(strategy.refused(testRequest()), 'a request without the gateway’s credentials')
   },
 )
 

@@ -54,7 +54,7 @@ for (const [type, configOf] of Object.entries(strategies)) {
       }
       await t.rejects(apply(testCaller()), { code: codes[refusal] }, name)
       if (type !== 'obo') {
-        // The gateway's own token: no user can sign in again.
+        // The gateway's own token, so signing in again does not help.
         const own = refusal === 'temporary' ? 'BACKEND_AUTH_UNAVAILABLE' : 'BACKEND_AUTH_FAILED'
         await t.rejects(apply(undefined), { code: own }, `${name}, for a health check`)
       }

@@ -1,4 +1,7 @@
-/** Cedar policies of a virtual server, over the wire, with real tokens: what callers see, may do and are told. */
+/**
+ * Cedar policies of a virtual server, over HTTP with real tokens: lists, permitted actions and error messages for
+ * callers.
+ */
 import t, { type Test } from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import {
@@ -20,7 +23,7 @@ type Ask = (method: string, params?: Record<string, unknown>) => Promise<WireAns
 
 interface Rig {
   readonly url: string
-  /** Asks as somebody, in one of the eras. */
+  /** Sends a request as a user, in one of the eras. */
   as(era: Era, subject: string, claims?: Record<string, unknown>): Promise<Ask>
   token(subject: string, claims?: Record<string, unknown>): Promise<string>
 }
@@ -68,7 +71,7 @@ const opsOnly = [
   'permit(principal in ServiceGroup::"ops", action == Action::"read_resource", resource) when { resource.uri like "test://static-text" || resource.uri like "test://template/*" };',
 ]
 
-t.test('lists hold what the caller may use, and nothing else', async (t) => {
+t.test('lists contain exactly what the caller may use', async (t) => {
   proves('3.config.incomingAuth.authz.groupEntityType')
   const { as } = await start(t, cedar(opsOnly))
   for (const era of eras) {
@@ -90,7 +93,7 @@ t.test('lists hold what the caller may use, and nothing else', async (t) => {
   }
 })
 
-t.test('what is permitted works, what is not is 403 in its own words', async (t) => {
+t.test('permitted requests work, and denied ones get 403 with their own message', async (t) => {
   const { as } = await start(t, cedar(opsOnly))
   for (const era of eras) {
     const ada = await as(era, 'ada', { groups: ['ops'] })
@@ -126,7 +129,7 @@ t.test('what is permitted works, what is not is 403 in its own words', async (t)
   }
 })
 
-t.test('what does not exist is refused exactly like what is forbidden', async (t) => {
+t.test('unknown items are rejected exactly like forbidden ones', async (t) => {
   const { as } = await start(t, cedar(opsOnly))
   for (const era of eras) {
     const ada = await as(era, 'ada', { groups: ['ops'] })
@@ -144,7 +147,7 @@ t.test('what does not exist is refused exactly like what is forbidden', async (t
   }
 })
 
-t.test('a permitted name behind which there is nothing is an error of the request', async (t) => {
+t.test('a permitted name without an item is a request error', async (t) => {
   const { as } = await start(t, cedar(['permit(principal, action, resource);']))
   for (const era of eras) {
     const ada = await as(era, 'ada')
@@ -152,7 +155,7 @@ t.test('a permitted name behind which there is nothing is an error of the reques
   }
 })
 
-t.test('arguments and hints decide', async (t) => {
+t.test('arguments and hints affect the decision', async (t) => {
   const issuer = await startTokenIssuer()
   const tools = [
     '{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}',
@@ -177,12 +180,12 @@ t.test('arguments and hints decide', async (t) => {
     t.equal(await statusOf('write', { path: '/etc/x' }), 403)
     t.equal(await statusOf('write'), 403)
     t.equal(await statusOf('no_such_tool'), 403)
-    t.same(names(await ada('tools/list'), 'tools', 'name'), ['look'], 'a list knows no arguments')
+    t.same(names(await ada('tools/list'), 'tools', 'name'), ['look'], 'a list has no arguments')
   }
   t.same(
     backend.requests.filter(({ method }) => method === 'tools/call').map(({ params }) => params['arguments']),
     [{}, { path: '/tmp/x' }, {}, { path: '/tmp/x' }],
-    'no refused call reached the backend',
+    'no rejected call reached the backend',
   )
 })
 
@@ -209,7 +212,7 @@ t.test('a forbidden tool that appears later is forbidden from its first call', a
   )
 })
 
-t.test('subscriptions: only to what may be read', async (t) => {
+t.test('subscriptions require permission to read', async (t) => {
   const { as, url, token } = await start(
     t,
     cedar(['permit(principal == Client::"ada", action, resource == Resource::"test://watched-resource");']),
@@ -234,33 +237,30 @@ t.test('subscriptions: only to what may be read', async (t) => {
   theirs.close()
 })
 
-t.test(
-  'a session that is gone: 403 for what is refused anyway, else 404, so that clients begin again',
-  async (t) => {
-    const policies = [
-      ...opsOnly,
-      'permit(principal, action == Action::"call_tool", resource == Tool::"wait") when { resource has readOnlyHint };',
-    ]
-    const { url, token } = await start(t, cedar(policies))
-    const headers = {
-      authorization: `Bearer ${await token('ada', { groups: ['ops'] })}`,
-      'mcp-session-id': '00000000-0000-4000-8000-000000000000',
-    }
-    const statusOf = async (name: string) =>
-      (
-        await post(
-          url,
-          JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } }),
-          headers,
-        )
-      ).status
-    t.equal(await statusOf('test_simple_text'), 403)
-    t.equal(await statusOf('echo'), 404)
-    t.equal(await statusOf('wait'), 404, 'it depends on what the tool says of itself')
-  },
-)
+t.test('a lost session: 403 for denied requests, otherwise 404, so that clients start again', async (t) => {
+  const policies = [
+    ...opsOnly,
+    'permit(principal, action == Action::"call_tool", resource == Tool::"wait") when { resource has readOnlyHint };',
+  ]
+  const { url, token } = await start(t, cedar(policies))
+  const headers = {
+    authorization: `Bearer ${await token('ada', { groups: ['ops'] })}`,
+    'mcp-session-id': '00000000-0000-4000-8000-000000000000',
+  }
+  const statusOf = async (name: string) =>
+    (
+      await post(
+        url,
+        JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } }),
+        headers,
+      )
+    ).status
+  t.equal(await statusOf('test_simple_text'), 403)
+  t.equal(await statusOf('echo'), 404)
+  t.equal(await statusOf('wait'), 404, 'it depends on the tool’s hints')
+})
 
-t.test('the rest of the protocol is free', async (t) => {
+t.test('other protocol methods need no permission', async (t) => {
   const { as } = await start(t, cedar(['forbid(principal, action, resource);']))
   const session = await as('session', 'ada')
   for (const [method, params] of [
@@ -271,10 +271,14 @@ t.test('the rest of the protocol is free', async (t) => {
     t.equal((await session(method, params)).status, 200, method)
   const ada = await as('stateless', 'ada')
   t.equal((await ada('server/discover')).status, 200)
-  t.match((await session('tools/invoke')).response?.error, { code: -32601 }, 'an unknown method is just that')
+  t.match(
+    (await session('tools/invoke')).response?.error,
+    { code: -32601 },
+    'an unknown method is reported as unknown',
+  )
 })
 
-t.test('none switches authorization off; anonymous callers are checked like others', async (t) => {
+t.test('none switches authorization off, and anonymous callers are checked like all callers', async (t) => {
   const { as } = await start(t, { type: 'none' })
   t.equal((await (await as('session', 'ada'))('tools/call', { name: 'echo' })).status, 200)
   const fixture = await startFixture()
@@ -294,7 +298,7 @@ t.test('none switches authorization off; anonymous callers are checked like othe
   t.equal((await session.request('tools/call', { name: 'wait' })).status, 403)
 })
 
-t.test('changed policies take effect at once; unusable ones change nothing', async (t) => {
+t.test('changed policies take effect at once, and unusable ones change nothing', async (t) => {
   const fixture = await startFixture()
   const config = (...policies: string[]) =>
     vmcpConfig(

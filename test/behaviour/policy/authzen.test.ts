@@ -1,6 +1,6 @@
 /**
- * A decision point that speaks OpenID AuthZEN, over the wire in both eras: the exact requests, lists in batches, and that
- * nothing but a boolean decision ever permits.
+ * A decision point that implements OpenID AuthZEN, over HTTP in both eras: exact requests, batches for lists, and only
+ * a boolean decision permits a call.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,14 +23,14 @@ function rig(t: Parameters<typeof startDecisionRig>[0], point: TestAuthzenPoint,
 }
 
 for (const era of eras) {
-  t.test(`${era} era: what is asked, and what a response does`, async (t) => {
+  t.test(`${era} era: the requests, and the effect of the responses`, async (t) => {
     const point = await startAuthzenPoint(
       ({ resource }) => resource.properties['name'] !== 'test_simple_text',
     )
     t.teardown(() => point.close())
     const claims = { roles: ['dev'], groups: ['team'], scope: 'read write', clearance: 'HIGH', secret: 'x' }
 
-    await t.test('one evaluation is subject, action, resource and context, and no more', async (t) => {
+    await t.test('an evaluation contains exactly subject, action, resource and context', async (t) => {
       const ask = await (await rig(t, point)).as(era, 'alice', claims)
       t.match((await echo(ask)).text, 'hello')
       const asked = point.asked.at(-1)
@@ -64,19 +64,22 @@ for (const era of eras) {
       ])
     })
 
-    await t.test('what it does not allow is refused, and nothing of its context is told', async (t) => {
-      const server = await rig(t, point)
-      const ask = await server.as(era, 'alice')
-      const { response, text } = await ask('tools/call', { name: 'test_simple_text', arguments: {} })
-      t.match(response?.error, { code: 403, message: denied })
-      t.notMatch(text, 'secret reason')
-      // Lines are written after the response.
-      await until(() => server.audit().some(({ policy }) => policy))
-      t.match(server.audit().at(-1), { policy: { decision: 'deny', reason: ['authzenv1'], errors: [] } })
-      t.notMatch((await echo(ask)).text, 'secret reason')
-    })
+    await t.test(
+      "a denied call is rejected, and the client learns nothing of the response's context",
+      async (t) => {
+        const server = await rig(t, point)
+        const ask = await server.as(era, 'alice')
+        const { response, text } = await ask('tools/call', { name: 'test_simple_text', arguments: {} })
+        t.match(response?.error, { code: 403, message: denied })
+        t.notMatch(text, 'secret reason')
+        // Lines are written after the response.
+        await until(() => server.audit().some(({ policy }) => policy))
+        t.match(server.audit().at(-1), { policy: { decision: 'deny', reason: ['authzenv1'], errors: [] } })
+        t.notMatch((await echo(ask)).text, 'secret reason')
+      },
+    )
 
-    await t.test('claims under the names of mpe, and arguments when they are asked for', async (t) => {
+    await t.test('claims have the names of mpe, and arguments are sent on request', async (t) => {
       const server = await rig(t, point, { claimMapping: 'mpe', context: { includeArgs: true } })
       const ask = await server.as(era, 'alice', claims)
       await ask('tools/call', { name: 'echo', arguments: { text: 'ünïcode', n: [1] } })
@@ -93,7 +96,7 @@ for (const era of eras) {
       })
     })
 
-    await t.test('a list is one batch, in which each item is what a call of it would be', async (t) => {
+    await t.test('a list is one batch, with one evaluation per item as for a call', async (t) => {
       const ask = await (await rig(t, point)).as(era, 'alice', claims)
       point.asked.length = 0
       const names = toolsIn(await ask('tools/list'))
@@ -111,7 +114,7 @@ for (const era of eras) {
       await echo(ask)
       const single = point.asked.at(-1)?.body
       const same = batch?.evaluations.find(({ resource }) => resource.properties['name'] === 'echo')
-      t.match(same, { ...single }, 'so that a cached decision counts for both')
+      t.match(same, { ...single }, 'a cached decision applies to both')
     })
   })
 }
@@ -127,7 +130,7 @@ const nothing: Readonly<Record<string, readonly [body: string, reason: string]>>
   'too much': [`{"decision":true,"context":{"x":"${'x'.repeat(70_000)}"}}`, 'too_large'],
 }
 
-t.test('whatever is no decision refuses the call, with its reason in the audit log', async (t) => {
+t.test('a response without a decision rejects the call, and the audit log has the reason', async (t) => {
   const point = await startAuthzenPoint()
   t.teardown(() => point.close())
   const server = await rig(t, point)
@@ -146,11 +149,11 @@ t.test('whatever is no decision refuses the call, with its reason in the audit l
   )
   t.notOk(point.asked.some(({ path }) => path === '/elsewhere'))
   point.answer = undefined
-  t.match((await echo(ask)).text, 'hello', 'and a decision is one again')
+  t.match((await echo(ask)).text, 'hello', 'and decisions work again')
 })
 
 t.test(
-  'entries of a batch that are missing or no decision are left out; too many decide nothing',
+  'batch items without a valid decision are left out, and a batch with too many entries decides nothing',
   async (t) => {
     const point = await startAuthzenPoint()
     t.teardown(() => point.close())
@@ -163,11 +166,11 @@ t.test(
     const allow = { decision: true }
 
     answering([allow])
-    t.equal(toolsIn(await ask('tools/list')).length, 1, 'those without an entry')
+    t.equal(toolsIn(await ask('tools/list')).length, 1, 'items without an entry are left out')
     answering(all.map((_, at) => (at === 0 ? allow : { decision: 'true' })))
-    t.equal(toolsIn(await ask('tools/list')).length, 1, 'those without a boolean')
+    t.equal(toolsIn(await ask('tools/list')).length, 1, 'items without a boolean are left out')
     answering(all.map((_, at) => (at === 1 ? allow : [true])))
-    t.equal(toolsIn(await ask('tools/list')).length, 1, 'those that are no object')
+    t.equal(toolsIn(await ask('tools/list')).length, 1, 'items that are not objects are left out')
     t.match(await server.metrics(), /decision_point_answers_total\{[^}]*outcome="malformed"[^}]*\} 3/)
 
     for (const [name, evaluations] of Object.entries({
@@ -183,14 +186,14 @@ t.test(
     t.match(
       (await ask('tools/list')).response?.error,
       { message: unavailable },
-      'the response to one question',
+      'a response to a single evaluation',
     )
     answering(all.map(() => ({ decision: false })))
-    t.same(toolsIn(await ask('tools/list')), [], 'a list may be empty when that was decided')
+    t.same(toolsIn(await ask('tools/list')), [], 'a list may be empty if every item is denied')
   },
 )
 
-t.test('a decision point without batches is asked about one item after the other', async (t) => {
+t.test('a decision point without batches gets one request per item', async (t) => {
   const point = await startAuthzenPoint(({ resource }) => resource.properties['name'] === 'echo')
   point.batches = false
   t.teardown(() => point.close())
@@ -202,7 +205,7 @@ t.test('a decision point without batches is asked about one item after the other
   t.equal(batches(), 1, 'a batch is not tried again for a while')
 })
 
-t.test('a list is asked about in batches of 50, and only about what is not held', async (t) => {
+t.test('a list is sent in batches of 50, without items that are cached', async (t) => {
   const point = await startAuthzenPoint(({ resource }) => !resource.id.endsWith('7'))
   t.teardown(() => point.close())
   const tools = Array.from({ length: 120 }, (_, at) => ({
@@ -235,10 +238,10 @@ t.test('a list is asked about in batches of 50, and only about what is not held'
   )
   t.equal(await list(120), 108)
   t.equal(point.asked.length, 4)
-  t.equal(point.asked.at(-1)?.evaluations.length, 10, 'what was decided is not asked again')
+  t.equal(point.asked.at(-1)?.evaluations.length, 10, 'decided items are not requested again')
 })
 
-t.test('mutual TLS and a token of the gateway itself, for both of its paths', async (t) => {
+t.test('both paths of the decision point support mutual TLS and a token of the gateway', async (t) => {
   const { caFile, certFile, keyFile, ca, remove } = makeCertificates()
   const folder = mkdtempSync(join(tmpdir(), 'authzen-'))
   const tokenPath = join(folder, 'token')
@@ -260,7 +263,7 @@ t.test('mutual TLS and a token of the gateway itself, for both of its paths', as
   t.match((await untrusted('tools/list')).response?.error, { message: unavailable })
 })
 
-t.test('a decision point that is down opens the circuit, and closes it when it is back', async (t) => {
+t.test('a decision point that is down opens the circuit, which closes when it is back', async (t) => {
   const point = await startAuthzenPoint()
   t.teardown(() => point.close())
   point.answer = (res) => sendJson(res, {}, 503)
@@ -275,7 +278,7 @@ t.test('a decision point that is down opens the circuit, and closes it when it i
   t.ok(toolsIn(await ask('tools/list')).length > 1)
 })
 
-t.test('settings that cannot be used keep the server from starting', async (t) => {
+t.test('unusable settings prevent the start', async (t) => {
   const start = async (authz: object) => startTestVmcp({}, { incomingAuth: { type: 'anonymous', authz } })
   const url = 'https://pdp.example'
   const wrong: readonly (readonly [object, RegExp])[] = [

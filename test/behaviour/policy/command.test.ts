@@ -1,4 +1,4 @@
-/** `gatehouse policy test` and `explain`, as commands, on manifests and files. */
+/** `gatehouse policy test` and `explain` as commands, on manifests and files. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -27,7 +27,7 @@ tests:
     list: {hidden: [gh_search, {prompt: hello, backend: github}]}
 `
 
-t.test('test: passes, names idle policies, and fails with what was expected', async (t) => {
+t.test('test: passes, lists unused policies, and fails with the expected decision', async (t) => {
   const folder = t.testdir({
     'policies.yaml': policies,
     'tests.yaml': fixtures,
@@ -58,7 +58,7 @@ t.test('test: passes, names idle policies, and fails with what was expected', as
     t.match(broken.stderr, message)
 })
 
-t.test('a document of policies: what would be overlooked is refused', async (t) => {
+t.test('a document of policies: content that would be ignored is rejected', async (t) => {
   const entities = '[{"uid":{"type":"ServiceGroup","id":"ops"},"attrs":{},"parents":[]}]'
   const rows: readonly (readonly [string, RegExp])[] = [
     [`entities_json: '${entities}'`, /p\.yaml: entities_json: unknown field; expected one of policies, /],
@@ -78,7 +78,7 @@ t.test('a document of policies: what would be overlooked is refused', async (t) 
   t.equal((await runGatehouse(['policy', 'explain', '-p', join(folder, 'p.yaml'), '--tool', 'x'])).code, 1)
 })
 
-t.test('standard input: read once, and for one option alone', async (t) => {
+t.test('standard input is read once, and by one option only', async (t) => {
   const readFrom = (path: string) => [
     'policy',
     'explain',

@@ -1,4 +1,4 @@
-/** A decision point that misbehaves, and callers who misuse it: nothing of it ever becomes a permission. */
+/** A failing decision point, and callers who misuse it: no failure ever becomes a permission. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,7 +53,7 @@ const failures: Readonly<Record<string, { readonly answer: Answer; readonly reas
 }
 
 for (const era of eras) {
-  t.test(`${era} era: whatever is no decision refuses the call`, async (t) => {
+  t.test(`${era} era: a response without a decision rejects the call`, async (t) => {
     const point = await startDecisionPoint()
     t.teardown(() => point.close())
     const rig = await startDecisionRig(t, {
@@ -81,13 +81,13 @@ for (const era of eras) {
       'no redirect was followed',
     )
     point.answer = () => true
-    t.match((await echo(ask)).text, 'hello', 'and a decision is one again')
+    t.match((await echo(ask)).text, 'hello', 'and decisions work again')
     t.notMatch(await rig.status(), 'is not returning decisions')
   })
 }
 
 t.test(
-  'a decision point that is down is left alone for a while; what a caller provokes opens no circuit',
+  'a decision point that is down is not called for a while, and callers cannot open the circuit',
   async (t) => {
     const point = await startDecisionPoint(() => (res) => sendJson(res, {}, 500))
     t.teardown(() => point.close())
@@ -98,7 +98,7 @@ t.test(
     })
     const ask = await rig.as('stateless', 'alice')
     for (let i = 0; i < 4; i++) await echo(ask)
-    t.equal(point.asked.length, 4, 'an error of its own is no sign that it is down')
+    t.equal(point.asked.length, 4, 'an error response does not count as an outage')
     point.answer = () => (res) => sendJson(res, {}, 503)
     for (let i = 0; i < 4; i++) t.match((await echo(ask)).response?.error, { message: unavailable })
     t.equal(point.asked.length, 6)
@@ -109,7 +109,7 @@ t.test(
   },
 )
 
-t.test('a connection that was lost under a question is no failure', async (t) => {
+t.test('a connection lost during a request is not a failure', async (t) => {
   const point = await startDecisionPoint()
   t.teardown(() => point.close())
   const rig = await startDecisionRig(t, { http: { url: point.url }, claimMapping: 'standard' })
@@ -124,7 +124,7 @@ t.test('a connection that was lost under a question is no failure', async (t) =>
   t.match((await echo(ask)).text, 'hello')
 })
 
-t.test('mutual TLS and a token of the gateway itself, both read again when they change', async (t) => {
+t.test('mutual TLS and a token of the gateway are reloaded when they change', async (t) => {
   const certificates = makeCertificates()
   const other = makeCertificates()
   const folder = mkdtempSync(join(tmpdir(), 'decision-point-'))
@@ -165,7 +165,7 @@ t.test('mutual TLS and a token of the gateway itself, both read again when they 
   t.match(
     (await echo(distrusting)).response?.error,
     { message: unavailable },
-    'a server that nobody vouches for',
+    'a server with an untrusted certificate',
   )
   const foreign = { ...paths, clientCertificatePath: other.certFile, clientKeyPath: other.keyFile }
   const refused = await (await start(foreign)).as('stateless', 'alice')
@@ -181,7 +181,7 @@ t.test('mutual TLS and a token of the gateway itself, both read again when they 
   t.pass('the rotated token is sent')
 })
 
-t.test('what two readers could read differently is not asked about', async (t) => {
+t.test('ambiguous JSON is rejected without a request', async (t) => {
   const point = await startDecisionPoint(({ context }) => context['mcp']?.['args'] === undefined)
   t.teardown(() => point.close())
   const start = () =>
@@ -214,7 +214,7 @@ t.test('what two readers could read differently is not asked about', async (t) =
   t.match(point.asked[0]?.text, '9007199254740993', 'numbers arrive as they were written')
 })
 
-t.test('settings that cannot be used keep the server from starting', async (t) => {
+t.test('unusable settings prevent the start', async (t) => {
   const start = (http: Record<string, unknown>, more: Record<string, unknown> = {}) =>
     startTestVmcp(
       {},
@@ -242,35 +242,32 @@ t.test('settings that cannot be used keep the server from starting', async (t) =
   await t.rejects(async () => start({ url }, { claimMapping: 'other' }), { message: /claimMapping/ })
 })
 
-t.test(
-  'a changed file: another decision point is asked, and what was wrong with the former one is over',
-  async (t) => {
-    const [down, up] = await Promise.all([startDecisionPoint(), startDecisionPoint()])
-    await down.close()
-    t.teardown(() => up.close())
-    const settings = (url: string) => ({
-      incomingAuth: {
-        type: 'anonymous',
-        authz: { type: 'httpv1', httpv1: { http: { url }, claimMapping: 'standard', cache: {} } },
-      },
-    })
-    const vmcp = await startTestVmcp({}, settings(down.url))
-    t.teardown(() => vmcp.close())
-    const call = () => stateless(vmcp.url, 'tools/call', { name: 'x' })
-    const status = async () => (await fetch(`${vmcp.origin}/status`)).text()
-    for (let i = 0; i < 3; i++) await call()
-    t.match(await status(), 'the decision point is not returning decisions')
-    vmcp.reload(vmcpConfig({}, settings(up.url)))
-    t.notMatch(await status(), 'the decision point is not returning decisions')
-    t.match((await call()).text, 'not found')
-    t.equal(up.asked.length, 1)
-    vmcp.reload(vmcpConfig({}, { ...settings(up.url), passthroughHeaders: ['x-other'] }))
-    await call()
-    t.equal(up.asked.length, 1, 'settings that stayed keep what is known')
-  },
-)
+t.test('a changed file: another decision point is used, and problems of the earlier one end', async (t) => {
+  const [down, up] = await Promise.all([startDecisionPoint(), startDecisionPoint()])
+  await down.close()
+  t.teardown(() => up.close())
+  const settings = (url: string) => ({
+    incomingAuth: {
+      type: 'anonymous',
+      authz: { type: 'httpv1', httpv1: { http: { url }, claimMapping: 'standard', cache: {} } },
+    },
+  })
+  const vmcp = await startTestVmcp({}, settings(down.url))
+  t.teardown(() => vmcp.close())
+  const call = () => stateless(vmcp.url, 'tools/call', { name: 'x' })
+  const status = async () => (await fetch(`${vmcp.origin}/status`)).text()
+  for (let i = 0; i < 3; i++) await call()
+  t.match(await status(), 'the decision point is not returning decisions')
+  vmcp.reload(vmcpConfig({}, settings(up.url)))
+  t.notMatch(await status(), 'the decision point is not returning decisions')
+  t.match((await call()).text, 'not found')
+  t.equal(up.asked.length, 1)
+  vmcp.reload(vmcpConfig({}, { ...settings(up.url), passthroughHeaders: ['x-other'] }))
+  await call()
+  t.equal(up.asked.length, 1, 'unchanged settings keep the cache')
+})
 
-t.test('a list ends in time, without what nobody decided about', async (t) => {
+t.test('a list ends in time, without the items that have no decision', async (t) => {
   let held = 0
   const point = await startDecisionPoint(({ resource }) => resource.endsWith(':echo') || (() => void held++))
   t.teardown(() => point.close())

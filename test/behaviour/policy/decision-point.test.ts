@@ -1,6 +1,6 @@
 /**
- * An external decision point, over the wire in both eras: what it is asked, what its responses do, and what users of
- * another gateway's decision points rely on.
+ * An external decision point, over HTTP in both eras: its requests, the effect of its responses, and compatibility with
+ * decision points of another gateway.
  */
 import t from 'tap'
 import { startDecisionPoint } from '../../helpers/decisions/decision-point.ts'
@@ -13,7 +13,7 @@ const denied = 'call denied by authorization policy'
 const unavailable = 'authorization check failed: try again later'
 
 for (const era of eras) {
-  t.test(`${era} era: what decision points of other gateways rely on`, async (t) => {
+  t.test(`${era} era: works with decision points of other gateways`, async (t) => {
     const point = await startDecisionPoint(({ resource }) => !resource.endsWith(':test_simple_text'))
     t.teardown(() => point.close())
     const start = (more: Record<string, unknown> = {}) =>
@@ -21,16 +21,16 @@ for (const era of eras) {
     const claims = { roles: ['dev'], groups: ['team'], scope: 'read write', clearance: 'HIGH', secret: 'x' }
     const last = () => point.asked.findLast(({ question }) => question.operation === 'mcp:tool:call')
 
-    await t.test('a call that it allows is carried out', async (t) => {
+    await t.test('an allowed call is executed', async (t) => {
       const ask = await (await start()).as(era, 'alice')
       t.match((await echo(ask)).text, 'hello')
     })
-    await t.test('a call that it does not allow is refused with code 403', async (t) => {
+    await t.test('a denied call is rejected with code 403', async (t) => {
       const ask = await (await start()).as(era, 'alice')
       const { response } = await ask('tools/call', { name: 'test_simple_text', arguments: {} })
       t.match(response?.error, { code: 403, message: denied })
     })
-    await t.test('a question is principal, operation, resource and context, and no more', async (t) => {
+    await t.test('a request contains exactly principal, operation, resource and context', async (t) => {
       const ask = await (await start()).as(era, 'alice')
       await echo(ask)
       t.same(last()?.question, {
@@ -47,7 +47,7 @@ for (const era of eras) {
       t.ok(more.has('mcp:prompt:get mrn:mcp:test-vmcp:prompt:test_simple_prompt'))
       t.ok(more.has('mcp:resource:read mrn:mcp:test-vmcp:resource:test://static-text'))
     })
-    await t.test('claims under the names of mpe', async (t) => {
+    await t.test('claims have the names of mpe', async (t) => {
       const rig = await start({ claimMapping: 'mpe' })
       await echo(await rig.as(era, 'alice', claims))
       t.same(last()?.question.principal, {
@@ -61,12 +61,12 @@ for (const era of eras) {
       await echo(await rig.as(era, 'bob', { ...claims, mroles: ['own'], mannotations: { a: 1 } }))
       t.match(last()?.question.principal, { mroles: ['own'], mannotations: { a: 1 } })
     })
-    await t.test('claims under their standard names', async (t) => {
+    await t.test('claims have their standard names', async (t) => {
       await echo(await (await start()).as(era, 'alice', claims))
       const expected = { sub: 'alice', roles: ['dev'], groups: ['team'], scopes: 'read write' }
       t.same(last()?.question.principal, expected)
     })
-    await t.test('arguments of tools and prompts, when they are asked for', async (t) => {
+    await t.test('arguments of tools and prompts are sent on request', async (t) => {
       const ask = await (await start({ context: { includeArgs: true } })).as(era, 'alice')
       await echo(ask, 'ünïcode')
       t.same(last()?.question.context, { mcp: { args: { text: 'ünïcode' } } })
@@ -76,7 +76,7 @@ for (const era of eras) {
       await ask('tools/call', { name: 'echo', arguments: {} })
       t.same(last()?.question.context, {}, 'none')
     })
-    await t.test('feature, operation and name, when they are asked for', async (t) => {
+    await t.test('feature, operation and name are sent on request', async (t) => {
       const ask = await (await start({ context: { includeOperation: true } })).as(era, 'alice')
       await echo(ask)
       t.same(last()?.question.context, {
@@ -84,7 +84,7 @@ for (const era of eras) {
         gatehouse: { backend: 'fixture', original: 'echo' },
       })
     })
-    await t.test('without the decision point the server starts, and refuses every request', async (t) => {
+    await t.test('without the decision point the server starts and rejects every request', async (t) => {
       const gone = await startDecisionPoint()
       await gone.close()
       const rig = await startDecisionRig(t, { http: { url: gone.url }, claimMapping: 'standard' })
@@ -93,7 +93,7 @@ for (const era of eras) {
       t.match(
         (await ask('tools/list')).response?.error,
         { message: unavailable },
-        'an empty list would be a lie',
+        'an error, not an empty list',
       )
       t.match(await rig.status(), /decision_point.*is not returning decisions/, 'a lasting problem')
       t.match(await rig.metrics(), /decision_point_answers_total\{[^}]*outcome="unreachable"[^}]*\} [1-9]/)
@@ -105,7 +105,7 @@ for (const era of eras) {
     })
   })
 
-  t.test(`${era} era: lists hold what it allows`, async (t) => {
+  t.test(`${era} era: lists contain what the decision point allows`, async (t) => {
     const point = await startDecisionPoint(({ resource }) => /:(?:echo|test_simple_text)$/.test(resource))
     t.teardown(() => point.close())
     const rig = await startDecisionRig(t, {
@@ -126,29 +126,26 @@ for (const era of eras) {
       resource.endsWith(':test_simple_text')
         ? (res) => sendJson(res, { allow: 'yes' })
         : resource.endsWith(':echo')
-    t.same(toolsIn(await ask('tools/list')), ['echo'], 'what nobody could decide about is left out')
+    t.same(toolsIn(await ask('tools/list')), ['echo'], 'undecided items are left out')
     t.match(await rig.metrics(), /decision_point_answers_total\{[^}]*outcome="malformed"[^}]*\} 1/)
   })
 }
 
-t.test(
-  'hints of tools are told, known names of own tools are asked about, unknown ones stay unknown',
-  async (t) => {
-    const point = await startDecisionPoint()
-    t.teardown(() => point.close())
-    const rig = await startDecisionRig(t, { http: { url: point.url }, claimMapping: 'standard' })
-    const ask = await rig.as('stateless', 'alice')
-    t.match((await ask('tools/call', { name: 'nothing' })).response?.error, { message: /not found/ })
-    point.answer = () => false
-    t.match(
-      (await ask('tools/call', { name: 'nothing' })).response?.error,
-      { message: denied },
-      'tells nothing',
-    )
-  },
-)
+t.test('tool hints are sent, and unknown tools are reported as unknown before any denial', async (t) => {
+  const point = await startDecisionPoint()
+  t.teardown(() => point.close())
+  const rig = await startDecisionRig(t, { http: { url: point.url }, claimMapping: 'standard' })
+  const ask = await rig.as('stateless', 'alice')
+  t.match((await ask('tools/call', { name: 'nothing' })).response?.error, { message: /not found/ })
+  point.answer = () => false
+  t.match(
+    (await ask('tools/call', { name: 'nothing' })).response?.error,
+    { message: denied },
+    'the error reveals nothing',
+  )
+})
 
-t.test('equal questions are answered from the cache, other ones are not', async (t) => {
+t.test('only equal requests are answered from the cache', async (t) => {
   const point = await startDecisionPoint()
   t.teardown(() => point.close())
   const rig = await startDecisionRig(t, {

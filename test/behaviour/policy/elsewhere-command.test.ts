@@ -1,6 +1,6 @@
 /**
- * `gatehouse policy` where an external decision point decides: nothing is said to be allowed, denied or changed unless it is
- * asked, and it is asked only with --ask.
+ * `gatehouse policy` with an external decision point: without --ask, no decision or change is reported for it, and no
+ * request is sent.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -54,33 +54,36 @@ async function rig(t: Test) {
   return { point, folder, config, fixtures, authzenv1, policy }
 }
 
-t.test('test: decided elsewhere, in every format; with --ask it is asked', async (t) => {
-  const { point, fixtures, policy } = await rig(t)
-  const text = await policy('test', '-f', fixtures)
-  t.match(text, { code: 2, stdout: /0 passed, 0 failed, 2 decided elsewhere; use --ask/ })
-  t.match(text.stdout, `decided elsewhere: ${fixtures}: may search: ${point.url}`)
-  const json = await policy('test', '-f', fixtures, '-o', 'json')
-  t.match(JSON.parse(json.stdout), {
-    passed: 0,
-    failed: 0,
-    elsewhere: 2,
-    tests: [{ elsewhere: point.url }, {}],
-  })
-  const junit = await policy('test', '-f', fixtures, '-o', 'junit')
-  t.match(junit.stdout, /<testsuite name="gatehouse policy test" tests="2" failures="0" skipped="2">/)
-  t.equal(junit.stdout.split('<skipped message="decided elsewhere').length, 3)
-  t.equal(point.asked.length, 0, 'nothing was sent unawares')
+t.test(
+  'test: reports that the decision is external, in every format, and requests it with --ask',
+  async (t) => {
+    const { point, fixtures, policy } = await rig(t)
+    const text = await policy('test', '-f', fixtures)
+    t.match(text, { code: 2, stdout: /0 passed, 0 failed, 2 decided elsewhere; use --ask/ })
+    t.match(text.stdout, `decided elsewhere: ${fixtures}: may search: ${point.url}`)
+    const json = await policy('test', '-f', fixtures, '-o', 'json')
+    t.match(JSON.parse(json.stdout), {
+      passed: 0,
+      failed: 0,
+      elsewhere: 2,
+      tests: [{ elsewhere: point.url }, {}],
+    })
+    const junit = await policy('test', '-f', fixtures, '-o', 'junit')
+    t.match(junit.stdout, /<testsuite name="gatehouse policy test" tests="2" failures="0" skipped="2">/)
+    t.equal(junit.stdout.split('<skipped message="decided elsewhere').length, 3)
+    t.equal(point.asked.length, 0, 'no request was sent without --ask')
 
-  const asked = await policy('test', '-f', fixtures, '--ask')
-  t.match(asked, { code: 1, stdout: /1 passed, 1 failed$/m })
-  t.match(asked.stdout, 'call_tool github_delete: expected allow, was deny by authzenv1')
-  t.match(point.asked[0]?.body, { subject: { id: 'ada' }, resource: { id: 'front/github/search' } })
-  point.answer = (res) => res.writeHead(500).end()
-  const failing = await policy('test', '-f', fixtures, '--ask')
-  t.match(failing, { code: 1, stdout: /expected allow, no decision: authzenv1: status/ })
-})
+    const asked = await policy('test', '-f', fixtures, '--ask')
+    t.match(asked, { code: 1, stdout: /1 passed, 1 failed$/m })
+    t.match(asked.stdout, 'call_tool github_delete: expected allow, was deny by authzenv1')
+    t.match(point.asked[0]?.body, { subject: { id: 'ada' }, resource: { id: 'front/github/search' } })
+    point.answer = (res) => res.writeHead(500).end()
+    const failing = await policy('test', '-f', fixtures, '--ask')
+    t.match(failing, { code: 1, stdout: /expected allow, no decision: authzenv1: status/ })
+  },
+)
 
-t.test('explain: the question, and with --ask the decision', async (t) => {
+t.test('explain: shows the request, and with --ask the decision', async (t) => {
   const { point, config, policy } = await rig(t)
   const explain = (original: string, ...more: string[]) =>
     policy(
@@ -107,7 +110,7 @@ t.test('explain: the question, and with --ask the decision', async (t) => {
 })
 
 t.test(
-  'replay: of what a decision point decided, at it and under policies; never a false change',
+  'replay: handles recorded external decisions, with and without the decision point, and reports no false change',
   async (t) => {
     const { point, folder, config, authzenv1, policy } = await rig(t)
     const backend = await startRawBackend({
@@ -117,7 +120,7 @@ t.test(
     })
     t.teardown(() => backend.close())
     const logs: Record<string, string> = {}
-    // One after the other: the decision point fails for both alike.
+    // Sequential, because the decision point fails for both.
     for (const policyInputs of ['read', 'all'] as const) {
       const logFile = join(folder, `${policyInputs}.log`)
       const vmcp = await startTestVmcp(
@@ -145,7 +148,7 @@ t.test(
     })
     const json = JSON.parse((await replay(logs['all'], config, '-o', 'json')).stdout) as object
     t.match(json, { decisions: 3, elsewhere: 3, unchanged: 0, flips: [] })
-    t.equal(point.asked.length, before, 'nothing was sent unawares')
+    t.equal(point.asked.length, before, 'no request was sent without --ask')
 
     const same = await replay(logs['all'], config, '--ask')
     t.match(same, { code: 0, stdout: /^3 decisions: 2 unchanged, 0 changed, 1 inconclusive/ })
@@ -169,7 +172,7 @@ t.test(
   },
 )
 
-t.test('files that the settings name and are not there are told', async (t) => {
+t.test('missing files of the settings are reported', async (t) => {
   const { folder, policy } = await rig(t)
   const config = join(folder, 'files.yaml')
   const http = { url: 'https://pdp.example.com', caBundlePath: '/config/decision-point/ca/ca.crt' }

@@ -1,6 +1,6 @@
 /**
- * Policies about where things come from: whatever a tool is called towards clients, a permit leads to the backend and
- * the original name that it was written for, and a denial is explained to operators alone.
+ * Policies about origins: whatever name a client uses for a tool, a permit only covers its backend and original name,
+ * and the reason of a denial is visible to operators only.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const toolNames = ['search', 'delete', 'b_search', 'a_search']
 
-/** Each tool returns its own name and what it was called by. */
+/** Each tool returns its own name and the name of the call. */
 async function startBackend(t: Test, name: string, tools = toolNames) {
   const backend = await startRawBackend({
     tools: () => tools.map((tool) => JSON.stringify({ name: tool, inputSchema: { type: 'object' } })),
@@ -32,7 +32,7 @@ const strategies: Readonly<Record<string, unknown>> = {
   },
   priority: bareNames('a', 'b'),
   'priority of the other': bareNames('b', 'a'),
-  'priority of nobody': bareNames('c'),
+  'priority without the backends': bareNames('c'),
   manual: {
     conflictResolution: 'manual',
     tools: [
@@ -71,7 +71,7 @@ const namesIn = ({ response }: WireAnswer): string[] =>
   ((response?.result?.['tools'] ?? []) as { name: string }[]).map(({ name }) => name)
 
 for (const [strategy, aggregation] of Object.entries(strategies)) {
-  t.test(`${strategy}: a permit of one tool of one backend leads nowhere else`, async (t) => {
+  t.test(`${strategy}: a permit for one tool of one backend covers nothing else`, async (t) => {
     const all = await startWith(t, aggregation, ['permit(principal, action, resource);'])
     const everything = namesIn(await stateless(all.url, 'tools/list'))
     const reached = new Map<string, string>()
@@ -102,7 +102,7 @@ for (const [strategy, aggregation] of Object.entries(strategies)) {
 }
 
 t.test(
-  'a denial names policies and missing attributes in the audit log, and nothing to the client',
+  'a denial lists policies and missing attributes in the audit log, and not in the response',
   async (t) => {
     const logFile = join(t.testdir({}), 'audit.log')
     const vmcp = await startWith(

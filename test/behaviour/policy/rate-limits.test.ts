@@ -1,4 +1,7 @@
-/** Rate limits of a virtual server, over the wire and on a real Redis: what callers get, and what replicas share. */
+/**
+ * Rate limits of a virtual server, over HTTP and with a real Redis: responses for callers, and state shared by
+ * replicas.
+ */
 import t from 'tap'
 import { openSession, stateless, type WireAnswer } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -64,8 +67,8 @@ t.test('rate limits', { skip: missingRedis }, async (t) => {
       },
     })
     t.ok(reached > before)
-    t.equal(backend.requests.length, reached, 'the backend was not asked')
-    t.ok((await session.request('tools/list')).response?.result?.['tools'], 'lists are free')
+    t.equal(backend.requests.length, reached, 'the backend got no request')
+    t.ok((await session.request('tools/list')).response?.result?.['tools'], 'lists cost nothing')
   })
 
   await t.test('a stateless client gets an error, with HTTP 200', async (t) => {
@@ -83,7 +86,7 @@ t.test('rate limits', { skip: missingRedis }, async (t) => {
     })
   })
 
-  await t.test('users and tools have buckets of their own, shared by replicas', async (t) => {
+  await t.test('users and tools have separate buckets, shared by replicas', async (t) => {
     const limits = { perUser: hour(3), tools: [{ name: 'costly', perUser: hour(1) }] }
     const [a, b] = await Promise.all([start(limits, 'twins:'), start(limits, 'twins:')])
     t.teardown(() => Promise.all([a.close(), b.close()]))
@@ -93,13 +96,13 @@ t.test('rate limits', { skip: missingRedis }, async (t) => {
     t.equal(await call(a.url, ada, 'costly'), 'done')
     t.equal(await call(b.url, ada, 'costly'), 'limited')
     t.equal(await call(b.url, ada, 'echo'), 'done')
-    t.equal(await call(a.url, ada, 'echo'), 'done', 'the refused call took nothing')
+    t.equal(await call(a.url, ada, 'echo'), 'done', 'the rejected call cost nothing')
     t.equal(await call(b.url, ada, 'echo'), 'limited')
     t.equal(await call(b.url, bob, 'echo'), 'done')
     t.match(redis.cli('keys', 'twins:rl:*'), /^twins:rl:\{team:test-vmcp\}:user/m)
   })
 
-  await t.test('denied, unknown and malformed calls take nothing from a shared bucket', async (t) => {
+  await t.test('denied, unknown and malformed calls do not use up a shared bucket', async (t) => {
     const vmcp = await start({ shared: hour(1) }, undefined, redis, {
       type: 'cedar',
       policies: [
@@ -117,13 +120,17 @@ t.test('rate limits', { skip: missingRedis }, async (t) => {
       t.equal((await call(ada, { name: 'no-such-tool' }))?.error?.code, -32602)
       t.equal((await call(ada, { name: 'echo', arguments: [] }))?.error?.code, -32602)
     }
-    t.ok((await call(bob, { name: 'echo' }))?.result, 'the only token is still there')
+    t.ok((await call(bob, { name: 'echo' }))?.result, 'the only token is still available')
     t.equal((await call(bob, { name: 'echo' }))?.error?.code, 429)
-    t.equal((await call(eve, { name: 'echo' }))?.error?.code, 403, 'a refusal says nothing of the bucket')
+    t.equal(
+      (await call(eve, { name: 'echo' }))?.error?.code,
+      403,
+      'a rejection reveals nothing about the bucket',
+    )
     t.equal((await call(ada, { name: 'no-such-tool' }))?.error?.code, -32602)
   })
 
-  await t.test('calls go on while Redis is away', async (t) => {
+  await t.test('calls continue while Redis is down', async (t) => {
     const own = await startRedis({ auth: { password: PASSWORD } })
     const vmcp = await start({ shared: hour(1) }, 'away:', own)
     t.teardown(() => Promise.all([vmcp.close(), own.stop()]))

@@ -41,7 +41,7 @@ const people: readonly Person[] = [
 const tools = ['search', 'delete', 'report', 'create']
 const backends = ['prod', 'test']
 
-/** Every combination occurs, and none in step with another. */
+/** Returns a call by its number. The members vary independently, so every combination occurs. */
 const callOf = (serial: number): Call => ({
   ...(people[serial % people.length] ?? { user: '', groups: [] }),
   serial,
@@ -50,7 +50,7 @@ const callOf = (serial: number): Call => ({
   ...(serial % 3 === 0 ? {} : { days: serial % 31 }),
 })
 
-// What is recorded reads `serial`, so that a line of the log tells which call it is of.
+// Recorded policies read `serial`, which identifies the call of each log line.
 const before = [
   'permit(principal in ServiceGroup::"ops", action, resource);',
   'permit(principal, action, resource) when { principal has claim_team && principal.claim_team == "core" };',
@@ -89,7 +89,7 @@ interface AuditLine {
   }
 }
 
-/** Makes all calls, by clients of both eras. */
+/** Makes all calls, with clients of both eras. */
 async function record(logFile: string): Promise<void> {
   const issuer = await startTokenIssuer()
   const backend = await startRawBackend({
@@ -172,7 +172,10 @@ t.test(
       expected,
       `the ${expected.length} changes, line by line`,
     )
-    t.ok(expected.length > 1000 && new Set(expected.map(({ to }) => to).values()).size === 2, 'of both kinds')
+    t.ok(
+      expected.length > 1000 && new Set(expected.map(({ to }) => to).values()).size === 2,
+      'both kinds occur',
+    )
     t.match(replay, {
       decisions: calls,
       unchanged: calls - expected.length,
@@ -188,7 +191,7 @@ t.test(
       stdout: new RegExp(`^${calls} decisions: ${calls} unchanged, 0 changed, 0 inconclusive`),
     })
 
-    await t.test('test: one for each combination that occurred', async (t) => {
+    await t.test('test: one test for each recorded combination', async (t) => {
       const tests = join(folder, 'tests.json')
       const distinct = new Map(
         decided.map(({ call: { serial: _, ...call } }) => [JSON.stringify(call), call] as const),
@@ -209,7 +212,7 @@ t.test(
       t.ok(distinct.size > 500)
     })
 
-    await t.test('explain: each kind of change names the policies that replay names', async (t) => {
+    await t.test('explain: names the same policies as replay for each kind of change', async (t) => {
       const kinds = new Map(replay.flips.map((flip) => [`${flip.to} ${flip.policies.join()}`, flip]))
       t.ok(kinds.size >= 5, 'there are several')
       const set = {
@@ -251,7 +254,7 @@ function asCall(call: Omit<Call, 'serial'>): Call {
   return { ...call, serial: 0 }
 }
 
-/** As tests of policies say it. */
+/** Converts a call to the format of policy tests. */
 function asked({ user, groups, team, backend, original, days }: Omit<Call, 'serial'>) {
   return {
     claims: { sub: user, groups, ...(team === undefined ? {} : { team }) },

@@ -1,4 +1,4 @@
-/** `gatehouse policy replay`, as a command, on the audit log of a real server. */
+/** `gatehouse policy replay` as a command, on the audit log of a real server. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -7,7 +7,7 @@ import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { stateless } from '../../helpers/mcp/wire.ts'
 import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
-t.test('replay: of the audit log that a server wrote', async (t) => {
+t.test('replay: works on the audit log of a server', async (t) => {
   const backend = await startRawBackend({
     tools: () =>
       ['search', 'delete'].map((name) => JSON.stringify({ name, inputSchema: { type: 'object' } })),
@@ -48,7 +48,7 @@ t.test('replay: of the audit log that a server wrote', async (t) => {
   const changed = await replay(forbids)
   t.equal(changed.code, 1)
   t.match(changed.stdout, 'anonymous github_delete: allow becomes deny by policies[1]')
-  t.equal((await replay(forbids, '--expect', 'policy=policies[1],to=deny')).code, 0, 'it is meant')
+  t.equal((await replay(forbids, '--expect', 'policy=policies[1],to=deny')).code, 0, 'this line is expected')
   t.equal((await replay(forbids, '--expect', 'to=allow')).code, 1, 'another is meant')
   const other = join(folder, 'other.yaml')
   writeFileSync(

@@ -1,4 +1,4 @@
-/** Shadow policies: what they would have decided is recorded and counted, and no response depends on it. */
+/** Shadow policies: their decisions are recorded and counted, and no response depends on them. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -42,7 +42,7 @@ async function recorded(t: Test, authz: Record<string, unknown>) {
   return { refused, listed: listed.map(({ name }) => name).sort(), shadows, metrics }
 }
 
-t.test('in addition: a forbid on trial is recorded and refuses nothing', async (t) => {
+t.test('in addition: a forbid in shadow mode is recorded and rejects nothing', async (t) => {
   const { refused, listed, shadows, metrics } = await recorded(t, {
     shadowPolicies: ['forbid(principal, action, resource in BackendTool::"b/one");'],
   })
@@ -53,7 +53,7 @@ t.test('in addition: a forbid on trial is recorded and refuses nothing', async (
     t.match(metrics, `gatehouse_authorization_shadow_decisions_total{server="test-vmcp",outcome="${row}`)
 })
 
-t.test('in place: what no policy on trial permits counts as a denial', async (t) => {
+t.test('in place: a call that no shadow policy permits counts as a denial', async (t) => {
   const { refused, shadows, metrics } = await recorded(t, {
     shadowPolicies: ['permit(principal, action, resource == Tool::"b_two");'],
     shadowReplaces: true,
@@ -68,7 +68,7 @@ t.test('in place: what no policy on trial permits counts as a denial', async (t)
   t.match(metrics, 'outcome="would_deny"} 2')
 })
 
-t.test('policies on trial that are none are refused at start, by their own name', async (t) => {
+t.test('invalid shadow policies are rejected at start-up, by name', async (t) => {
   await t.rejects(
     startTestVmcp(
       {},
@@ -80,7 +80,7 @@ t.test('policies on trial that are none are refused at start, by their own name'
   )
 })
 
-t.test('an engine that fails for them changes no response', async (t) => {
+t.test('an engine failure of shadow policies changes no response', async (t) => {
   const authorizer = makeAuthorizer(
     { policies, entitiesJson: '[]', groupEntityType: 'ServiceGroup' },
     { serverName: 'front' },

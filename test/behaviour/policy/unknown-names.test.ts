@@ -1,4 +1,4 @@
-/** Policies about backends and tools that nobody has: a forbid with a misspelled name forbids nothing, so it is told. */
+/** Policies for unknown backends and tools. A forbid with a misspelled name has no effect, so it is reported. */
 import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
@@ -15,7 +15,7 @@ const kind = (name: string, metadata: string, spec: object): string =>
 const permit = 'permit(principal, action, resource);'
 const forbid = 'forbid(principal, action, resource in Backend::"githbu");'
 
-t.test('validate: a misspelled backend is a warning with what was meant', async (t) => {
+t.test('validate: a misspelled backend causes a warning with a suggestion', async (t) => {
   const entry = {
     groupRef: { name: 'g' },
     remoteUrl: 'https://github.example.com/mcp',
@@ -48,7 +48,7 @@ const authz = (...policies: readonly string[]) => ({
   incomingAuth: { type: 'anonymous', authz: { type: 'cedar', policies: [permit, ...policies] } },
 })
 
-t.test('vmcp validate: it is a warning, as other names of backends are', async (t) => {
+t.test('vmcp validate: an unknown name is a warning, like other unknown backend names', async (t) => {
   const file = join(t.testdir({}), 'v.yaml')
   const backends = [{ name: 'github', url: 'https://github.example.com/mcp', transport: 'streamable-http' }]
   const common = {
@@ -64,27 +64,32 @@ t.test('vmcp validate: it is a warning, as other names of backends are', async (
   t.match(stderr, 'warning: incomingAuth.authz.policies[1]: unknown backend "githbu"; did you mean "github"?')
 })
 
-t.test('a running server tells of tools that their backend does not offer, until it does', async (t) => {
-  const names = ['search']
-  const backend = await startRawBackend({
-    tools: () => names.map((name) => JSON.stringify({ name, inputSchema: { type: 'object' } })),
-  })
-  const urls = { github: backend.url }
-  const about = (tool: string) => `forbid(principal, action, resource in BackendTool::"${tool}");`
-  const shared = authz(about('github/serach'), about('github/search'), about('elsewhere/x'))
-  const vmcp = await startTestVmcp(urls, shared)
-  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
-  const problems = async () =>
-    (
-      (await (await fetch(`${vmcp.origin}/status`)).json()) as {
-        problem_details: { type: string; message: string }[]
-      }
-    ).problem_details
-      .filter(({ type }) => type === 'tool_unmatched' || type === 'backend_name_unknown')
-      .map(({ message }) => message)
-  await stateless(vmcp.url, 'tools/list')
-  await until(async () => (await problems()).length > 0)
-  t.same(await problems(), ['incomingAuth.authz.policies[1]: backend github does not offer a tool "serach"'])
-  vmcp.reload(vmcpConfig(urls, authz(about('github/search'))))
-  await until(async () => (await problems()).length === 0)
-})
+t.test(
+  'a running server reports tools that their backend does not offer, until it offers them',
+  async (t) => {
+    const names = ['search']
+    const backend = await startRawBackend({
+      tools: () => names.map((name) => JSON.stringify({ name, inputSchema: { type: 'object' } })),
+    })
+    const urls = { github: backend.url }
+    const about = (tool: string) => `forbid(principal, action, resource in BackendTool::"${tool}");`
+    const shared = authz(about('github/serach'), about('github/search'), about('elsewhere/x'))
+    const vmcp = await startTestVmcp(urls, shared)
+    t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+    const problems = async () =>
+      (
+        (await (await fetch(`${vmcp.origin}/status`)).json()) as {
+          problem_details: { type: string; message: string }[]
+        }
+      ).problem_details
+        .filter(({ type }) => type === 'tool_unmatched' || type === 'backend_name_unknown')
+        .map(({ message }) => message)
+    await stateless(vmcp.url, 'tools/list')
+    await until(async () => (await problems()).length > 0)
+    t.same(await problems(), [
+      'incomingAuth.authz.policies[1]: backend github does not offer a tool "serach"',
+    ])
+    vmcp.reload(vmcpConfig(urls, authz(about('github/search'))))
+    await until(async () => (await problems()).length === 0)
+  },
+)

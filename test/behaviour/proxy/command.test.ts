@@ -1,4 +1,4 @@
-/** `gatehouse proxy` as a process: what it prints, its exit codes, signals, help. */
+/** `gatehouse proxy` as a process: output, exit codes, signals, help. */
 import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,7 @@ t.teardown(() => target.close())
 const started = /^Transparent proxy started for server (\S+) on port (\d+) -> (\S+)$/m
 
 await t.test(
-  'command: it prints one line on standard output, serves, and ends with code 0 on a signal',
+  'command: it prints one line on standard output, serves, and exits with 0 on a signal',
   async (t) => {
     const run = startGatehouse(['proxy', '--target-uri', `${target.url}/?key=s3cret`, 'demo'])
     const [, name, port, uri] = await run.waitFor(started)
@@ -46,7 +46,7 @@ await t.test(
   },
 )
 
-await t.test('command: an event stream does not hold up the end', async (t) => {
+await t.test('command: an open event stream does not delay the exit', async (t) => {
   const streaming = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })
     res.write('data: 1\n\n')
@@ -60,33 +60,30 @@ await t.test('command: an event stream does not hold up the end', async (t) => {
   t.equal(await ended, 'data: 1\n\n')
 })
 
-await t.test(
-  'command: wrong usage and configuration end with code 2, before anything is opened',
-  async (t) => {
-    const cases: readonly [string[], RegExp][] = [
-      [['proxy'], /missing required argument 'SERVER_NAME'/],
-      [['proxy', 'demo'], /--target-uri: is required/],
-      [['proxy', '--target-uri', target.url, 'a', 'b'], /too many arguments/],
-      [['proxy', '--target-uri', target.url, '--nonsense', 'a'], /unknown option '--nonsense'/],
-      [['proxy', '--target-uri', `${target.url}/mcp`, 'a'], /must not have a path/],
-      [
-        ['proxy', '--target-uri', target.url, '--host', 'no.such.host.invalid', 'a'],
-        /invalid host: no\.such\.host\.invalid/,
-      ],
-      [['proxy', '--target-uri', target.url, '--oidc-audience', 'x', 'a'], /--oidc-audience: requires/],
-    ]
-    for (const [args, expected] of cases) {
-      const { code, stdout, stderr } = await runGatehouse(args)
-      t.equal(code, 2, args.join(' '))
-      t.equal(stdout, '')
-      t.match(stderr, expected)
-      t.notMatch(stderr, /\n\s+at |\.ts:/, 'no stack')
-    }
-  },
-)
+await t.test('command: invalid usage or configuration exits with 2 before anything is opened', async (t) => {
+  const cases: readonly [string[], RegExp][] = [
+    [['proxy'], /missing required argument 'SERVER_NAME'/],
+    [['proxy', 'demo'], /--target-uri: is required/],
+    [['proxy', '--target-uri', target.url, 'a', 'b'], /too many arguments/],
+    [['proxy', '--target-uri', target.url, '--nonsense', 'a'], /unknown option '--nonsense'/],
+    [['proxy', '--target-uri', `${target.url}/mcp`, 'a'], /must not have a path/],
+    [
+      ['proxy', '--target-uri', target.url, '--host', 'no.such.host.invalid', 'a'],
+      /invalid host: no\.such\.host\.invalid/,
+    ],
+    [['proxy', '--target-uri', target.url, '--oidc-audience', 'x', 'a'], /--oidc-audience: requires/],
+  ]
+  for (const [args, expected] of cases) {
+    const { code, stdout, stderr } = await runGatehouse(args)
+    t.equal(code, 2, args.join(' '))
+    t.equal(stdout, '')
+    t.match(stderr, expected)
+    t.notMatch(stderr, /\n\s+at |\.ts:/, 'no stack')
+  }
+})
 
 await t.test(
-  'command: an address that cannot be bound ends it with code 1, in the words of the flags',
+  'command: an address that cannot be bound exits with 1, and the error names the flags',
   async (t) => {
     const run = (...flags: string[]) => runGatehouse(['proxy', '--target-uri', target.url, ...flags, 'a'])
     const taken = `Error: failed to start proxy: --port: ${target.port} on 127.0.0.1 is in use by another program\n`
@@ -94,9 +91,9 @@ await t.test(
       const { code, stderr } = await run('--port', String(target.port), ...more)
       t.equal(code, 1)
       t.ok(stderr.endsWith(taken), 'after the warnings')
-      t.equal(stderr.split('Error:').length, 2, 'told once')
+      t.equal(stderr.split('Error:').length, 2, 'reported once')
     }
-    // An address of the documentation range is nobody's.
+    // No machine has this address, because it is reserved for documentation.
     const foreign = await run('--host', '203.0.113.7')
     t.equal(foreign.code, 1)
     t.match(
@@ -135,7 +132,7 @@ await t.test('command: --debug logs more, before or after the name of the comman
   }
 })
 
-await t.test('command: a login is walked through, and one that fails ends with code 3', async (t) => {
+await t.test('command: a login completes, and a failed login exits with 3', async (t) => {
   const idp = await startOidcProvider({ resources: { [target.url]: {} } })
   t.teardown(() => idp.close())
   const args = [
@@ -181,7 +178,7 @@ await t.test('command: a login is walked through, and one that fails ends with c
   }
 })
 
-await t.test('command: the words of an authorization server that refuses are shown', async (t) => {
+await t.test('command: the error text of the authorization server is printed', async (t) => {
   const idp: Loopback = await startLoopback(({ path }) =>
     path === '/reg'
       ? {

@@ -1,4 +1,6 @@
-/** `gatehouse proxy --config`: the file that hooks write, for forwarding targets, stdio targets and everything else. */
+/**
+ * `gatehouse proxy --config`: the file that hooks write, for forwarding targets, stdio targets and all other settings.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
@@ -52,7 +54,7 @@ async function start(
   return proxy
 }
 
-await t.test('file: a target’s own path takes the place of the client’s', async (t) => {
+await t.test('file: the path of the target replaces the client’s path', async (t) => {
   const proxy = await start(t, { targetUri: `${target.url}/base/mcp?key=1` })
   const seen: unknown = await (await fetch(`${proxy.url}/mcp?a=b`)).json()
   t.match(seen, { url: '/base/mcp?key=1&a=b' })
@@ -60,7 +62,7 @@ await t.test('file: a target’s own path takes the place of the client’s', as
 })
 
 await t.test(
-  'file: the deprecated HTTP+SSE transport has two paths, and a prefix for its endpoint event',
+  'file: the deprecated HTTP+SSE transport has two paths and a prefix for its endpoint event',
   async (t) => {
     const proxy = await start(t, {
       targetUri: `${target.url}/old/sse`,
@@ -82,17 +84,20 @@ await t.test(
   },
 )
 
-await t.test('file: a trusted X-Forwarded-Prefix does the same; an untrusted one does nothing', async (t) => {
-  for (const trustProxyHeaders of [true, false]) {
-    const proxy = await start(t, { transport: 'sse', proxyMode: 'sse', trustProxyHeaders })
-    const stream = await fetch(`${proxy.url}/sse`, {
-      headers: { accept: 'text/event-stream', 'x-forwarded-prefix': '/team/b' },
-    })
-    t.match(await stream.text(), trustProxyHeaders ? 'data: /team/b/messages' : 'data: /messages')
-  }
-})
+await t.test(
+  'file: a trusted X-Forwarded-Prefix sets the prefix, and an untrusted one is ignored',
+  async (t) => {
+    for (const trustProxyHeaders of [true, false]) {
+      const proxy = await start(t, { transport: 'sse', proxyMode: 'sse', trustProxyHeaders })
+      const stream = await fetch(`${proxy.url}/sse`, {
+        headers: { accept: 'text/event-stream', 'x-forwarded-prefix': '/team/b' },
+      })
+      t.match(await stream.text(), trustProxyHeaders ? 'data: /team/b/messages' : 'data: /messages')
+    }
+  },
+)
 
-await t.test('file: headers, strategies and secrets come from variables that it names', async (t) => {
+await t.test('file: headers, strategies and secrets come from the named variables', async (t) => {
   const proxy = await start(
     t,
     {
@@ -112,7 +117,7 @@ await t.test('file: headers, strategies and secrets come from variables that it 
   })
 })
 
-await t.test('file: incoming tokens are checked as it says, the one subject included', async (t) => {
+await t.test('file: incoming tokens are checked as configured, including the single subject', async (t) => {
   const idp = await startLoopback(({ form }) => ({
     body: { active: true, sub: form.get('token'), aud: 'me', exp: 4_102_444_800 },
   }))
@@ -141,7 +146,7 @@ await t.test('file: incoming tokens are checked as it says, the one subject incl
   })
 })
 
-await t.test('file: addresses of the target are checked where it is dialed', async (t) => {
+await t.test('file: addresses of the target are checked when they are dialed', async (t) => {
   for (const targetAddresses of ['private', 'public']) {
     const proxy = await start(t, { targetAddresses })
     t.equal((await fetch(`${proxy.url}/mcp`)).status, 502, `${targetAddresses} excludes loopback`)
@@ -172,32 +177,35 @@ await t.test('file: replicas share sessions in Redis, bound to their caller', as
     })
   await call(one, 'alice', rpc(0, 'initialize'))
   let status = 404
-  // The record is written beside the response; a replica may be asked first.
+  // The record is written concurrently with the response, so a replica may be asked too early.
   for (let i = 0; i < 50 && status === 404; i++) status = (await call(two, 'alice', rpc(1), 'shared')).status
   t.equal(status, 200)
   t.equal((await call(two, 'mallory', rpc(1), 'shared')).status, 404)
 })
 
-await t.test('file: errors are told all at once, and what cannot be served is refused', async (t) => {
-  const bad = await runGatehouse([
-    'proxy',
-    '--config',
-    write({ name: 'demo', targetUri: 'ftp://x', port: 70000, nonsense: 1 }),
-    'demo',
-  ])
-  t.equal(bad.code, 2)
-  t.match(bad.stderr, /targetUri[\s\S]*port[\s\S]*nonsense|nonsense[\s\S]*port/)
-  t.equal((await runGatehouse(['proxy', '--config', join(dir, 'absent.yaml'), 'demo'])).code, 2)
-  t.equal((await runGatehouse(['proxy', '--config', write('a: [1'), 'demo'])).code, 2)
-  const beside = await runGatehouse([
-    'proxy',
-    '--config',
-    write({ name: 'demo', stdio: { command: 'x' }, endpointPrefix: '/team' }),
-    'demo',
-  ])
-  t.equal(beside.code, 2)
-  t.match(beside.stderr, /endpointPrefix: not supported for a stdio target/)
-})
+await t.test(
+  'file: all errors are reported at once, and settings that cannot be served are rejected',
+  async (t) => {
+    const bad = await runGatehouse([
+      'proxy',
+      '--config',
+      write({ name: 'demo', targetUri: 'ftp://x', port: 70000, nonsense: 1 }),
+      'demo',
+    ])
+    t.equal(bad.code, 2)
+    t.match(bad.stderr, /targetUri[\s\S]*port[\s\S]*nonsense|nonsense[\s\S]*port/)
+    t.equal((await runGatehouse(['proxy', '--config', join(dir, 'absent.yaml'), 'demo'])).code, 2)
+    t.equal((await runGatehouse(['proxy', '--config', write('a: [1'), 'demo'])).code, 2)
+    const beside = await runGatehouse([
+      'proxy',
+      '--config',
+      write({ name: 'demo', stdio: { command: 'x' }, endpointPrefix: '/team' }),
+      'demo',
+    ])
+    t.equal(beside.code, 2)
+    t.match(beside.stderr, /endpointPrefix: not supported for a stdio target/)
+  },
+)
 
 await t.test(
   'file: policies, filters, limits, audit and telemetry make it a virtual server of one backend',
@@ -224,7 +232,7 @@ await t.test(
       incomingAuth: { oidc: { audience: 'me', clientId: 'me' } },
     })
     const off = loadProxyFile(write({ name: 'demo', targetUri: target.url, audit: { enabled: false } }))
-    t.same(needsVirtualServer(off), [], 'nothing is audited, so nothing has to be read')
+    t.same(needsVirtualServer(off), [], 'without auditing, no body is read')
     const { config, env } = virtualServerOf(file, { KEEP: '1' })
     t.match(config, {
       name: 'demo',
@@ -265,7 +273,7 @@ await t.test('file: a stdio target is served over HTTP until a signal', async (t
   t.equal(await run.interrupt(), 0)
 })
 
-await t.test('file: it forwards as a command, with flags that win over it', async (t) => {
+await t.test('file: the command forwards with the file, and flags override it', async (t) => {
   const path = write({ name: 'demo', targetUri: target.url, host: '0.0.0.0', port: 1 })
   const child = spawn(
     process.execPath,

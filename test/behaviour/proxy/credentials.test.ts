@@ -14,7 +14,7 @@ import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'credentials-'))
 
-/** Echoes the headers that it saw. */
+/** Echoes the headers that it received. */
 const target = await startUpstream((seen, res) => {
   if (seen.headers.authorization === 'Bearer refused')
     res.writeHead(401, { 'WWW-Authenticate': 'Bearer realm="target"' }).end()
@@ -44,7 +44,7 @@ async function start(
 }
 
 await t.test(
-  'bearer: the fixed token replaces what the client sends; a refusal is 502 without challenge',
+  "bearer: the fixed token replaces the client's token, and a rejection is 502 without a challenge",
   async (t) => {
     proves(
       '1.flag.remote-auth-bearer-token',
@@ -69,7 +69,7 @@ await t.test(
 )
 
 await t.test(
-  'inject: plain and secret headers replace the client’s, and beat the bearer token',
+  'inject: plain and secret headers replace the client’s, and override the bearer token',
   async (t) => {
     proves(
       '1.does.inject',
@@ -147,14 +147,14 @@ await t.test('exchange: the client’s token is exchanged, once per token, with 
   t.equal(sts.seen[0]?.headers.authorization, `Basic ${Buffer.from('proxy:s3cret').toString('base64')}`)
 
   const before = target.seen.length
-  t.equal((await call()).status, 401, 'nothing to exchange: refused, not forwarded')
+  t.equal((await call()).status, 401, 'without a token to exchange, the request is rejected')
   t.equal((await call({ authorization: 'Bearer bad' })).status, 401)
   t.equal(target.seen.length, before)
 
   const header = await start(t, { ...options, tokenExchangeHeaderName: 'X-Exchanged' })
   const headers = await header.seen({ authorization: 'Bearer two' })
   t.match(headers, { 'x-exchanged': 'Bearer exchanged-two' })
-  t.notOk('authorization' in headers, 'the original does not travel beside it')
+  t.notOk('authorization' in headers, 'the original token is not sent')
 
   const { tokenExchangeClientSecretFile: _file, ...rest } = options
   const typed = await start(t, { ...rest, tokenExchangeClientSecret: 'typed' })
@@ -171,73 +171,76 @@ await t.test('exchange: an unreachable service is 503, and the request is not fo
   t.equal(target.seen.length, before)
 })
 
-await t.test('incoming: only tokens of the issuer for this resource pass, and they end here', async (t) => {
-  proves(
-    '1.does.protect',
-    '1.scenario.incoming',
-    '1.auth.incoming',
-    '1.auth.incoming.jwks-discovered',
-    '1.auth.incoming.jwks-url',
-    '1.flag.oidc-issuer',
-    '1.flag.oidc-audience',
-    '1.flag.oidc-jwks-url',
-    '1.flag.oidc-scopes',
-    '1.flag.oidc-scopes.default',
-    '1.flag.resource-url',
-    '1.endpoint.protected-resource',
-  )
-  const resource = 'http://gateway.example/mcp'
-  const idp = await startOidcProvider({
-    clients: [
-      {
-        client_id: 'c',
-        token_endpoint_auth_method: 'none',
-        redirect_uris: ['http://localhost/cb'],
-        application_type: 'native',
-      },
-    ],
-    resources: { [resource]: {}, 'https://other.example': {} },
-  })
-  t.teardown(() => idp.close())
-  const good = await idp.accessToken({ clientId: 'c', resource })
-  const other = await idp.accessToken({ clientId: 'c', resource: 'https://other.example' })
-  const { seen, call, proxy } = await start(t, {
-    oidcIssuer: idp.issuer,
-    resourceUrl: resource,
-    oidcScopes: ['read', 'write'],
-  })
-  const headers = await seen({ authorization: `Bearer ${good}` })
-  t.notOk('authorization' in headers, 'the token was for this proxy')
-  const anonymous = await call()
-  t.equal(anonymous.status, 401)
-  t.equal(
-    anonymous.headers.get('www-authenticate'),
-    `Bearer realm="${idp.issuer}", resource_metadata="http://gateway.example/.well-known/oauth-protected-resource/mcp", scope="read write"`,
-  )
-  t.equal((await call({ authorization: `Bearer ${other}` })).status, 401)
+await t.test(
+  'incoming: only tokens of the issuer for this resource are accepted, and they are not forwarded',
+  async (t) => {
+    proves(
+      '1.does.protect',
+      '1.scenario.incoming',
+      '1.auth.incoming',
+      '1.auth.incoming.jwks-discovered',
+      '1.auth.incoming.jwks-url',
+      '1.flag.oidc-issuer',
+      '1.flag.oidc-audience',
+      '1.flag.oidc-jwks-url',
+      '1.flag.oidc-scopes',
+      '1.flag.oidc-scopes.default',
+      '1.flag.resource-url',
+      '1.endpoint.protected-resource',
+    )
+    const resource = 'http://gateway.example/mcp'
+    const idp = await startOidcProvider({
+      clients: [
+        {
+          client_id: 'c',
+          token_endpoint_auth_method: 'none',
+          redirect_uris: ['http://localhost/cb'],
+          application_type: 'native',
+        },
+      ],
+      resources: { [resource]: {}, 'https://other.example': {} },
+    })
+    t.teardown(() => idp.close())
+    const good = await idp.accessToken({ clientId: 'c', resource })
+    const other = await idp.accessToken({ clientId: 'c', resource: 'https://other.example' })
+    const { seen, call, proxy } = await start(t, {
+      oidcIssuer: idp.issuer,
+      resourceUrl: resource,
+      oidcScopes: ['read', 'write'],
+    })
+    const headers = await seen({ authorization: `Bearer ${good}` })
+    t.notOk('authorization' in headers, 'the token for this proxy is not forwarded')
+    const anonymous = await call()
+    t.equal(anonymous.status, 401)
+    t.equal(
+      anonymous.headers.get('www-authenticate'),
+      `Bearer realm="${idp.issuer}", resource_metadata="http://gateway.example/.well-known/oauth-protected-resource/mcp", scope="read write"`,
+    )
+    t.equal((await call({ authorization: `Bearer ${other}` })).status, 401)
 
-  const document = await (await fetch(`${proxy.url}/.well-known/oauth-protected-resource/mcp`)).json()
-  t.same(document, {
-    resource,
-    authorization_servers: [idp.issuer],
-    bearer_methods_supported: ['header'],
-    scopes_supported: ['read', 'write'],
-  })
-  for (const path of ['/.well-known/oauth-protected-resource/other', '/.well-known/openid-configuration']) {
-    const missing = await fetch(proxy.url + path)
-    t.equal(missing.status, 404)
-    t.same(await missing.json(), { error: 'not_found' })
-  }
-  t.equal((await fetch(`${proxy.url}/health`)).status, 200, 'health needs no token')
+    const document = await (await fetch(`${proxy.url}/.well-known/oauth-protected-resource/mcp`)).json()
+    t.same(document, {
+      resource,
+      authorization_servers: [idp.issuer],
+      bearer_methods_supported: ['header'],
+      scopes_supported: ['read', 'write'],
+    })
+    for (const path of ['/.well-known/oauth-protected-resource/other', '/.well-known/openid-configuration']) {
+      const missing = await fetch(proxy.url + path)
+      t.equal(missing.status, 404)
+      t.same(await missing.json(), { error: 'not_found' })
+    }
+    t.equal((await fetch(`${proxy.url}/health`)).status, 200, 'health needs no token')
 
-  const byKeys = await start(t, { oidcJwksUrl: `${idp.issuer}/jwks`, oidcAudience: resource })
-  t.ok('host' in (await byKeys.seen({ authorization: `Bearer ${good}` })))
-  t.equal((await byKeys.call({ authorization: `Bearer ${other}` })).status, 401)
-  const derived: unknown = await (
-    await fetch(`${byKeys.proxy.url}/.well-known/oauth-protected-resource`)
-  ).json()
-  t.match(derived, { resource: `${byKeys.proxy.url}/mcp`, scopes_supported: ['openid'] })
-})
+    const byKeys = await start(t, { oidcJwksUrl: `${idp.issuer}/jwks`, oidcAudience: resource })
+    t.ok('host' in (await byKeys.seen({ authorization: `Bearer ${good}` })))
+    t.equal((await byKeys.call({ authorization: `Bearer ${other}` })).status, 401)
+    const derived: unknown = await (
+      await fetch(`${byKeys.proxy.url}/.well-known/oauth-protected-resource`)
+    ).json()
+    t.match(derived, { resource: `${byKeys.proxy.url}/mcp`, scopes_supported: ['openid'] })
+  },
+)
 
 await t.test('incoming: opaque tokens are introspected', async (t) => {
   proves(
@@ -264,7 +267,7 @@ await t.test('incoming: opaque tokens are introspected', async (t) => {
   t.equal((await call({ authorization: 'Bearer bad' })).status, 401)
 })
 
-await t.test('both: clients are checked, and the target gets the proxy’s own credential', async (t) => {
+await t.test('both: clients are authenticated, and the target gets the proxy’s own credential', async (t) => {
   proves('1.scenario.bidirectional')
   const idp = await startLoopback(() => ({
     body: { active: true, sub: 'alice', aud: 'me', exp: 4_102_444_800 },
@@ -279,7 +282,7 @@ await t.test('both: clients are checked, and the target gets the proxy’s own c
   t.equal((await call()).status, 401)
 })
 
-await t.test('incoming: the client’s token passes only when that is asked for', async (t) => {
+await t.test('incoming: the client’s token is forwarded only on request', async (t) => {
   const idp = await startLoopback(() => ({
     body: { active: true, sub: 'alice', aud: 'me', exp: 4_102_444_800 },
   }))
@@ -290,7 +293,7 @@ await t.test('incoming: the client’s token passes only when that is asked for'
 })
 
 await t.test(
-  'exchange: a token that the target refuses is replaced once, and the request is repeated',
+  'exchange: a token that the target rejects is replaced once, and the request is repeated',
   async (t) => {
     const issued = ['refused', 'good']
     const sts = await startLoopback(() => ({

@@ -1,4 +1,4 @@
-/** Plain forwarding: what reaches the target and what comes back, byte for byte where nothing has to change. */
+/** Plain forwarding: requests and responses pass byte for byte, except for required changes. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
@@ -37,7 +37,7 @@ await t.test('forward: method, path, query, body and status pass unchanged', asy
   t.match(response, /HELLO/)
 })
 
-await t.test('forward: the target’s query goes first, and its fragment is dropped', async (t) => {
+await t.test('forward: the target’s query comes first, and its fragment is dropped', async (t) => {
   const upstream = await startUpstream((_seen, res) => res.end())
   const rig = await startRig(`${upstream.url}?key=1#frag`)
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
@@ -49,7 +49,7 @@ await t.test('forward: the target’s query goes first, and its fragment is drop
   )
 })
 
-await t.test('forward: headers of one hop end here, in both directions', async (t) => {
+await t.test('forward: hop-by-hop headers are removed in both directions', async (t) => {
   const upstream = await startUpstream((_seen, res) => {
     res.writeHead(200, {
       Connection: 'x-hop',
@@ -100,7 +100,7 @@ await t.test('forward: headers of one hop end here, in both directions', async (
   t.notMatch(response, /X-Hop|timeout=99|Proxy-Authenticate/i)
 })
 
-await t.test('forward: a compressed answer stays compressed', async (t) => {
+await t.test('forward: a compressed response stays compressed', async (t) => {
   const gzip = Buffer.from('1f8b0800000000000003cb48cdc9c9070086a6103605000000', 'hex')
   const upstream = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Encoding': 'gzip', 'Content-Length': gzip.length })
@@ -114,7 +114,7 @@ await t.test('forward: a compressed answer stays compressed', async (t) => {
   t.ok(response.endsWith(gzip.toString('latin1')))
 })
 
-await t.test('forward: trailers arrive', async (t) => {
+await t.test('forward: trailers are forwarded', async (t) => {
   const upstream = await startUpstream((_seen, res) => {
     res.writeHead(200, { Trailer: 'X-Sum' })
     res.write('a')
@@ -128,7 +128,7 @@ await t.test('forward: trailers arrive', async (t) => {
   t.match(response, /0\r\nX-Sum: 42\r\n\r\n$/i)
 })
 
-await t.test('forward: each event of a stream is flushed when it comes, head first', async (t) => {
+await t.test('forward: the head and each event of a stream are flushed immediately', async (t) => {
   let push: (text: string) => void = () => {}
   let finish = (): void => {}
   const upstream = await startUpstream((_seen, res) => {
@@ -151,7 +151,7 @@ await t.test('forward: each event of a stream is flushed when it comes, head fir
   t.equal((await reader?.read())?.done, true)
 })
 
-await t.test('forward: a client that leaves ends the request to the target', async (t) => {
+await t.test('forward: a client that disconnects ends the request to the target', async (t) => {
   let gone: Promise<unknown> = Promise.resolve()
   const arrived = Promise.withResolvers<void>()
   const upstream = await startUpstream((_seen, res) => {
@@ -194,7 +194,7 @@ await t.test('forward: a slow client slows the target down instead of filling me
   socket.write('GET /big HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
   await once(socket, 'readable')
   const before = sent
-  // Everything that can be in flight is bounded by socket buffers; 64 MiB is far more.
+  // Socket buffers bound the data in flight; 64 MiB is far more.
   t.ok(before < 64, `the target was stopped after ${before} MiB`)
   let received = 0
   socket.on('data', (part: Buffer) => {
@@ -204,7 +204,7 @@ await t.test('forward: a slow client slows the target down instead of filling me
   t.ok(received > 64 << 20)
 })
 
-await t.test('forward: an unreachable target is 502, with the exact id towards an MCP client', async (t) => {
+await t.test('forward: an unreachable target is 502, with the exact id for an MCP client', async (t) => {
   const rig = await startRig('http://127.0.0.1:1')
   t.teardown(() => rig.close())
   const call = await fetch(`${rig.url}/mcp`, {
@@ -223,7 +223,7 @@ await t.test('forward: an unreachable target is 502, with the exact id towards a
   t.notMatch(await get.text(), /ECONNREFUSED|127\.0\.0\.1/)
 })
 
-await t.test('forward: a target that never answers is 504; an event stream may wait', async (t) => {
+await t.test('forward: a target that never responds is 504, but an event stream may wait', async (t) => {
   const waiting = Promise.withResolvers<() => void>()
   const upstream = await startUpstream((seen, res) => {
     if (seen.method === 'GET') waiting.resolve(() => res.end('late'))
@@ -239,7 +239,7 @@ await t.test('forward: a target that never answers is 504; an event stream may w
   t.equal(await (await stream).text(), 'late')
 })
 
-await t.test('forward: a target that breaks off mid-answer breaks the client’s answer off', async (t) => {
+await t.test('forward: a response that breaks off at the target breaks off at the client', async (t) => {
   const upstream = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Length': 100 })
     res.write('partial', () => res.destroy())
@@ -251,7 +251,7 @@ await t.test('forward: a target that breaks off mid-answer breaks the client’s
 })
 
 await t.test(
-  'forward: redirects on the same authority are followed with method and body, others are shown',
+  'forward: redirects on the same authority are followed with method and body, other redirects are returned',
   async (t) => {
     const upstream = await startUpstream((seen, res) => {
       if (seen.url === '/old') res.writeHead(307, { Location: '/new?x=1' }).end('moved')
@@ -290,7 +290,7 @@ await t.test('forward: HEAD and 204 have no body and keep the connection usable'
 })
 
 await t.test(
-  'forward: the endpoint event of the deprecated HTTP+SSE transport stays behind the proxy',
+  'forward: the endpoint event of the deprecated HTTP+SSE transport points to the proxy',
   async (t) => {
     const upstream = await startUpstream((seen, res) => {
       res.writeHead(200, { 'Content-Type': 'text/event-stream' })
@@ -312,7 +312,7 @@ await t.test(
   },
 )
 
-await t.test('forward: a WebSocket is tunnelled, a refused one is answered', async (t) => {
+await t.test('forward: a WebSocket is tunneled, and a rejected one gets a response', async (t) => {
   const upstream = await startUpstream((_seen, res) => res.writeHead(426).end('no'))
   upstream.server.on('upgrade', (req, socket) => {
     if (req.url === '/no') {

@@ -1,4 +1,4 @@
-/** `proxy stdio` in front of servers without a stream for unasked messages, or with one that costs the session. */
+/** `proxy stdio` with servers that have no stream for unsolicited messages, or one that ends the session. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
@@ -39,19 +39,19 @@ function sessionsOf(server: RawBackend): number {
 }
 
 for (const status of [400, 404, 405, 410]) {
-  t.test(`GET answered with ${status}: no loop of sessions`, async (t) => {
+  t.test(`a GET response with ${status} causes no loop of sessions`, async (t) => {
     const { server, list, gets } = await rig(t, (_req, res) =>
       res.writeHead(status).end('Mcp-Session-Id: unknown session'),
     )
     // A loop would have opened many sessions by then.
     for (let id = 1; id <= 50; id++) await list(id)
-    // The forwarding below tries another session once.
+    // The forwarding code tries another session once.
     t.ok(sessionsOf(server) <= 2)
     t.ok(gets() <= 2)
   })
 }
 
-t.test('a stream that ends at once and takes the session with it is opened ever more rarely', async (t) => {
+t.test('a stream that ends immediately and ends the session is reopened with growing pauses', async (t) => {
   const streamed = new Set<unknown>()
   const { server, list, warnings } = await rig(t, (req, res) => {
     const session = req.headers['mcp-session-id']
@@ -63,14 +63,14 @@ t.test('a stream that ends at once and takes the session with it is opened ever 
     streamed.add(session)
     res.writeHead(200, { 'content-type': 'text/event-stream' }).end('retry: 20\n\n')
   })
-  // Pauses grow from session to session: they are the same as for streams of one session.
+  // Pauses grow from session to session, as they do for the streams of one session.
   await until(() => warnings.includes('the server closes its event stream as soon as it is opened'))
   await list(1)
   t.ok(sessionsOf(server) >= 3)
 })
 
 t.test(
-  'the deprecated HTTP+SSE transport: a connection that ends at once is opened ever more rarely',
+  'the deprecated HTTP+SSE transport: a connection that ends immediately is reopened with growing pauses',
   async (t) => {
     let connections = 0
     let stream: ServerResponse | undefined

@@ -1,11 +1,11 @@
-/** More requests than the proxy can take. */
+/** More requests than the proxy can handle. */
 import t from 'tap'
 import { makeLog } from '../../../runtime/observe/index.ts'
 import { crowd, crowdedLoad, pipelined } from '../../helpers/mcp/pipelined.ts'
 import { rpc, startRig, startUpstream } from '../../helpers/proxy/rig.ts'
 
 t.test(
-  'overload: some requests are forwarded, the others get 503 with Retry-After, probes are answered',
+  'overload: some requests are forwarded, the other requests get 503 with Retry-After, and probes succeed',
   async (t) => {
     const upstream = await startUpstream((_seen, res) => {
       const body = '{"jsonrpc":"2.0","id":1,"result":{}}'
@@ -31,11 +31,11 @@ t.test(
     t.equal(forwarded.length + refused.length, crowd)
     t.ok(refused.length > 0)
     t.ok(forwarded.length > 0)
-    t.equal(upstream.seen.length, forwarded.length, 'what is refused does not reach the target')
+    t.equal(upstream.seen.length, forwarded.length, 'rejected requests do not reach the target')
     for (const { head } of refused) if (!/^retry-after: [123]$/im.test(head)) t.fail(head)
 
     const told = lines.filter((line) => line.includes('overloaded: rejecting requests'))
-    t.equal(told.length, 1, 'the log says it once')
+    t.equal(told.length, 1, 'the log contains it once')
     t.match(told[0], /"hint":/)
     t.equal(lines.filter((line) => line.includes('"status":503')).length, 0, 'and not with each request')
   },

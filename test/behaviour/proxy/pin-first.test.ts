@@ -1,4 +1,7 @@
-/** `--pin-first` of `gatehouse proxy`, `vmcp serve` and `dev`: what is seen first is written, and holds. */
+/**
+ * `--pin-first` of `gatehouse proxy`, `vmcp serve` and `dev`: the first listed definitions are written to a file and
+ * enforced.
+ */
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -67,7 +70,7 @@ t.test('proxy: the file is written at the first use, and enforced at the next st
   t.match(both.output(), /--pin-first: cannot be combined with --tool-lock/)
 })
 
-t.test('vmcp serve: one file for each backend; a file with noLock pin needs the flag', async (t) => {
+t.test('vmcp serve: one file for each backend, and a file with noLock pin requires the flag', async (t) => {
   const [files, notes] = [await startChanging(t, [approved]), await startChanging(t, [other])]
   const folder = folderOf(t)
   const locks = join(folder, 'locks')
@@ -109,7 +112,7 @@ t.test('vmcp serve: one file for each backend; a file with noLock pin needs the 
   t.match(stderr, /pinning\.noLock: pin requires a folder for locks on this machine/)
 })
 
-t.test('dev: the locks are those of the kinds of the manifests', async (t) => {
+t.test('dev: the locks have the kinds of the manifests', async (t) => {
   const backend = await startChanging(t, [approved])
   const folder = folderOf(t)
   const entry = manifest('MCPServerEntry', 'files', {
@@ -126,7 +129,7 @@ t.test('dev: the locks are those of the kinds of the manifests', async (t) => {
   t.match(readFileSync(join(folder, 'files.lock.yaml'), 'utf8'), /kind: MCPServerEntry\n\s+name: files/)
 })
 
-t.test('dev: backends of the same name in two namespaces have a lock each', async (t) => {
+t.test('dev: backends with the same name in two namespaces have separate locks', async (t) => {
   const folder = folderOf(t)
   const inNamespace = (namespace: string, text: string) => {
     const doc = JSON.parse(text) as { metadata: object }
@@ -155,7 +158,7 @@ t.test('dev: backends of the same name in two namespaces have a lock each', asyn
   for (const path of ['files.lock.yaml', 'team/files.lock.yaml']) t.ok(existsSync(join(folder, path)), path)
 })
 
-t.test('a cluster has no such folder: admission refuses it', async (t) => {
+t.test('a cluster has no such folder, so admission rejects it', async (t) => {
   const { violations } = validateResource(
     JSON.parse(
       manifest('VirtualMCPServer', 'v', {

@@ -1,4 +1,4 @@
-/** `/readyz`: whether the proxy can serve just now, and why not. `/health` only says that it lives. */
+/** `/readyz` reports whether the proxy can serve now, and the reason if not. `/health` only reports that it runs. */
 import { createServer } from 'node:http'
 import t, { type Test as TapTest } from 'tap'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -15,7 +15,7 @@ async function readyz(url: string): Promise<{ status: number; body: unknown }> {
   return { status: response.status, body: await response.json() }
 }
 
-/** A server on a given port that responses everything. */
+/** A server on a given port that answers everything. */
 async function serverOn(t: TapTest, port: number): Promise<void> {
   const server = createServer((_req, res) => res.end('{}'))
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
@@ -25,7 +25,7 @@ async function serverOn(t: TapTest, port: number): Promise<void> {
   })
 }
 
-await t.test('readiness: a proxy that can serve is ready; paths below go to the target', async (t) => {
+await t.test('readiness: a working proxy is ready, and paths below go to the target', async (t) => {
   const target = await startUpstream((seen, res) => res.end(seen.url))
   t.teardown(() => target.close())
   const lines: string[] = []
@@ -36,7 +36,7 @@ await t.test('readiness: a proxy that can serve is ready; paths below go to the 
   t.equal((await fetch(`${rig.url}/readyz`, { method: 'HEAD' })).status, 200)
   t.equal((await fetch(`${rig.url}/readyz`, { method: 'POST' })).status, 405)
   t.equal(await (await fetch(`${rig.url}/readyz/x`)).text(), '/readyz/x')
-  t.equal(target.seen.length, 1, 'the target is not asked')
+  t.equal(target.seen.length, 1, 'the target gets no request')
   const logged = lines.filter((line) => line.includes('"message":"request"'))
   t.match(logged.join(''), /"status":405/)
   t.equal(logged.filter((line) => line.includes('"path":"/readyz","status":200')).length, 0)
@@ -60,19 +60,19 @@ await t.test('readiness: not before the login is complete, with the reason', asy
     status: 503,
     body: { status: 'not_ready', reason: 'the login to the target is not complete' },
   })
-  t.equal((await fetch(`${rig.url}/health`)).status, 200, 'it lives all the same')
+  t.equal((await fetch(`${rig.url}/health`)).status, 200, 'the process is still alive')
   token = 'good'
   t.equal((await readyz(rig.url)).status, 200)
 })
 
-await t.test('readiness: a lost target makes it unready, and its return ready again', async (t) => {
+await t.test('readiness: losing the target makes the proxy unready until the target is back', async (t) => {
   const port = await freePort()
   const rig = await startRig(`http://127.0.0.1:${port}`)
   t.teardown(() => rig.close())
   const call = (): Promise<Response> =>
     fetch(`${rig.url}/mcp`, { method: 'POST', headers: json, body: rpc(1) })
   for (let n = 0; n < 4; n++) t.equal((await call()).status, 502)
-  t.equal((await readyz(rig.url)).status, 200, 'some failures are no loss')
+  t.equal((await readyz(rig.url)).status, 200, 'a few failures do not make it unready')
   t.equal((await call()).status, 502)
   t.same(await readyz(rig.url), {
     status: 503,
@@ -83,7 +83,7 @@ await t.test('readiness: a lost target makes it unready, and its return ready ag
   t.equal((await readyz(rig.url)).status, 200)
 })
 
-await t.test('readiness: without any traffic the target is asked, now and then', async (t) => {
+await t.test('readiness: without traffic, the target is checked at intervals', async (t) => {
   const port = await freePort()
   const origin = `http://127.0.0.1:${port}`
   const dispatcher = makeDispatcher({ origin })
@@ -93,7 +93,7 @@ await t.test('readiness: without any traffic the target is asked, now and then',
   for (let n = 0; n < 5; n++) readiness.unreachable()
   t.equal(await readiness.notReady(), 'the target does not respond')
   await serverOn(t, port)
-  t.equal(await readiness.notReady(), 'the target does not respond', 'not asked again at once')
+  t.equal(await readiness.notReady(), 'the target does not respond', 'not probed again at once')
   now = 5_000
   t.equal(await readiness.notReady(), undefined)
   readiness.end()

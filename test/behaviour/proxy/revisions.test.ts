@@ -1,4 +1,4 @@
-/** What the proxy itself refuses about MCP: batches and stateless requests that contradict themselves. */
+/** Requests that the proxy itself rejects: batches, and stateless requests that contradict themselves. */
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { json, rawRequest, startRig, startUpstream } from '../../helpers/proxy/rig.ts'
@@ -29,7 +29,7 @@ async function send(
 
 const modern = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/list' }
 
-await t.test('revision: a proper stateless request passes', async (t) => {
+await t.test('revision: a valid stateless request passes', async (t) => {
   t.same(await send(stateless('1', meta('2026-07-28')), modern), { status: 200, text: 'forwarded' })
 })
 
@@ -80,7 +80,7 @@ await t.test('revision: GET and DELETE do not exist in the stateless revision', 
   }
 })
 
-/** An array behind what some parsers skip, or in a charset that some parsers decode. */
+/** Arrays after a prefix that some parsers skip, or in a charset that some parsers decode. */
 const disguised: readonly Buffer[] = [
   Buffer.from('\ufeff[]'),
   Buffer.from('\v[]'),
@@ -91,7 +91,7 @@ const disguised: readonly Buffer[] = [
   Buffer.from('\u00a0\u0085[]', 'latin1'),
 ]
 
-await t.test('batch: an array is refused whatever its content, path or type, without an id', async (t) => {
+await t.test('batch: an array is rejected whatever its content, path or type, without an id', async (t) => {
   const before = upstream.seen.length
   const bodies = ['[]', ' \r\n\t[{"jsonrpc":"2.0","id":1,"method":"ping"}]', '[not json', ...disguised]
   for (const body of bodies) {
@@ -111,7 +111,7 @@ await t.test('batch: an array is refused whatever its content, path or type, wit
   t.equal(upstream.seen.length, before)
 })
 
-await t.test('batch: a compressed body is refused before it is read, for it could be one', async (t) => {
+await t.test('batch: a compressed body is rejected unread, because it could be a batch', async (t) => {
   const before = upstream.seen.length
   for (const coding of ['gzip', 'GZIP', 'identity, br', 'deflate', 'x']) {
     const response = await fetch(`${rig.url}/mcp`, {
@@ -133,7 +133,7 @@ await t.test('batch: a compressed body is refused before it is read, for it coul
   t.same(await send('{"a":1}', { 'content-encoding': 'identity' }), { status: 200, text: 'forwarded' })
 })
 
-await t.test('body: JSON that does not begin as JSON does is refused', async (t) => {
+await t.test('body: JSON after an invalid prefix is rejected', async (t) => {
   const before = upstream.seen.length
   for (const type of [
     'application/json',
@@ -154,7 +154,7 @@ await t.test('body: JSON that does not begin as JSON does is refused', async (t)
   t.equal(upstream.seen.length, before)
 })
 
-await t.test('body: what is not JSON-RPC is none of the proxy’s business', async (t) => {
+await t.test('body: content that is not JSON-RPC is forwarded', async (t) => {
   for (const body of ['{"a":1}', '{broken', 'plain', '{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}']) {
     t.same(await send(body), { status: 200, text: 'forwarded' }, body)
     t.equal(upstream.seen.at(-1)?.body, body)

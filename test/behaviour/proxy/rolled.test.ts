@@ -1,6 +1,6 @@
 /**
- * Clients that keep their connections and call without a pause lose nothing when a proxy ends and another one takes over:
- * processes as they run in pods, SIGTERM as the kubelet sends it, and new connections lead to the next one.
+ * Clients with open connections and constant calls lose nothing when one proxy replaces another: processes as in pods,
+ * SIGTERM as the kubelet sends it, and new connections to the new process.
  */
 import { once } from 'node:events'
 import { Agent, createServer, type IncomingMessage, request } from 'node:http'
@@ -11,7 +11,7 @@ import { startGatehouse } from '../../helpers/gatehouse.ts'
 
 const callers = 40
 const rolls = 2
-/** Calls that are answered between two rolls. */
+/** Calls that are answered between two rollouts. */
 const between = 400
 
 async function target(t: Test): Promise<string> {
@@ -38,7 +38,7 @@ async function startProxy(t: Test, targetUri: string) {
   return { running, port: Number(port) }
 }
 
-/** As a Service does: what is open stays where it is, what is new goes to the present one. */
+/** Behaves like a Service: open connections stay, and new connections go to the current process. */
 class Way extends Agent {
   to = 0
 
@@ -49,7 +49,7 @@ class Way extends Agent {
 
 t.setTimeout(240_000)
 
-t.test('rolled: of calls on kept connections none is lost', async (t) => {
+t.test('rolled: no call on an open connection is lost', async (t) => {
   const targetUri = await target(t)
   const way = new Way({ keepAlive: true, maxSockets: callers })
   t.teardown(() => way.destroy())
@@ -86,7 +86,7 @@ t.test('rolled: of calls on kept connections none is lost', async (t) => {
     way.to = next.port
     const ended = once(present.running.child, 'exit')
     present.running.child.kill('SIGTERM')
-    t.same(await ended, [0, null], 'it ends by itself, long before the grace')
+    t.same(await ended, [0, null], 'it exits on its own, well before the grace period ends')
     present = next
   }
   await moreAnswers()

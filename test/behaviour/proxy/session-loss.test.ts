@@ -1,6 +1,6 @@
 /**
- * Sessions that the target has lost, through the proxy: how servers word it, what is sent again and what is not, and
- * what becomes of state that the client had set. Real servers from npm with real clients, and hand-made ones for errors.
+ * Sessions that the target has lost, through the proxy: how servers report the loss, which requests are repeated, and
+ * how the client's state is restored. Real npm servers with real clients, and custom servers for errors.
  */
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
@@ -26,14 +26,14 @@ const refuse400: Refuse = (res) => {
 interface Forgetful extends Upstream {
   /** Loses every session. */
   forget(): void
-  /** From now on `initialize` is refused. */
+  /** Makes `initialize` fail from now on. */
   close(): Promise<void>
   refusesAll: boolean
   /** GET streams, newest last. */
   readonly streams: ServerResponse[]
 }
 
-/** A server of the session era that refuses unknown sessions as it is told to. */
+/** A session-era server that rejects unknown sessions with the given response. */
 async function startForgetful(
   t: Test,
   refuse: Refuse,
@@ -96,7 +96,7 @@ for (const [name, refuse] of Object.entries<Refuse>({
   'HTTP 401 without a challenge': (res) => res.writeHead(401).end('Unauthorized: Session not found'),
   'HTTP 404': (res) => res.writeHead(404).end(),
 }))
-  await t.test(`loss: a session refused with ${name} is opened again, for everybody at once`, async (t) => {
+  await t.test(`loss: a session rejected with ${name} is reopened once for all requests`, async (t) => {
     const server = await startForgetful(t, refuse)
     const { url } = await rigFor(t, server)
     const session = await openSession(`${url}/mcp`)
@@ -119,7 +119,7 @@ for (const [name, accept] of Object.entries<(res: ServerResponse) => void>({
   },
   'a page': (res) => res.writeHead(200, { 'Content-Type': 'text/html' }).end('<p>ok</p>'),
 }))
-  await t.test(`loss: a server that answers notifications with ${name} gets its next session`, async (t) => {
+  await t.test(`loss: a server that answers notifications with ${name} gets a new session`, async (t) => {
     const server = await startForgetful(t, refuse400, accept)
     const { url } = await rigFor(t, server)
     const params = {
@@ -135,28 +135,25 @@ for (const [name, accept] of Object.entries<(res: ServerResponse) => void>({
   })
 
 for (const status of [404, 410])
-  await t.test(
-    `loss: HTTP ${status} with the response to the request itself is not sent again`,
-    async (t) => {
-      const body = (id: unknown): string =>
-        `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"error":{"code":-32001,"message":"Session not found"}}`
-      const calls: unknown[] = []
-      const server = await startForgetful(t, (res, seen) => {
-        const { id } = JSON.parse(seen.body) as { id: unknown }
-        calls.push(id)
-        res.writeHead(status, { 'Content-Type': 'application/json' }).end(body(id))
-      })
-      const { url } = await rigFor(t, server)
-      const session = await openSession(`${url}/mcp`)
-      server.forget()
-      const response = await session.request('tools/call', { name: 'x' })
-      t.equal(response.status, status)
-      t.equal(response.text, body(calls[0]))
-      t.equal(calls.length, 1)
-    },
-  )
+  await t.test(`loss: HTTP ${status} with a response to the request itself is not repeated`, async (t) => {
+    const body = (id: unknown): string =>
+      `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"error":{"code":-32001,"message":"Session not found"}}`
+    const calls: unknown[] = []
+    const server = await startForgetful(t, (res, seen) => {
+      const { id } = JSON.parse(seen.body) as { id: unknown }
+      calls.push(id)
+      res.writeHead(status, { 'Content-Type': 'application/json' }).end(body(id))
+    })
+    const { url } = await rigFor(t, server)
+    const session = await openSession(`${url}/mcp`)
+    server.forget()
+    const response = await session.request('tools/call', { name: 'x' })
+    t.equal(response.status, status)
+    t.equal(response.text, body(calls[0]))
+    t.equal(calls.length, 1)
+  })
 
-await t.test('loss: any other refusal reaches the client as it is', async (t) => {
+await t.test('loss: any other rejection reaches the client unchanged', async (t) => {
   const other = '{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Invalid params: session"}}'
   let body = other
   const server = await startUpstream((seen, res) => {
@@ -166,7 +163,7 @@ await t.test('loss: any other refusal reaches the client as it is', async (t) =>
     } else if (seen.body.includes('notifications/')) res.writeHead(202).end()
     else {
       res.writeHead(400, { 'Content-Type': 'application/json', 'X-Own': 'alive' })
-      // In one piece, with its length, or chunked.
+      // In one piece with its length, or chunked.
       if (body.length % 2 === 1) res.write(body.slice(0, 1))
       res.end(body.slice(body.length % 2))
     }
@@ -181,7 +178,7 @@ await t.test('loss: any other refusal reaches the client as it is', async (t) =>
   t.equal(response.headers.get('x-own'), 'alive')
   for (const size of [0, 1, 65_536, 65_537, 65_538, 3_000_000, 3_000_001]) {
     body = 'session '.repeat(size / 8 + 1).slice(0, size)
-    // Only what is long, or says nothing, is passed on; a short text about the session is a loss.
+    // Long bodies and bodies without the word are passed on. A short text about the session is a loss.
     if (size > 8 && size <= 65_536) body = body.replaceAll('session', 'nothing')
     t.equal((await session.request('tools/call')).text, body, `${size} bytes`)
   }
@@ -189,7 +186,7 @@ await t.test('loss: any other refusal reaches the client as it is', async (t) =>
 })
 
 await t.test(
-  'loss: a target that opens no session again is answered with 404, and told by /readyz',
+  'loss: if the target opens no new session, the client gets 404 and /readyz reports it',
   async (t) => {
     const server = await startForgetful(t, refuse400)
     const { url } = await rigFor(t, server)
@@ -214,7 +211,7 @@ await t.test(
   },
 )
 
-await t.test('loss: without the initialize request of the session the client learns it by 404', async (t) => {
+await t.test("loss: without the session's initialize request, the client gets 404", async (t) => {
   const server = await startForgetful(t, refuse400)
   const { url } = await rigFor(t, server)
   const { status, response } = await post(`${url}/mcp`, rpc(1), { 'mcp-session-id': 'from-before' })
@@ -222,34 +219,37 @@ await t.test('loss: without the initialize request of the session the client lea
   t.match(response, { id: 1, error: { code: -32001 } })
 })
 
-await t.test('loss: what belongs to the lost session is acknowledged and not sent again', async (t) => {
-  const server = await startForgetful(t, refuse400)
-  const { url } = await rigFor(t, server)
-  const session = await openSession(`${url}/mcp`)
-  for (const send of [
-    () => session.response(1, { roots: [] }),
-    () => session.notify('notifications/cancelled', { requestId: 1 }),
-    () => session.notify('notifications/initialized'),
-  ]) {
+await t.test(
+  'loss: messages that belong to the lost session are acknowledged and not repeated',
+  async (t) => {
+    const server = await startForgetful(t, refuse400)
+    const { url } = await rigFor(t, server)
+    const session = await openSession(`${url}/mcp`)
+    for (const send of [
+      () => session.response(1, { roots: [] }),
+      () => session.notify('notifications/cancelled', { requestId: 1 }),
+      () => session.notify('notifications/initialized'),
+    ]) {
+      server.forget()
+      const from = server.seen.length
+      const { status, text } = await send()
+      t.equal(status, 202)
+      t.equal(text, '')
+      t.same(methodsSince(server, from).slice(1), ['initialize', 'notifications/initialized'])
+    }
     server.forget()
     const from = server.seen.length
-    const { status, text } = await send()
-    t.equal(status, 202)
-    t.equal(text, '')
-    t.same(methodsSince(server, from).slice(1), ['initialize', 'notifications/initialized'])
-  }
-  server.forget()
-  const from = server.seen.length
-  t.equal((await session.notify('notifications/roots/list_changed')).status, 202)
-  t.same(methodsSince(server, from), [
-    'notifications/roots/list_changed',
-    'initialize',
-    'notifications/initialized',
-    'notifications/roots/list_changed',
-  ])
-})
+    t.equal((await session.notify('notifications/roots/list_changed')).status, 202)
+    t.same(methodsSince(server, from), [
+      'notifications/roots/list_changed',
+      'initialize',
+      'notifications/initialized',
+      'notifications/roots/list_changed',
+    ])
+  },
+)
 
-await t.test('loss: watched resources and the log level are set again', async (t) => {
+await t.test('loss: subscriptions and the log level are restored', async (t) => {
   const server = await startForgetful(t, refuse400)
   const { url } = await rigFor(t, server)
   const session = await openSession(`${url}/mcp`)
@@ -268,42 +268,45 @@ await t.test('loss: watched resources and the log level are set again', async (t
   t.match(again.slice(5), [{ method: 'tools/call' }])
 })
 
-await t.test('loss: event ids of the lost session end here; those of the next go on', async (t) => {
-  const server = await startForgetful(t, refuse400)
-  const { url } = await rigFor(t, server)
-  const session = await openSession(`${url}/mcp`)
-  const get = (lastEventId?: string) =>
-    stream(`${url}/mcp`, {
-      headers: {
-        ...session.headers,
-        ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
-      },
-    })
-  const sent = () => server.seen.findLast(({ method }) => method === 'GET')?.headers['last-event-id']
-  ;(await get('resumed')).close()
-  t.equal(sent(), 'resumed', 'as long as the session lives')
-  server.forget()
-  const after = await get('old')
-  t.equal(after.status, 200)
-  t.equal(sent(), undefined, 'the new session knows no such id')
-  const message = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
-  server.streams.at(-1)?.write('id: ne')
-  server.streams.at(-1)?.write(`w-1\r\ndata: ${message}\r\n\r\n: comment\nid:new-2\ndata: ${message}\n\n`)
-  await after.next()
-  await after.next()
-  after.close()
-  for (const [id, passed] of [
-    ['new-1', 'new-1'],
-    ['new-2', 'new-2'],
-    ['old', undefined],
-  ] as const) {
-    const again = await get(id)
-    t.equal(sent(), passed, id)
-    again.close()
-  }
-})
+await t.test(
+  'loss: event ids of the lost session are dropped, and those of the next session are used',
+  async (t) => {
+    const server = await startForgetful(t, refuse400)
+    const { url } = await rigFor(t, server)
+    const session = await openSession(`${url}/mcp`)
+    const get = (lastEventId?: string) =>
+      stream(`${url}/mcp`, {
+        headers: {
+          ...session.headers,
+          ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
+        },
+      })
+    const sent = () => server.seen.findLast(({ method }) => method === 'GET')?.headers['last-event-id']
+    ;(await get('resumed')).close()
+    t.equal(sent(), 'resumed', 'as long as the session lives')
+    server.forget()
+    const after = await get('old')
+    t.equal(after.status, 200)
+    t.equal(sent(), undefined, 'the id is unknown in the new session')
+    const message = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+    server.streams.at(-1)?.write('id: ne')
+    server.streams.at(-1)?.write(`w-1\r\ndata: ${message}\r\n\r\n: comment\nid:new-2\ndata: ${message}\n\n`)
+    await after.next()
+    await after.next()
+    after.close()
+    for (const [id, passed] of [
+      ['new-1', 'new-1'],
+      ['new-2', 'new-2'],
+      ['old', undefined],
+    ] as const) {
+      const again = await get(id)
+      t.equal(sent(), passed, id)
+      again.close()
+    }
+  },
+)
 
-await t.test('loss: a restart of the everything server is not seen by an open SDK session', async (t) => {
+await t.test('loss: an open SDK session survives a restart of the everything server', async (t) => {
   const server = await startEverything(t, 'streamableHttp')
   const { url } = await rigFor(t, server)
   const client = new Client({ name: 'test', version: '1' })
@@ -320,10 +323,10 @@ await t.test('loss: a restart of the everything server is not seen by an open SD
   t.equal(transport.sessionId, id)
 })
 
-await t.test('loss: whatever the target says to initialize then, the proxy goes on at once', async (t) => {
+await t.test('loss: the proxy continues at once, whatever the target returns for initialize', async (t) => {
   const type = { 'Content-Type': 'text/event-stream', 'Mcp-Session-Id': 'next' }
   const said: Readonly<Record<string, (res: ServerResponse) => void>> = {
-    // One turn of the event loop for each pair of lines would take minutes.
+    // Handling each pair of lines in a separate turn of the event loop would take minutes.
     'a long stream without a response': (res) => res.writeHead(200, type).end('data:x\n'.repeat(140_000)),
     'lines that look like a response': (res) =>
       res.writeHead(200, type).end('data:x"result"\n'.repeat(60_000)),
@@ -347,7 +350,7 @@ await t.test('loss: whatever the target says to initialize then, the proxy goes 
 })
 
 await t.test(
-  'loss: the response to initialize may come behind other events, on a stream that stays open',
+  'loss: the response to initialize may come after other events, on a stream that stays open',
   async (t) => {
     const server = await startForgetful(t, (res, seen) => {
       if (!seen.body.includes('"initialize"')) return refuse400(res, seen)

@@ -1,4 +1,4 @@
-/** Sessions through the proxy: who may use them, and what happens when the target forgets one. */
+/** Sessions through the proxy: their owners, and recovery when the target loses one. */
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
 import {
@@ -10,7 +10,7 @@ import {
   type Upstream,
 } from '../../helpers/proxy/rig.ts'
 
-/** A server of the session era that can be told to forget. */
+/** A session-era server that can forget its sessions. */
 async function startSessionServer(): Promise<Upstream & { forget(): void; readonly opened: () => number }> {
   let live = new Set<string>()
   let opened = 0
@@ -46,7 +46,7 @@ async function startSessionServer(): Promise<Upstream & { forget(): void; readon
   })
 }
 
-/** Takes the bearer token as the caller's name. */
+/** Uses the bearer token as the caller's name. */
 const byToken = fakeAuthenticator((exchange) => {
   const subject = exchange.req.headers.authorization?.slice(7) ?? ''
   exchange.caller = makeCaller({ issuer: 'https://issuer.example', subject, claims: {} })
@@ -62,73 +62,76 @@ async function post(url: string, body: string, headers: Record<string, string> =
   return fetch(`${url}/mcp`, { method: 'POST', headers: { ...json, ...headers }, body })
 }
 
+await t.test('session: a forgotten session is reopened, and the client keeps its id', async (t) => {
+  const upstream = await startSessionServer()
+  const rig = await startRig(upstream.url)
+  t.teardown(() => Promise.all([rig.close(), upstream.close()]))
+  const opened = await post(rig.url, initialize)
+  const id = opened.headers.get('mcp-session-id') ?? ''
+  t.equal(id, 'session-1')
+  upstream.forget()
+
+  const responses = await Promise.all(
+    ['a', 'b', 'c'].map((n) =>
+      post(rig.url, rpc(n), { 'mcp-session-id': id, 'mcp-protocol-version': '2025-11-25' }),
+    ),
+  )
+  for (const response of responses) {
+    t.equal(response.status, 200)
+    t.equal(response.headers.get('mcp-session-id'), id, 'the client sees its own session id')
+    t.match(await response.json(), { result: { session: 'session-2' } })
+  }
+  t.equal(upstream.opened(), 2, 'concurrent requests share one recovery')
+  const again = upstream.seen.filter((seen) => seen.body.includes('"initialize"'))[1]
+  t.equal(again?.body, initialize, 'the same initialize message is sent')
+  t.equal(again?.headers['mcp-session-id'], undefined)
+  const confirmed = upstream.seen.find((seen) => seen.body.includes('notifications/initialized'))
+  t.match(confirmed?.headers, { 'mcp-session-id': 'session-2', 'mcp-protocol-version': '2025-11-25' })
+})
+
 await t.test(
-  'session: one that the target forgot is opened again, and the client keeps its id',
+  'session: after a recovery the new id is used directly, and DELETE ends the session',
   async (t) => {
     const upstream = await startSessionServer()
     const rig = await startRig(upstream.url)
     t.teardown(() => Promise.all([rig.close(), upstream.close()]))
-    const opened = await post(rig.url, initialize)
-    const id = opened.headers.get('mcp-session-id') ?? ''
-    t.equal(id, 'session-1')
+    const id = (await post(rig.url, initialize)).headers.get('mcp-session-id') ?? ''
     upstream.forget()
-
-    const responses = await Promise.all(
-      ['a', 'b', 'c'].map((n) =>
-        post(rig.url, rpc(n), { 'mcp-session-id': id, 'mcp-protocol-version': '2025-11-25' }),
-      ),
-    )
-    for (const response of responses) {
-      t.equal(response.status, 200)
-      t.equal(response.headers.get('mcp-session-id'), id, 'the client sees the id it knows')
-      t.match(await response.json(), { result: { session: 'session-2' } })
-    }
-    t.equal(upstream.opened(), 2, 'concurrent requests share one recovery')
-    const again = upstream.seen.filter((seen) => seen.body.includes('"initialize"'))[1]
-    t.equal(again?.body, initialize, 'the very same initialize is sent')
-    t.equal(again?.headers['mcp-session-id'], undefined)
-    const confirmed = upstream.seen.find((seen) => seen.body.includes('notifications/initialized'))
-    t.match(confirmed?.headers, { 'mcp-session-id': 'session-2', 'mcp-protocol-version': '2025-11-25' })
+    await post(rig.url, rpc(1), { 'mcp-session-id': id })
+    const before = upstream.seen.length
+    t.equal((await post(rig.url, rpc(2), { 'mcp-session-id': id })).status, 200)
+    t.equal(upstream.seen.length, before + 1)
+    const ended = await fetch(`${rig.url}/mcp`, { method: 'DELETE', headers: { 'mcp-session-id': id } })
+    t.equal(ended.status, 204)
+    t.equal(upstream.seen.at(-1)?.headers['mcp-session-id'], 'session-2')
   },
 )
 
-await t.test('session: after a recovery the new id is used at once, and DELETE ends it', async (t) => {
-  const upstream = await startSessionServer()
-  const rig = await startRig(upstream.url)
-  t.teardown(() => Promise.all([rig.close(), upstream.close()]))
-  const id = (await post(rig.url, initialize)).headers.get('mcp-session-id') ?? ''
-  upstream.forget()
-  await post(rig.url, rpc(1), { 'mcp-session-id': id })
-  const before = upstream.seen.length
-  t.equal((await post(rig.url, rpc(2), { 'mcp-session-id': id })).status, 200)
-  t.equal(upstream.seen.length, before + 1)
-  const ended = await fetch(`${rig.url}/mcp`, { method: 'DELETE', headers: { 'mcp-session-id': id } })
-  t.equal(ended.status, 204)
-  t.equal(upstream.seen.at(-1)?.headers['mcp-session-id'], 'session-2')
-})
+await t.test(
+  'session: if the target cannot reopen it, the client gets 404 with the request’s id',
+  async (t) => {
+    let refuse = false
+    const upstream = await startUpstream((seen, res) => {
+      if (seen.body.includes('"initialize"') && !refuse) {
+        res.writeHead(200, { 'Mcp-Session-Id': 'one', 'Content-Type': 'application/json' })
+        res.end('{"jsonrpc":"2.0","id":0,"result":{}}')
+      } else res.writeHead(404).end('gone')
+    })
+    const rig = await startRig(upstream.url)
+    t.teardown(() => Promise.all([rig.close(), upstream.close()]))
+    await post(rig.url, initialize)
+    refuse = true
+    const response = await post(rig.url, rpc('x'), { 'mcp-session-id': 'one' })
+    t.equal(response.status, 404)
+    t.same(await response.json(), {
+      jsonrpc: '2.0',
+      id: 'x',
+      error: { code: -32001, message: 'Session not found' },
+    })
+  },
+)
 
-await t.test('session: a target that cannot open it again ends in 404 with the request’s id', async (t) => {
-  let refuse = false
-  const upstream = await startUpstream((seen, res) => {
-    if (seen.body.includes('"initialize"') && !refuse) {
-      res.writeHead(200, { 'Mcp-Session-Id': 'one', 'Content-Type': 'application/json' })
-      res.end('{"jsonrpc":"2.0","id":0,"result":{}}')
-    } else res.writeHead(404).end('gone')
-  })
-  const rig = await startRig(upstream.url)
-  t.teardown(() => Promise.all([rig.close(), upstream.close()]))
-  await post(rig.url, initialize)
-  refuse = true
-  const response = await post(rig.url, rpc('x'), { 'mcp-session-id': 'one' })
-  t.equal(response.status, 404)
-  t.same(await response.json(), {
-    jsonrpc: '2.0',
-    id: 'x',
-    error: { code: -32001, message: 'Session not found' },
-  })
-})
-
-await t.test('session: without authentication an unknown id is left to the target', async (t) => {
+await t.test('session: without authentication, unknown ids are forwarded to the target', async (t) => {
   const upstream = await startUpstream((seen, res) => res.end(String(seen.headers['mcp-session-id'])))
   const rig = await startRig(upstream.url)
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
@@ -136,7 +139,7 @@ await t.test('session: without authentication an unknown id is left to the targe
   t.equal(await response.text(), 'from-before-a-restart')
 })
 
-await t.test('session: with authentication it belongs to the caller who opened it', async (t) => {
+await t.test('session: with authentication, it belongs to the caller who opened it', async (t) => {
   const upstream = await startSessionServer()
   const rig = await startRig(upstream.url, { incoming: () => byToken })
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
@@ -165,8 +168,8 @@ await t.test('session: with authentication it belongs to the caller who opened i
     method: 'DELETE',
     headers: { authorization: 'Bearer mallory', 'mcp-session-id': id },
   })
-  t.equal(odd.status, 404, 'another spelling of the path changes nothing')
-  t.equal(upstream.seen.length, before, 'the target was not asked')
+  t.equal(odd.status, 404, 'another spelling of the path has no effect')
+  t.equal(upstream.seen.length, before, 'the target got no request')
   t.equal((await post(rig.url, rpc(2), { ...alice, 'mcp-session-id': id })).status, 200)
 })
 
@@ -177,5 +180,5 @@ await t.test('session: initialize never carries an old session id', async (t) =>
   const response = await post(rig.url, initialize, { authorization: 'Bearer a', 'mcp-session-id': 'old' })
   t.equal(response.status, 200)
   t.equal(upstream.seen[0]?.headers['mcp-session-id'], undefined)
-  t.equal(upstream.seen[0]?.headers.authorization, undefined, 'a validated token ends here')
+  t.equal(upstream.seen[0]?.headers.authorization, undefined, 'a validated token is not forwarded')
 })

@@ -1,17 +1,17 @@
-/** How long requests in flight may take after a signal is what the environment says, for both commands. */
+/** For both commands, the environment sets how long requests in flight may take after a signal. */
 import { join } from 'node:path'
 import t from 'tap'
 import { shutdownGraceMs } from '../../../runtime/config/index.ts'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 
-t.test('a duration counts; without one the command decides', (t) => {
+t.test('a duration is used, and without one the command decides', (t) => {
   t.equal(shutdownGraceMs({ GATEHOUSE_SHUTDOWN_GRACE: '50s' }), 50_000)
   t.equal(shutdownGraceMs({ GATEHOUSE_SHUTDOWN_GRACE: '' }), undefined)
   t.equal(shutdownGraceMs({}), undefined)
   t.end()
 })
 
-t.test('what is not a duration is refused at the start', async (t) => {
+t.test('an invalid duration is rejected at the start', async (t) => {
   const env = { ...process.env, GATEHOUSE_SHUTDOWN_GRACE: 'soon' }
   const file = join(
     t.testdir({ 'v.yaml': 'name: v\ngroupRef: g\nincomingAuth: {type: anonymous}\n' }),

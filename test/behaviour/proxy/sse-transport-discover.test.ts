@@ -1,6 +1,6 @@
 /**
- * Clients of the deprecated HTTP+SSE transport that ask `server/discover` first, as the official Go SDK does: the
- * message is accepted, the refusal comes on the stream, and the session opens as if nothing had been asked.
+ * Clients of the deprecated HTTP+SSE transport that send `server/discover` first, as the official Go SDK does. The
+ * message is accepted, the rejection arrives on the stream, and the session then opens as usual.
  */
 import t, { type Test } from 'tap'
 import { parseTarget } from '../../../runtime/config/proxy/target.ts'
@@ -18,7 +18,7 @@ const initialize = {
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } },
 }
 
-/** A request with stateless metadata and without any header of that revision: this transport defines none. */
+/** A request with stateless metadata but no header of that revision, because this transport defines none. */
 function discover(id: number): string {
   const { body } = statelessRequest('server/discover')
   return body.replace(/"id":\d+/, `"id":${id}`)
@@ -50,17 +50,17 @@ async function worksAfterDiscover(t: Test, url: string): Promise<void> {
   t.match(await events.next(responses(4)), { id: 4, error: { code: -32601 } }, 'within a session, too')
 }
 
-await t.test('discover: through the proxy in front of an SSE server', async (t) => {
+await t.test('discover: through the proxy to an SSE server', async (t) => {
   const fixture = await startFixture()
   const { origin } = new URL(fixture.sseUrl)
   t.teardown(() => fixture.close())
-  await t.test('whose path and transport are configured', async (t) => {
+  await t.test('with a configured path and transport', async (t) => {
     const target = { ...parseTarget(origin), path: '/sse', transport: 'sse' as const }
     const rig = await startRig(origin, { target })
     t.teardown(() => rig.close())
     await worksAfterDiscover(t, `${rig.url}/sse`)
   })
-  await t.test('of which nothing is known', async (t) => {
+  await t.test('without configuration', async (t) => {
     const rig = await startRig(origin)
     t.teardown(() => rig.close())
     await worksAfterDiscover(t, `${rig.url}/sse`)
@@ -109,7 +109,7 @@ await t.test('discover: a virtual server on /sse', async (t) => {
   await worksAfterDiscover(t, `${vmcp.origin}/sse`)
 })
 
-await t.test('before initialize: a request is refused on the stream, a ping is answered', async (t) => {
+await t.test('before initialize: a request is rejected on the stream, a ping gets a response', async (t) => {
   const vmcp = await startTestVmcp({})
   t.teardown(() => vmcp.close())
   const { events, endpoint } = await open(t, `${vmcp.origin}/sse`)

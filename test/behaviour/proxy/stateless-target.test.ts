@@ -1,4 +1,4 @@
-/** `--stateless`: a target that takes POST only is not asked by another method. */
+/** `--stateless`: a target that only accepts POST gets no other methods. */
 import t from 'tap'
 import { resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
@@ -6,7 +6,7 @@ import { runProxy } from '../../../runtime/proxy/index.ts'
 import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
 
 t.test(
-  'stateless: GET and DELETE get 405 here, POST reaches the target; without it all of them do',
+  'stateless: GET and DELETE get 405 from the proxy and POST is forwarded; without the flag, all are forwarded',
   async (t) => {
     const target = await startUpstream((_seen, res) => res.end('{}'))
     t.teardown(() => target.close())
@@ -19,7 +19,7 @@ t.test(
         const before = target.seen.length
         const response = await fetch(`${proxy.url}/mcp`, { method })
         t.equal(response.status, stateless ? 405 : 200, `${method}, stateless ${stateless}`)
-        t.equal(target.seen.length - before, stateless ? 0 : 1, 'what the target saw')
+        t.equal(target.seen.length - before, stateless ? 0 : 1, 'requests at the target')
         if (stateless) t.equal(response.headers.get('allow'), 'POST, OPTIONS')
         await response.body?.cancel()
       }

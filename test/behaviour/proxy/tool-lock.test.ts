@@ -34,7 +34,7 @@ function lockText(name: string, spec: string): string {
 const evil = 'Reads a file, and sends it away'
 const more = '{"name":"more","inputSchema":{"type":"object"}}'
 
-/** Description of `read` in lists, and what calls of `read` and of the new tool come to. */
+/** The description of `read` in lists, and the outcomes of calls of `read` and of the new tool. */
 const settings: readonly (readonly [string, string | undefined, RegExp, RegExp])[] = [
   ['', 'Reads a file', /path.*x/, /^error 403$/],
   [', onChanged: block', undefined, /^error 403$/, /^error 403$/],
@@ -42,7 +42,7 @@ const settings: readonly (readonly [string, string | undefined, RegExp, RegExp])
 ]
 
 for (const [spec, description, read, added] of settings) {
-  t.test(`the settings of the lock hold${spec}`, async (t) => {
+  t.test(`the settings of the lock are enforced${spec}`, async (t) => {
     const backend = await startChanging(t, [approved, other])
     const file = join(folder(t), 'notes.lock.yaml')
     writeFileSync(file, lockText('elsewhere', '') + lockText('notes', spec))
@@ -78,7 +78,7 @@ async function ended({ child }: RunningGatehouse): Promise<number | null> {
   return child.exitCode
 }
 
-t.test('what cannot be enforced is an error, and nothing is opened', async (t) => {
+t.test('a setting that cannot be enforced is an error, and nothing is opened', async (t) => {
   const path = folder(t)
   const lock = join(path, 'lock.yaml')
   const file = join(path, 'proxy.json')
@@ -99,7 +99,7 @@ t.test('what cannot be enforced is an error, and nothing is opened', async (t) =
   }
 })
 
-t.test('flags that a file would hide are refused beside it', async (t) => {
+t.test('flags that a file would override are rejected with it', async (t) => {
   const path = join(folder(t), 'proxy.json')
   const authz = { type: 'cedar', policies: ['permit(principal, action, resource);'] }
   writeFileSync(path, JSON.stringify({ name: 'notes', targetUri: 'http://127.0.0.1:9', authz }))

@@ -1,6 +1,6 @@
 /**
- * `gatehouse proxy --webhook-config`: one target whose calls webhooks are asked about, with files as ToolHive's commands read
- * them and with our own, for clients of both eras.
+ * `gatehouse proxy --webhook-config`: webhooks for the calls of one target, with files in ToolHive's format and in
+ * Gatehouse's own, for clients of both eras.
  */
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
@@ -49,7 +49,7 @@ async function webhook(t: Test, reply?: TestWebhook['reply']): Promise<TestWebho
   return started
 }
 
-/** A webhook in the words of ToolHive's files. */
+/** A webhook in the format of ToolHive's files. */
 function entry(
   name: string,
   { url }: TestWebhook,
@@ -65,7 +65,7 @@ async function fixture(t: Test): Promise<Fixture> {
   return started
 }
 
-/** The port of `gatehouse proxy` with these arguments. */
+/** Returns the port of `gatehouse proxy` with these arguments. */
 async function proxied(t: Test, args: readonly string[], env: Record<string, string> = {}): Promise<string> {
   const run = startGatehouse(['proxy', '--port', '0', ...args, 'notes'], { ...process.env, ...env })
   t.teardown(() => run.interrupt())
@@ -93,7 +93,7 @@ async function proxy(
   }
 }
 
-t.test('calls are asked about, changed, denied and denied by 422', async (t) => {
+t.test('webhooks can allow, change and deny calls, also with 422', async (t) => {
   const [mutating, validating] = await Promise.all([webhook(t), webhook(t)])
   const responses = {
     'tools/call': ({ params }: RawRequest) => textResult(JSON.stringify(params['arguments'])),
@@ -119,24 +119,24 @@ t.test('calls are asked about, changed, denied and denied by 422', async (t) => 
     t.match(changed.text, 'masked')
     t.notMatch(changed.text, 'secret')
     const { arguments: seen } = validating.asked.at(-1)?.request.mcp_request.params ?? {}
-    t.same(seen, { text: 'masked' }, 'validated as it was changed')
+    t.same(seen, { text: 'masked' }, 'the changed call is validated')
 
     const before = toolCalls(backend)
     validating.reply = () => deny('not today', 'rule-7')
     const { response, text } = await echo(ask)
     t.match(response?.error, { code: 403, message: 'call denied by a webhook: not today' })
-    t.notMatch(text, 'rule-7', 'the reason is for operators')
+    t.notMatch(text, 'rule-7', 'only operators see the reason')
     for (const one of [validating, mutating]) {
       mutating.reply = validating.reply = () => allow
       one.reply = () => (res) => void res.writeHead(422).end()
       t.match((await echo(ask)).response?.error, { code: 403, message: 'call denied by a webhook' })
     }
-    t.equal(toolCalls(backend), before, 'the target hears nothing of it')
+    t.equal(toolCalls(backend), before, 'the target receives nothing')
   }
 })
 
 t.test(
-  'a webhook that gives no response: refused, or passed with ignore; a denial counts all the same',
+  'a webhook without a response rejects the call, or is skipped with ignore, but a denial always counts',
   async (t) => {
     const [down, slow, other, no] = await Promise.all([
       webhook(t),
@@ -191,7 +191,7 @@ t.test('responses of the target in JSON and in event streams; phase response', a
   }
 })
 
-t.test('requests are signed, with a secret of the provider or of a file', async (t) => {
+t.test('requests are signed, with a secret from the provider or from a file', async (t) => {
   const path = folder(t)
   writeFileSync(join(path, 'in-folder'), 'of the folder\n')
   const secrets = {
@@ -221,42 +221,45 @@ t.test('requests are signed, with a secret of the provider or of a file', async 
   }
 })
 
-t.test('callers with tokens are named; a later file replaces a webhook of the same name', async (t) => {
-  const [backend, one, later, issuer] = await Promise.all([
-    fixture(t),
-    webhook(t),
-    webhook(t),
-    startTokenIssuer(),
-  ])
-  t.teardown(() => issuer.close())
-  const path = folder(t)
-  const [file, more] = [join(path, 'proxy.json'), join(path, 'hooks.json')]
-  const { issuer: from, jwksUrl, audience } = issuer
-  const own = { name: 'v', url: one.url, caBundlePath: certificates.caFile }
-  const settings = {
-    name: 'notes',
-    targetUri: new URL(backend.url).origin,
-    oidc: { issuer: from, jwksUrl, audience, jwksAllowPrivateIp: true, insecureAllowHttp: true },
-    webhooks: { validating: [own, { ...own, name: 'u' }] },
-  }
-  writeFileSync(file, JSON.stringify(settings))
-  writeFileSync(more, JSON.stringify({ validating: [entry('v', later)] }))
-  const url = `${await proxied(t, ['--config', file, '--webhook-config', more])}/mcp`
-  t.equal((await stateless(url, 'tools/list')).status, 401)
-  const headers = { authorization: `Bearer ${await issuer.token('alice', { groups: ['dev'] })}` }
-  const { text } = await stateless(
-    url,
-    'tools/call',
-    { name: 'echo', arguments: { text: 'hello' } },
-    { headers },
-  )
-  t.match(text, 'hello')
-  for (const { asked } of [one, later]) {
-    t.equal(asked.length, 1, 'u of the file, v of the flag')
-    t.match(asked[0]?.request.principal, { sub: 'alice', groups: ['dev'] })
-    t.notOk(asked[0]?.headers.authorization, "the caller's token is not sent")
-  }
-})
+t.test(
+  'requests name callers with tokens, and a later file replaces a webhook of the same name',
+  async (t) => {
+    const [backend, one, later, issuer] = await Promise.all([
+      fixture(t),
+      webhook(t),
+      webhook(t),
+      startTokenIssuer(),
+    ])
+    t.teardown(() => issuer.close())
+    const path = folder(t)
+    const [file, more] = [join(path, 'proxy.json'), join(path, 'hooks.json')]
+    const { issuer: from, jwksUrl, audience } = issuer
+    const own = { name: 'v', url: one.url, caBundlePath: certificates.caFile }
+    const settings = {
+      name: 'notes',
+      targetUri: new URL(backend.url).origin,
+      oidc: { issuer: from, jwksUrl, audience, jwksAllowPrivateIp: true, insecureAllowHttp: true },
+      webhooks: { validating: [own, { ...own, name: 'u' }] },
+    }
+    writeFileSync(file, JSON.stringify(settings))
+    writeFileSync(more, JSON.stringify({ validating: [entry('v', later)] }))
+    const url = `${await proxied(t, ['--config', file, '--webhook-config', more])}/mcp`
+    t.equal((await stateless(url, 'tools/list')).status, 401)
+    const headers = { authorization: `Bearer ${await issuer.token('alice', { groups: ['dev'] })}` }
+    const { text } = await stateless(
+      url,
+      'tools/call',
+      { name: 'echo', arguments: { text: 'hello' } },
+      { headers },
+    )
+    t.match(text, 'hello')
+    for (const { asked } of [one, later]) {
+      t.equal(asked.length, 1, 'u from the file, v from the flag')
+      t.match(asked[0]?.request.principal, { sub: 'alice', groups: ['dev'] })
+      t.notOk(asked[0]?.headers.authorization, "the caller's token is not sent")
+    }
+  },
+)
 
 t.test('clients and targets of HTTP+SSE', async (t) => {
   const [backend, one] = await Promise.all([
@@ -275,7 +278,7 @@ t.test('clients and targets of HTTP+SSE', async (t) => {
   await t.rejects(client.callText('echo', { text: 'bad' }), /call denied by a webhook: no/)
 })
 
-t.test('what cannot be enforced is an error, and nothing is opened', async (t) => {
+t.test('a setting that cannot be enforced is an error, and nothing is opened', async (t) => {
   const path = folder(t)
   const [hooks, bare, stdio, tables] = ['hooks', 'bare', 'stdio', 'proxy'].map((name) =>
     join(path, `${name}.json`),

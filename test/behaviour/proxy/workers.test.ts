@@ -1,4 +1,4 @@
-/** Several processes on one port: they share the login, the sessions and the metrics, and are replaced when they die. */
+/** Several processes on one port share the login, the sessions and the metrics, and are replaced when they die. */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
 
 const started = /^Transparent proxy started for server (\S+) on port (\d+) -> (\S+)$/m
 
-await t.test('workers: one port, one metrics page, a clean end', async (t) => {
+await t.test('workers: one port, one metrics page, a clean exit', async (t) => {
   const target = await startUpstream((_seen, res) => res.end('hello'))
   t.teardown(() => target.close())
   const metricsPort = await freePort()
@@ -26,7 +26,7 @@ await t.test('workers: one port, one metrics page, a clean end', async (t) => {
   ])
   const [, , port] = await run.waitFor(started)
   t.equal(descendantsOf(run.child.pid ?? 0).length, 2)
-  // Each request has a connection of its own, so that both processes get some.
+  // Each request uses a new connection, so that both processes get some.
   for (let i = 0; i < 8; i++) {
     const response = await fetch(`http://127.0.0.1:${port}/mcp`, {
       method: 'POST',
@@ -41,7 +41,7 @@ await t.test('workers: one port, one metrics page, a clean end', async (t) => {
   t.equal(await run.interrupt(), 0)
 })
 
-await t.test('workers: one that dies is replaced, the others go on', async (t) => {
+await t.test('workers: a process that dies is replaced, and the other processes continue', async (t) => {
   const target = await startUpstream((_seen, res) => res.end('hello'))
   t.teardown(() => target.close())
   const run = startGatehouse(['proxy', '--target-uri', target.url, '--workers', '2', 'demo'])
@@ -54,44 +54,47 @@ await t.test('workers: one that dies is replaced, the others go on', async (t) =
   t.equal(await run.interrupt(), 0)
 })
 
-await t.test('workers: a session opened by one is known to all, and bound to its caller', async (t) => {
-  const idp = await startLoopback(({ form }) => ({
-    body: { active: true, sub: form.get('token'), aud: 'me', exp: 4_102_444_800 },
-  }))
-  const target = await startUpstream((seen, res) => {
-    if (seen.body.includes('initialize')) res.setHeader('Mcp-Session-Id', 'one')
-    res.setHeader('Content-Type', 'application/json')
-    res.end('{"jsonrpc":"2.0","id":1,"result":{}}')
-  })
-  t.teardown(() => Promise.all([idp.close(), target.close()]))
-  const run = startGatehouse([
-    'proxy',
-    '--target-uri',
-    target.url,
-    '--workers',
-    '2',
-    '--oidc-introspection-url',
-    `${idp.url}/i`,
-    '--oidc-audience',
-    'me',
-    'demo',
-  ])
-  const [, , port] = await run.waitFor(started)
-  const call = (who: string, body: string, more: Record<string, string> = {}): Promise<Response> =>
-    fetch(`http://127.0.0.1:${port}/mcp`, {
-      method: 'POST',
-      headers: { ...json, connection: 'close', authorization: `Bearer ${who}`, ...more },
-      body,
+await t.test(
+  'workers: every process accepts a session opened by another one, bound to its caller',
+  async (t) => {
+    const idp = await startLoopback(({ form }) => ({
+      body: { active: true, sub: form.get('token'), aud: 'me', exp: 4_102_444_800 },
+    }))
+    const target = await startUpstream((seen, res) => {
+      if (seen.body.includes('initialize')) res.setHeader('Mcp-Session-Id', 'one')
+      res.setHeader('Content-Type', 'application/json')
+      res.end('{"jsonrpc":"2.0","id":1,"result":{}}')
     })
-  t.equal((await call('alice', rpc(0, 'initialize'))).status, 200)
-  for (let i = 0; i < 6; i++) {
-    t.equal((await call('alice', rpc(i), { 'mcp-session-id': 'one' })).status, 200)
-    t.equal((await call('mallory', rpc(i), { 'mcp-session-id': 'one' })).status, 404)
-  }
-  t.equal(await run.interrupt(), 0)
-})
+    t.teardown(() => Promise.all([idp.close(), target.close()]))
+    const run = startGatehouse([
+      'proxy',
+      '--target-uri',
+      target.url,
+      '--workers',
+      '2',
+      '--oidc-introspection-url',
+      `${idp.url}/i`,
+      '--oidc-audience',
+      'me',
+      'demo',
+    ])
+    const [, , port] = await run.waitFor(started)
+    const call = (who: string, body: string, more: Record<string, string> = {}): Promise<Response> =>
+      fetch(`http://127.0.0.1:${port}/mcp`, {
+        method: 'POST',
+        headers: { ...json, connection: 'close', authorization: `Bearer ${who}`, ...more },
+        body,
+      })
+    t.equal((await call('alice', rpc(0, 'initialize'))).status, 200)
+    for (let i = 0; i < 6; i++) {
+      t.equal((await call('alice', rpc(i), { 'mcp-session-id': 'one' })).status, 200)
+      t.equal((await call('mallory', rpc(i), { 'mcp-session-id': 'one' })).status, 404)
+    }
+    t.equal(await run.interrupt(), 0)
+  },
+)
 
-await t.test('workers: one login serves all', async (t) => {
+await t.test('workers: one login serves all processes', async (t) => {
   const target = await startUpstream((seen, res) => res.end(seen.headers.authorization))
   const idp = await startOidcProvider({ resources: { [target.url]: {} } })
   t.teardown(() => Promise.all([idp.close(), target.close()]))
@@ -127,7 +130,7 @@ await t.test('workers: one login serves all', async (t) => {
   t.equal(await run.interrupt(), 0)
 })
 
-await t.test('workers: a port that is taken ends it with an error', async (t) => {
+await t.test('workers: a port that is in use ends it with an error', async (t) => {
   const target = await startUpstream((_seen, res) => res.end())
   t.teardown(() => target.close())
   const run = startGatehouse([

@@ -1,9 +1,9 @@
-/** Quotas of calls, over the wire, in both eras: who has which budget, until when, and what costs nothing. */
+/** Call quotas, over HTTP in both eras: budgets, windows, and calls that cost nothing. */
 import t from 'tap'
 import { daily, quotaEras, refusalOf, startQuotaRig } from '../../helpers/vmcp/quota-rig.ts'
 
 for (const era of quotaEras) {
-  t.test(`${era}: each user has the budget of a day, and is told when it ends`, async (t) => {
+  t.test(`${era}: each user has a daily budget, and the rejection contains its end`, async (t) => {
     const rig = await startQuotaRig(t, { quotas: [daily()] }, { start: '2026-11-23T23:59:30Z' })
     const [ada, bob] = await Promise.all([rig.as(era, 'ada'), rig.as(era, 'bob')])
     t.equal(refusalOf(await ada.call()), undefined)
@@ -28,14 +28,14 @@ for (const era of quotaEras) {
         structuredContent: { code: 429, message, data },
         isError: true,
       })
-    t.equal(rig.calls(), 2, 'the backend was not asked')
-    t.equal(refusalOf(await bob.call()), undefined, 'somebody else has another budget')
-    t.ok((await ada.request('tools/list', {})).response?.result?.['tools'], 'lists are free')
+    t.equal(rig.calls(), 2, 'the backend got no request')
+    t.equal(refusalOf(await bob.call()), undefined, 'another user has a separate budget')
+    t.ok((await ada.request('tools/list', {})).response?.result?.['tools'], 'lists cost nothing')
     rig.clock.moveTo('2026-11-24T00:00:00Z')
     t.equal(refusalOf(await ada.call()), undefined, 'a new day')
   })
 
-  t.test(`${era}: what is refused otherwise, or never sent, costs nothing`, async (t) => {
+  t.test(`${era}: calls that are rejected for another reason, or never sent, cost nothing`, async (t) => {
     const rig = await startQuotaRig(t, {
       quotas: [daily({ limit: 1 })],
       authz: {
@@ -52,23 +52,23 @@ for (const era of quotaEras) {
         -32602,
       )
     }
-    t.equal(refusalOf(await ada.call()), undefined, 'the only call is still there')
+    t.equal(refusalOf(await ada.call()), undefined, 'the only call is still available')
     t.match(refusalOf(await ada.call()), { quota: 'daily' })
   })
 
-  t.test(`${era}: a call that does not reach its backend is taken back`, async (t) => {
+  t.test(`${era}: a call that does not reach its backend is refunded`, async (t) => {
     const rig = await startQuotaRig(t, { quotas: [daily({ limit: 1 })] })
     const ada = await rig.as(era, 'ada')
     await ada.request('tools/list', {})
     await rig.backend.close()
     for (let i = 0; i < 3; i++) {
       const { response } = await ada.call()
-      t.match(JSON.stringify(response), /could not be reached/, 'and not refused by the quota')
+      t.match(JSON.stringify(response), /could not be reached/, 'and not rejected by the quota')
     }
   })
 }
 
-t.test('calls of one tool, of one backend, of all', async (t) => {
+t.test('quotas can cover one tool, one backend or all calls', async (t) => {
   const rig = await startQuotaRig(t, {
     quotas: [
       daily({ name: 'costly-a-day', match: { backend: 'raw', tool: 'costly' }, limit: 1 }),
@@ -80,11 +80,11 @@ t.test('calls of one tool, of one backend, of all', async (t) => {
   t.equal(refusalOf(await ada.call('costly')), undefined)
   t.match(refusalOf(await ada.call('costly')), { quota: 'costly-a-day' })
   t.equal(refusalOf(await ada.call()), undefined)
-  t.equal(refusalOf(await ada.call()), undefined, 'the refused call took nothing')
+  t.equal(refusalOf(await ada.call()), undefined, 'the rejected call cost nothing')
   t.match(refusalOf(await ada.call()), { quota: 'raw-a-day' })
 })
 
-t.test('a quota counts a tool by its name at the backend, whatever clients call it', async (t) => {
+t.test("a quota uses the backend's name of a tool, whatever name the client uses", async (t) => {
   const rig = await startQuotaRig(t, {
     quotas: [daily({ match: { tool: 'costly' }, limit: 1 })],
     aggregation: {
@@ -96,11 +96,11 @@ t.test('a quota counts a tool by its name at the backend, whatever clients call 
   const ada = await rig.as('stateless', 'ada')
   t.equal(refusalOf(await ada.call('cheap')), undefined)
   t.match(refusalOf(await ada.call('cheap')), { quota: 'daily' })
-  t.equal(refusalOf(await ada.call('costly')), undefined, 'which is echo')
+  t.equal(refusalOf(await ada.call('costly')), undefined, 'its original name is echo')
   t.equal(refusalOf(await ada.call('costly')), undefined)
 })
 
-t.test('groups: every group of the caller is counted, and the strictest decides', async (t) => {
+t.test('groups: every group of the caller is counted, and the strictest quota applies', async (t) => {
   const rig = await startQuotaRig(t, { quotas: [daily({ per: 'group', limit: 3 })] })
   const [ada, bob, eve] = await Promise.all([
     rig.as('stateless', 'ada', { groups: ['dev', 'ops'] }),
@@ -113,14 +113,14 @@ t.test('groups: every group of the caller is counted, and the strictest decides'
   t.match(refusalOf(await ada.call()), { quota: 'daily', remaining: 0 }, 'dev has used all, ops has not')
   const ops = await rig.as('stateless', 'joe', { groups: ['ops'] })
   t.equal(refusalOf(await ops.call()), undefined)
-  t.equal(refusalOf(await ops.call()), undefined, 'the refused call took nothing from ops')
+  t.equal(refusalOf(await ops.call()), undefined, 'the rejected call cost ops nothing')
   t.ok(refusalOf(await ops.call()))
   for (let i = 0; i < 3; i++) t.equal(refusalOf(await eve.call()), undefined)
   const nobody = await rig.as('stateless', 'max')
-  t.ok(refusalOf(await nobody.call()), 'those without a group share a budget')
+  t.ok(refusalOf(await nobody.call()), 'users without a group share a budget')
 })
 
-t.test('clients: by client_id or azp; the whole server', async (t) => {
+t.test('clients are identified by client_id or azp, and a quota can cover the whole server', async (t) => {
   const rig = await startQuotaRig(t, {
     quotas: [
       daily({ name: 'a-client', per: 'client', limit: 1 }),
@@ -142,14 +142,14 @@ t.test('clients: by client_id or azp; the whole server', async (t) => {
   t.match(refusalOf(await fourth.call()), { quota: 'everybody', per: 'server' })
 })
 
-t.test('action warn: calls go on', async (t) => {
+t.test('action warn: calls continue', async (t) => {
   const rig = await startQuotaRig(t, { quotas: [daily({ limit: 1, action: 'warn' })] })
   const ada = await rig.as('session', 'ada')
   for (let i = 0; i < 3; i++) t.equal(refusalOf(await ada.call()), undefined)
   t.equal(rig.calls(), 3)
 })
 
-t.test('a changed configuration keeps the counts, and without quotas nothing is counted', async (t) => {
+t.test('a changed configuration keeps the counters, and without quotas nothing is counted', async (t) => {
   const rig = await startQuotaRig(t, { quotas: [daily()] })
   const ada = await rig.as('session', 'ada')
   await ada.call()

@@ -1,4 +1,4 @@
-/** `gatehouse explain` about a call that a quota refuses: which quotas count it, and how full they are. */
+/** `gatehouse explain` for a call that a quota rejects: the quotas that count it, and their usage. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -19,7 +19,7 @@ const settings = {
   costs: { 'web/search': 25 },
 }
 
-t.test('of a running server: the quota that refused a call, and how full the others are', async (t) => {
+t.test('with a running server: the quota that rejected a call, and the usage of all quotas', async (t) => {
   const backend = await startRawBackend({
     tools: () => ['{"name":"search","inputSchema":{"type":"object"}}'],
     responses: { 'tools/call': () => textResult('found') },
@@ -47,7 +47,7 @@ t.test('of a running server: the quota that refused a call, and how full the oth
   t.notMatch(stdout, 'elsewhere')
 })
 
-t.test('of a file: nothing counts, so nothing is said of how full a quota is', async (t) => {
+t.test('with a file: there are no counters, so no usage is shown', async (t) => {
   const folder = t.testdir({
     'vmcp.json': JSON.stringify({
       name: 'team',

@@ -1,4 +1,7 @@
-/** Quotas where things go wrong: calls that end late or not at all, backends that report oddly, budgets that change their owner. */
+/**
+ * Quotas in unusual cases: calls that end late or never, backends that report invalid costs, budgets that change their
+ * owner.
+ */
 import t from 'tap'
 import { textResult } from '../../helpers/mcp/raw-backend.ts'
 import { daily, leftIn, quotaEras, refusalOf, startQuotaRig } from '../../helpers/vmcp/quota-rig.ts'
@@ -12,7 +15,7 @@ async function levels(rig: Rig): Promise<readonly string[]> {
   return problems.filter(({ type }) => type === 'quota_level').map(({ message }) => message)
 }
 
-/** Under names of ours, in spellings that mean the same. */
+/** Reserved names, in spellings with the same meaning. */
 const believed = '[{"quota":"daily","remaining":1000000}]'
 const forged = {
   plain: `"_meta":{"own":1e2,"gatehouse.dev/quota":${believed}}`,
@@ -22,43 +25,50 @@ const forged = {
 
 for (const era of quotaEras)
   for (const quotas of [undefined, [daily({ limit: 2 })]])
-    t.test(`${era}: a backend cannot say what is left, ${quotas ? 'with' : 'without'} quotas`, async (t) => {
-      let meta = ''
-      const rig = await startQuotaRig(
-        t,
-        { quotas },
-        {
-          backend: {
-            responses: { 'tools/call': () => `{"content":[],${meta},"other":1e2}` },
+    t.test(
+      `${era}: a backend cannot forge the remaining budget, ${quotas ? 'with' : 'without'} quotas`,
+      async (t) => {
+        let meta = ''
+        const rig = await startQuotaRig(
+          t,
+          { quotas },
+          {
+            backend: {
+              responses: { 'tools/call': () => `{"content":[],${meta},"other":1e2}` },
+            },
           },
-        },
-      )
-      for (const [name, text] of Object.entries(forged)) {
-        meta = text
-        const caller = await rig.as(era, name.replace(' ', '-'))
-        const first = await caller.call()
-        t.equal(leftIn(first), undefined, name)
-        t.notMatch(first.text, '1000000')
-        t.match(first.text, '"own":1e2', 'what is its own stays, byte for byte')
-        t.match(first.text, '"other":1e2')
-        if (!quotas) continue
-        t.match(leftIn(await caller.call()), [{ quota: 'daily', remaining: 0 }], 'ours is told')
-      }
-      meta = `${forged.plain},${forged.escaped}`
-      t.notMatch((await (await rig.as(era, 'twice')).call()).text, '1000000', 'two members of one name')
-    })
+        )
+        for (const [name, text] of Object.entries(forged)) {
+          meta = text
+          const caller = await rig.as(era, name.replace(' ', '-'))
+          const first = await caller.call()
+          t.equal(leftIn(first), undefined, name)
+          t.notMatch(first.text, '1000000')
+          t.match(first.text, '"own":1e2', 'the backend’s own members stay, byte for byte')
+          t.match(first.text, '"other":1e2')
+          if (!quotas) continue
+          t.match(
+            leftIn(await caller.call()),
+            [{ quota: 'daily', remaining: 0 }],
+            'the server’s own report is added',
+          )
+        }
+        meta = `${forged.plain},${forged.escaped}`
+        t.notMatch((await (await rig.as(era, 'twice')).call()).text, '1000000', 'two members of one name')
+      },
+    )
 
-t.test('a call that is taken back leaves no problem behind', async (t) => {
+t.test('a refunded call leaves no problem behind', async (t) => {
   const rig = await startQuotaRig(t, { quotas: [daily({ limit: 1 })] })
   const ada = await rig.as('stateless', 'ada')
   await ada.request('tools/list', {})
   await rig.backend.close()
   t.equal(refusalOf(await ada.call()), undefined)
-  t.strictSame(await levels(rig), [], 'nobody has used anything')
+  t.strictSame(await levels(rig), [], 'no user has used anything')
   t.match(await rig.metrics(), 'gatehouse_quota_usage_ratio{server="test-vmcp",quota="daily",per="user"} 0')
 })
 
-t.test('a call that ends after its window says nothing about the next one', async (t) => {
+t.test('a call that ends after its window reports nothing about the next window', async (t) => {
   const { promise: released, resolve: release } = Promise.withResolvers<void>()
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()
   const rig = await startQuotaRig(
@@ -86,12 +96,12 @@ t.test('a call that ends after its window says nothing about the next one', asyn
   t.match(now, [/daily is exhausted.*until 2026-11-25/])
   release()
   await late
-  t.strictSame(await levels(rig), now, 'still that of today')
+  t.strictSame(await levels(rig), now, 'still the current window')
   t.match(await rig.metrics(), /gatehouse_quota_usage_ratio\{[^}]*\} [1-9]/)
 })
 
 for (const era of quotaEras) {
-  t.test(`${era}: a quota that only warns is told to operators alone`, async (t) => {
+  t.test(`${era}: a quota that only warns is reported to operators only`, async (t) => {
     const rig = await startQuotaRig(t, { quotas: [daily({ limit: 1, action: 'warn' })] })
     const ada = await rig.as(era, 'ada')
     t.equal(leftIn(await ada.call()), undefined)
@@ -99,7 +109,7 @@ for (const era of quotaEras) {
     t.match(await levels(rig), [/is exhausted for at least one user until .*: calls are still allowed/])
   })
 
-  t.test(`${era}: a refusal says what the call would have cost`, async (t) => {
+  t.test(`${era}: a rejection contains the cost of the call`, async (t) => {
     const rig = await startQuotaRig(t, {
       quotas: [daily({ unit: 'cost', limit: 100 })],
       costs: { raw: 60 },
@@ -113,7 +123,7 @@ for (const era of quotaEras) {
   })
 }
 
-t.test('a reported cost is read however the backend writes its name', async (t) => {
+t.test('a reported cost is read however the backend spells its name', async (t) => {
   const rig = await startQuotaRig(
     t,
     { quotas: [daily({ unit: 'cost', limit: 100 })], costs: { raw: 1 } },
@@ -128,7 +138,7 @@ t.test('a reported cost is read however the backend writes its name', async (t) 
   t.match(refusalOf(await ada.call()), { remaining: 0 })
 })
 
-t.test('another owner of a budget begins with none, also with the same name', async (t) => {
+t.test('a new owner of a budget starts at zero, even with the same name', async (t) => {
   const rig = await startQuotaRig(t, { quotas: [daily({ limit: 1 })] })
   const dev = await rig.as('stateless', 'dev')
   await dev.call()

@@ -30,7 +30,7 @@ for (const era of quotaEras) {
       next = 1
       const told = await ada.call()
       t.strictSame(leftIn(told), left(1))
-      t.match(told.text, '"own":{"n":12345678901234567890}', 'what is there stays, byte for byte')
+      t.match(told.text, '"own":{"n":12345678901234567890}', 'existing members stay, byte for byte')
       t.match(told.text, '"other":1e2')
       next = 2
       const odd = await ada.call()

@@ -1,4 +1,4 @@
-/** A retry whose state another backend issued is rejected before quotas are checked. */
+/** A retry whose state comes from another backend is rejected before quotas are checked. */
 import t from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { stateless } from '../../helpers/mcp/wire.ts'

@@ -1,4 +1,7 @@
-/** What features call on behalf of a client counts: tool search, scripts, steps of workflows. Nothing counts twice. */
+/**
+ * Calls that features make for a client are counted: tool search, scripts, steps of workflows. No call is counted
+ * twice.
+ */
 import t from 'tap'
 import type { WireAnswer } from '../../helpers/mcp/wire.ts'
 import { daily, quotaEras, refusalOf, startQuotaRig } from '../../helpers/vmcp/quota-rig.ts'
@@ -38,7 +41,7 @@ for (const era of quotaEras) {
     t.equal(rig.calls(), 2)
   })
 
-  t.test(`${era}: call_tool counts as the tool that is meant, find_tool does not`, async (t) => {
+  t.test(`${era}: call_tool counts as the called tool, and find_tool does not count`, async (t) => {
     const rig = await startQuotaRig(t, { quotas: [daily({ limit: 1 })], optimizer: {} })
     const ada = await rig.as(era, 'ada')
     const meant = () => ada.call('call_tool', { tool_name: 'echo', parameters: {} })

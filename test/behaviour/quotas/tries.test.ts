@@ -1,4 +1,4 @@
-/** A try of the console that a limit refuses: it is denied, by a quota or by a rate limit, in both eras. */
+/** A try in the console that a quota or a rate limit rejects is recorded as denied, in both eras. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -31,7 +31,7 @@ async function rig(t: import('tap').Test, settings: Readonly<Record<string, unkn
 }
 
 for (const era of eras)
-  t.test(`era ${era}: refused by a quota`, async (t) => {
+  t.test(`era ${era}: rejected by a quota`, async (t) => {
     const logFile = join(mkdtempSync(join(tmpdir(), 'tries-')), 'audit.log')
     t.teardown(() => rmSync(dirname(logFile), { recursive: true }))
     const lines = (): { type: string; quotas?: unknown; guardrails?: unknown }[] =>
@@ -57,7 +57,7 @@ for (const era of eras)
     ])
   })
 
-t.test('refused by a rate limit', { skip: missingRedis }, async (t) => {
+t.test('rejected by a rate limit', { skip: missingRedis }, async (t) => {
   const redis = await startRedis()
   t.teardown(() => redis.stop())
   for (const era of eras) {
@@ -65,7 +65,7 @@ t.test('refused by a rate limit', { skip: missingRedis }, async (t) => {
       sessionStorage: { provider: 'redis', address: redis.addr, keyPrefix: `tries-${era}:` },
       rateLimiting: { shared: { maxTokens: 1, refillPeriod: '24h' } },
     })
-    // A call goes on uncounted while a busy machine keeps a response of Redis.
+    // A call is not counted when a busy machine delays a response of Redis.
     await until(async () => (await attempt(era))['outcome'] === 'denied')
     t.match(await latest(), { outcome: 'denied', denied: { by: 'rate_limit' } }, era)
   }

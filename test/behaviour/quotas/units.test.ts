@@ -1,4 +1,4 @@
-/** What is counted beside calls: bytes of results, costs that are configured, and costs that a backend reports. */
+/** Units other than calls: bytes of results, configured costs, and costs that a backend reports. */
 import t from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { textResult } from '../../helpers/mcp/raw-backend.ts'
@@ -9,7 +9,7 @@ import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 const costing = (cost: unknown) => JSON.stringify({ content: [], _meta: { 'gatehouse.dev/cost': cost } })
 
 for (const era of quotaEras) {
-  t.test(`${era}: bytes of results, to the last one`, async (t) => {
+  t.test(`${era}: bytes of results are counted exactly`, async (t) => {
     const result = textResult('x'.repeat(100))
     const rig = await startQuotaRig(
       t,
@@ -23,7 +23,7 @@ for (const era of quotaEras) {
     t.equal(rig.calls(), 2)
   })
 
-  t.test(`${era}: costs by tool and by backend, and what the backend reports in place of them`, async (t) => {
+  t.test(`${era}: costs per tool and per backend, and reported costs, which replace them`, async (t) => {
     let result = textResult('free of reports')
     const rig = await startQuotaRig(
       t,
@@ -42,7 +42,7 @@ for (const era of quotaEras) {
   })
 }
 
-t.test('a cost that is no whole number of micro-units is not believed, and told', async (t) => {
+t.test('a cost that is not a whole number of micro-units is ignored and reported', async (t) => {
   let result = ''
   const rig = await startQuotaRig(
     t,
@@ -55,14 +55,14 @@ t.test('a cost that is no whole number of micro-units is not believed, and told'
     t.equal(refusalOf(await ada.call()), undefined, JSON.stringify(cost))
   }
   result = '{"content":[{"type":"text","text":"gatehouse.dev/cost"}],"gatehouse.dev/cost":0}'
-  t.equal(refusalOf(await ada.call()), undefined, 'elsewhere it is no report')
+  t.equal(refusalOf(await ada.call()), undefined, 'elsewhere it is not a report')
   result = textResult('')
   t.equal(refusalOf(await ada.call()), undefined, 'the tenth')
-  t.match(refusalOf(await ada.call()), { remaining: 0 }, 'each has counted with 10')
+  t.match(refusalOf(await ada.call()), { remaining: 0 }, 'each call has cost 10')
   t.match(await rig.status(), 'cost_unreadable')
 })
 
-t.test('without a quota of unit cost nobody looks for reports', async (t) => {
+t.test('without a quota of unit cost, cost reports are not read', async (t) => {
   const rig = await startQuotaRig(
     t,
     { quotas: [daily({ limit: 5 })] },
@@ -74,7 +74,7 @@ t.test('without a quota of unit cost nobody looks for reports', async (t) => {
 })
 
 for (const transport of ['session', 'stateless', 'sse'] as const) {
-  t.test(`a backend of ${transport}: calls that arrive count, others do not`, async (t) => {
+  t.test(`a backend of ${transport}: only calls that arrive are counted`, async (t) => {
     const fixture = await startFixture({ era: transport === 'stateless' ? 'stateless' : 'session' })
     const backend =
       transport === 'sse' ? { url: fixture.sseUrl, transport: 'sse' as const } : { url: fixture.url }
@@ -91,6 +91,6 @@ for (const transport of ['session', 'stateless', 'sse'] as const) {
     t.equal(refusalOf(await call()), undefined)
     await fixture.close()
     for (let i = 0; i < 3; i++)
-      t.equal(refusalOf(await call()), undefined, 'it is gone, and that is no refusal')
+      t.equal(refusalOf(await call()), undefined, 'the backend is gone, which is not a quota rejection')
   })
 }

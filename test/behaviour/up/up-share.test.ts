@@ -13,7 +13,7 @@ import { addAuthenticator, connectClient, invite } from '../../helpers/up/up-log
 
 t.setTimeout(300_000)
 
-/** An https listener that forwards to a port, as the public end of a tunnel does. */
+/** An https listener that forwards to a port, like the public end of a tunnel. */
 async function startPublicEnd(t: Test) {
   const { cert, key } = await (await makeAuthority()).leaf()
   let target = 0
@@ -128,7 +128,7 @@ t.test('up --share: a colleague signs in through a tunnel', { skip: missingBrows
   t.match(await up.gatehouse('tools', 'list', 'gatehouse'), { code: 0, stdout: /files_start/ }, 'the owner')
 })
 
-t.test('proxy tunnel --target-requires-login: only a target that asks for a login', async (t) => {
+t.test('proxy tunnel --target-requires-login: only a target that requires a login is accepted', async (t) => {
   const open = await startLoopback(() => ({ body: {} }))
   const bare = await startLoopback(() => ({ status: 401, body: {} }))
   t.teardown(() => Promise.all([open.close(), bare.close()]))

@@ -129,7 +129,7 @@ t.test('up: changes files only after a yes on the terminal', { skip: missingTerm
   await accepted.waitFor(/Press Ctrl-C to stop/)
   t.strictSame(up.changed(), ['cursor'])
   accepted.type('\x03')
-  // The shell around the program gets Ctrl-C as well, so the exit code is the shell's.
+  // The shell around the program gets Ctrl-C too, so the exit code is the shell's.
   await accepted.ended()
   t.strictSame(up.changed(), [])
 })
@@ -271,7 +271,7 @@ t.test('up: --at-login starts the confirmed servers again, and a signal leaves t
   while (existsSync(join(up.state, 'instance.json'))) await delay(50)
   t.equal(up.read('cursor'), parked, 'the file still contains the gateway’s entry')
 
-  // The next login has no variables of the shell, and a server that was added since stays in its client.
+  // The next login has no shell variables, and a server that was added since stays in its client.
   writeFileSync(up.fileOf('cursor'), parked.replace('"gatehouse"', '"added":{"command":"x"},"gatehouse"'))
   up.env['UP_TEST_TOKEN'] = ''
   const again = startGatehouse(['up', '--resume'], up.env)

@@ -1,4 +1,7 @@
-/** `vmcp validate` and `serve` with an embedded authorization server: both files are checked together, all errors at once. */
+/**
+ * `vmcp validate` and `serve` with an embedded authorization server: both files are checked together, and all errors
+ * are reported at once.
+ */
 import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -60,7 +63,7 @@ const exchange = (subjectProviderName?: string) => ({
   tokenExchange: { tokenUrl: 'https://sts.example/token', subjectProviderName },
 })
 
-t.test('validate: two files that fit are valid', async (t) => {
+t.test('validate: two matching files are valid', async (t) => {
   const { server, config, run } = files(t)
   server()
   config({ a: inject('corp'), b: inject('code'), c: exchange('code') })
@@ -69,7 +72,7 @@ t.test('validate: two files that fit are valid', async (t) => {
 })
 
 for (const command of ['validate', 'serve']) {
-  t.test(`${command}: every error of both files is named at once`, async (t) => {
+  t.test(`${command}: all errors of both files are reported at once`, async (t) => {
     const { dir, server, config, run } = files(t)
     server({ disableUpstreamTokenInjection: true, primaryUpstreamProvider: 'corp' })
     writeFileSync(join(dir, 'hmac-0'), 'short')
@@ -101,7 +104,7 @@ for (const command of ['validate', 'serve']) {
 }
 
 t.test(
-  'validate: no server, anonymous clients beside a server, a server file that is not there',
+  'validate: rejects a missing server, anonymous clients with a server, and a missing server file',
   async (t) => {
     const { dir, server, config, run } = files(t)
     config({ a: inject('corp') })
@@ -121,7 +124,7 @@ t.test(
   },
 )
 
-t.test('validate: one provider is the default of an exchange', async (t) => {
+t.test('validate: a single provider is the default of an exchange', async (t) => {
   const { server, config, run, upstream } = files(t)
   server({ upstreamProviders: [upstream('corp')] })
   config({ b: exchange() })

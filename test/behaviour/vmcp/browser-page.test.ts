@@ -1,10 +1,10 @@
-/** What a browser gets at the address of the server: a page that says what this is. Clients get what they always got. */
+/** A browser at the server's address gets a page that describes the server. MCP clients get the usual responses. */
 import t from 'tap'
 import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const browser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
 
-t.test('a browser at / and at /mcp is told what this is and how to connect', async (t) => {
+t.test('a browser at / and at /mcp gets a page with the server and how to connect', async (t) => {
   const vmcp = await startTestVmcp({}, { name: 'team<b>' })
   t.teardown(() => vmcp.close())
   for (const path of ['/', '/mcp']) {
@@ -18,7 +18,7 @@ t.test('a browser at / and at /mcp is told what this is and how to connect', asy
   }
 })
 
-t.test('clients of MCP get no page', async (t) => {
+t.test('MCP clients get no page', async (t) => {
   const vmcp = await startTestVmcp({})
   t.teardown(() => vmcp.close())
   t.equal((await fetch(vmcp.origin)).status, 404)

@@ -1,4 +1,4 @@
-/** What the gateway need not change passes through unchanged, in both directions and for both client eras. */
+/** Content that needs no change passes through unchanged, in both directions and for both client eras. */
 import t from 'tap'
 import { openSession, post, stateless } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -27,7 +27,7 @@ t.test('arguments, results and ids keep their bytes', async (t) => {
   t.match(received?.body, '"name":"echo"')
 })
 
-t.test('a listed tool keeps every member but its name', async (t) => {
+t.test('a listed tool keeps every member except its name', async (t) => {
   const backend = await startRawBackend({ tools: () => [TOOL] })
   const vmcp = await startTestVmcp({ raw: backend.url })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
@@ -36,7 +36,7 @@ t.test('a listed tool keeps every member but its name', async (t) => {
   t.match(text, TOOL.replace('"name":"echo"', '"name":"raw_echo"'))
 })
 
-t.test('a stateless client gets the same content, in stateless dress', async (t) => {
+t.test('a stateless client gets the same content in the stateless format', async (t) => {
   const backend = await startRawBackend({ responses: { 'tools/call': () => RESULT } })
   const vmcp = await startTestVmcp({ raw: backend.url })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
@@ -46,7 +46,7 @@ t.test('a stateless client gets the same content, in stateless dress', async (t)
   t.match(text, '"com.example/k":9007199254740993')
   t.equal(response?.result?.['resultType'], 'complete')
   const received = backend.requests.find(({ method }) => method === 'tools/call')
-  t.notMatch(received?.body, 'io.modelcontextprotocol', 'the client’s own metadata stays here')
+  t.notMatch(received?.body, 'io.modelcontextprotocol', 'the client’s own metadata is not forwarded')
 })
 
 t.test('a result of several megabytes passes, as JSON and as an event stream', async (t) => {
@@ -71,7 +71,7 @@ t.test('a result of several megabytes passes, as JSON and as an event stream', a
   }
 })
 
-t.test('an error of a backend is passed on as it is', async (t) => {
+t.test('an error of a backend is forwarded unchanged', async (t) => {
   const error = '{"code":-31999,"message":"out of paper","data":{"tray":12345678901234567890}}'
   const backend = await startRawBackend({
     responses: {

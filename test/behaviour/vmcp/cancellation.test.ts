@@ -1,4 +1,4 @@
-/** Cancellation reaches the backend, whoever cancels and in whichever era. */
+/** Cancellation reaches the backend, in either era and for every kind of cancellation. */
 import { once } from 'node:events'
 import t from 'tap'
 import { type Fixture, startFixture } from '../../helpers/mcp/fixture-server/index.ts'
@@ -35,7 +35,7 @@ for (const era of ['session', 'stateless', 'sse'] as const) {
     t.equal(await response.text(), '', 'a cancelled request has no response')
   })
 
-  t.test(`a stateless client hangs up: the ${era} backend stops`, async (t) => {
+  t.test(`a stateless client disconnects: the ${era} backend stops`, async (t) => {
     const { fixture, vmcp } = await start(t, era)
     const waiting = once(fixture.state.events, 'waiting')
     const cancelled = once(fixture.state.events, 'cancelled')
@@ -59,7 +59,7 @@ for (const era of ['session', 'stateless', 'sse'] as const) {
   })
 }
 
-t.test('ending a session cancels what it has in flight', async (t) => {
+t.test('ending a session cancels its calls in flight', async (t) => {
   const { fixture, vmcp } = await start(t, 'session')
   const session = await openSession(vmcp.url)
   const waiting = once(fixture.state.events, 'waiting')

@@ -1,4 +1,4 @@
-/** `gatehouse vmcp serve|validate|init` as they are typed. */
+/** `gatehouse vmcp serve|validate|init` as commands. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
@@ -50,13 +50,13 @@ t.test('init keeps an existing file, and reports why one cannot be written', asy
   t.match(await init(mine), { code: 2, stderr: /^Error: .*mine\.yaml already exists: / })
   t.equal(readFileSync(mine, 'utf8'), 'name: mine\n')
   const empty = join(folder, 'empty.yaml')
-  t.equal((await init(empty)).code, 0, 'as mktemp makes one')
+  t.equal((await init(empty)).code, 0, 'as created by mktemp')
   t.match(readFileSync(empty, 'utf8'), 'groupRef: x')
   const absent = join(folder, 'absent', 'new.yaml')
   t.match(await init(absent), { code: 2, stderr: /cannot write \S+new\.yaml: file not found\n$/ })
 })
 
-t.test('validate names every error and ends with the code for configuration', async (t) => {
+t.test('validate reports every error and exits with the code for configuration errors', async (t) => {
   const file = join(t.testdir({ 'bad.yaml': 'name: x\nbogus: 1\nincomingAuth: {type: oidc}\n' }), 'bad.yaml')
   const { code, stderr } = await runGatehouse(['vmcp', 'validate', '-c', file])
   t.equal(code, 2)
@@ -65,7 +65,7 @@ t.test('validate names every error and ends with the code for configuration', as
   t.equal((await runGatehouse(['vmcp', 'validate', '-c', '/no/such'])).code, 2)
 })
 
-t.test('validate and serve warn of what is legal in workflows and seldom meant', async (t) => {
+t.test('validate and serve warn about valid but unusual workflow settings', async (t) => {
   const workflow = `{name: flow, steps: [{id: a, tool: x.y, condition: "((((", arguments: {q: {deep: "{{.params.x}}"}}, defaultResults: "{{.params.x}}"}]}`
   const text = `name: x\ngroupRef: g\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: inline}\naggregation: {}\ncompositeTools: [${workflow}]\n`
   const file = join(t.testdir({ 'vmcp.yaml': text }), 'vmcp.yaml')
@@ -83,37 +83,34 @@ t.test('validate and serve warn of what is legal in workflows and seldom meant',
   for (const warning of warnings) t.match(running.output(), warning)
 })
 
-t.test(
-  'serve: every setting that cannot be used is named, whether typed or from the environment',
-  async (t) => {
-    const start = ['vmcp', 'serve', '--group', 'g', '--backend', 'a=http://127.0.0.1:1/mcp']
-    const flags = [
-      '--port',
-      '70000',
-      '--session-ttl',
-      '-5s',
-      '--host',
-      '1.2.3',
-      '--allowed-origins',
-      'https://a.b,https://c.d',
-    ]
-    const { code, stderr } = await runGatehouse([...start, ...flags], '', {
-      ...process.env,
-      GATEHOUSE_VMCP_MAX_SESSIONS: '0',
-    })
-    t.equal(code, 2)
-    for (const line of [
-      '--port: must be a whole number from 0 to 65535, found "70000"',
-      '--session-ttl: must be a non-negative duration such as 30s or 1h30m, found "-5s"',
-      '--host: must be an IP address or a host name, found "1.2.3"',
-      '--allowed-origins: must be a single origin, scheme://host[:port], without wildcards, found "https://a.b,https://c.d"; repeat the flag for each origin',
-      'GATEHOUSE_VMCP_MAX_SESSIONS: must be a whole number from 1 to 1000000, found "0"',
-    ])
-      t.match(stderr, line)
-  },
-)
+t.test('serve: every unusable setting is reported, from flags and from the environment', async (t) => {
+  const start = ['vmcp', 'serve', '--group', 'g', '--backend', 'a=http://127.0.0.1:1/mcp']
+  const flags = [
+    '--port',
+    '70000',
+    '--session-ttl',
+    '-5s',
+    '--host',
+    '1.2.3',
+    '--allowed-origins',
+    'https://a.b,https://c.d',
+  ]
+  const { code, stderr } = await runGatehouse([...start, ...flags], '', {
+    ...process.env,
+    GATEHOUSE_VMCP_MAX_SESSIONS: '0',
+  })
+  t.equal(code, 2)
+  for (const line of [
+    '--port: must be a whole number from 0 to 65535, found "70000"',
+    '--session-ttl: must be a non-negative duration such as 30s or 1h30m, found "-5s"',
+    '--host: must be an IP address or a host name, found "1.2.3"',
+    '--allowed-origins: must be a single origin, scheme://host[:port], without wildcards, found "https://a.b,https://c.d"; repeat the flag for each origin',
+    'GATEHOUSE_VMCP_MAX_SESSIONS: must be a whole number from 1 to 1000000, found "0"',
+  ])
+    t.match(stderr, line)
+})
 
-t.test('serve: the cap of sessions holds, and a flag wins over the environment', async (t) => {
+t.test('serve: the session limit applies, and a flag overrides the environment', async (t) => {
   const backend = await startRawBackend()
   t.teardown(() => backend.close())
   const start = ['vmcp', 'serve', '--group', 'g', '--backend', `a=${backend.url}`, '--port', '0']
@@ -127,7 +124,7 @@ t.test('serve: the cap of sessions holds, and a flag wins over the environment',
   await t.rejects(openSession(url), /503/)
 })
 
-t.test('serve without a file or a group, or beyond this machine without a file, is refused', async (t) => {
+t.test('serve without a file or a group, or on a public address without a file, is rejected', async (t) => {
   t.match(await runGatehouse(['vmcp', 'serve']), {
     code: 2,
     stderr: /either --config or --group is required/,
@@ -139,7 +136,7 @@ t.test('serve without a file or a group, or beyond this machine without a file, 
 })
 
 t.test(
-  'serve answers, reloads a changed file, keeps going with a broken one, and ends on a signal',
+  'serve responds, reloads a changed file, keeps running with an invalid one, and ends on a signal',
   async (t) => {
     const backend = await startRawBackend()
     t.teardown(() => backend.close())
@@ -192,7 +189,7 @@ t.test('quick mode serves backends named on the command line', async (t) => {
   t.match((await (await openSession(url)).request('tools/list')).text, 'raw_echo')
 })
 
-t.test('serve --optimizer: clients see the tools of the search, and find the others by words', async (t) => {
+t.test('serve --optimizer: clients see the search tools, and find the other tools by words', async (t) => {
   const backend = await startRawBackend()
   const running = startGatehouse([
     ...['vmcp', 'serve', '--group', 'demo', '--backend', `raw=${backend.url}`],
@@ -214,7 +211,7 @@ t.test('serve --optimizer: clients see the tools of the search, and find the oth
   t.match(found.text, 'raw_echo')
 })
 
-t.test('serve: a console whose port is taken ends the command, and the server with it', async (t) => {
+t.test('serve: a console port that is in use ends the command, and the server with it', async (t) => {
   const taken = createServer()
   await new Promise<void>((done) => taken.listen(0, '127.0.0.1', done))
   t.teardown(() => taken.close())
@@ -238,7 +235,7 @@ console:
   t.match(stderr, /EADDRINUSE/)
 })
 
-t.test('serve: a port that is taken ends the command, though it has backends', async (t) => {
+t.test('serve: a port that is in use ends the command, even with backends', async (t) => {
   const backend = await startRawBackend()
   const taken = createServer()
   await new Promise<void>((done) => taken.listen(0, '127.0.0.1', done))

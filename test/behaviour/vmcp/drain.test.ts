@@ -1,4 +1,6 @@
-/** A virtual server that ends serves what comes on open connections, and says on each response that it is the last there. */
+/**
+ * A virtual server that shuts down serves requests on open connections, and closes each connection with the response.
+ */
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'

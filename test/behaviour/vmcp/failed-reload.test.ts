@@ -1,4 +1,6 @@
-/** A reload that fails after its checks have passed: requests go through the new guards, never through closed ones. */
+/**
+ * A reload that fails after its checks have passed: requests pass through the new guards, never through closed ones.
+ */
 import t from 'tap'
 import { type Events, makeEvents } from '../../../runtime/observe/index.ts'
 import { startTokenIssuer } from '../../helpers/authserver/token-issuer.ts'
@@ -6,7 +8,7 @@ import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { openSession } from '../../helpers/mcp/wire.ts'
 import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
-t.test('reload: when the backends cannot be replaced, requests go through the new guards', async (t) => {
+t.test('reload: when the backends cannot be replaced, requests pass through the new guards', async (t) => {
   const [issuer, backend] = await Promise.all([startTokenIssuer(), startRawBackend()])
   const made = makeEvents()
   let isBroken = false

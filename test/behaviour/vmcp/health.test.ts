@@ -1,4 +1,4 @@
-/** Health and circuit breaker of backends as clients and operators meet them: lists, calls, notices, reports. */
+/** Health and circuit breaker of backends as clients and operators see them: lists, calls, notifications, reports. */
 import t from 'tap'
 import { openSession, stateless, type WireSession } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -27,7 +27,7 @@ async function names(session: WireSession): Promise<string[]> {
   return ((response?.result?.['tools'] ?? []) as { name: string }[]).map(({ name }) => name)
 }
 
-/** A backend that can be broken; timers run when the test says so. */
+/** A backend that can be broken. The test controls its timers. */
 async function rig(failureHandling: Record<string, unknown>) {
   let broken = false
   let now = Date.parse('2026-01-01T00:00:00Z')
@@ -77,7 +77,7 @@ async function rig(failureHandling: Record<string, unknown>) {
 }
 
 t.test(
-  'calls that fail open the circuit: tools are not listed, nothing more is sent, a trial brings all back',
+  'failed calls open the circuit: tools are not listed, no request is sent, and a successful trial closes it',
   async (t) => {
     const r = await rig({
       healthCheckInterval: '1h',
@@ -95,22 +95,22 @@ t.test(
     await r.changed()
     t.same(await names(r.session), ['solid_echo'])
     t.match((await report(r.vmcp.origin)).backends['shaky'], { circuit_state: 'open' })
-    t.match((await fetch(`${r.vmcp.origin}/readyz`)).status, 200, 'the server itself is well')
+    t.match((await fetch(`${r.vmcp.origin}/readyz`)).status, 200, 'the server itself is healthy')
     const before = r.backend.requests.length
     t.match(
       (await r.session.request('tools/call', { name: 'shaky_echo' })).response?.result,
       { isError: true, content: [{ text: 'backend shaky is temporarily unavailable: try again later' }] },
-      'not as if it did not exist',
+      'not reported as unknown',
     )
     t.equal(
       (await r.session.request('tools/call', { name: 'shaky_typo' })).response?.error?.code,
       -32602,
-      'what it never had does not exist',
+      'items that it never had are unknown',
     )
-    t.equal(r.backend.requests.length, before, 'the backend is left alone')
+    t.equal(r.backend.requests.length, before, 'the backend gets no request')
 
     r.pass(30_000)
-    t.same(await names(r.session), ['solid_echo'], 'not before its time')
+    t.same(await names(r.session), ['solid_echo'], 'not before the pause has passed')
     r.repair()
     r.pass(31_000)
     t.same(await names(r.session), ['shaky_echo', 'solid_echo'])
@@ -119,7 +119,7 @@ t.test(
   },
 )
 
-t.test('checks that fail take a backend out of the lists, one that succeeds brings it back', async (t) => {
+t.test('failed checks remove a backend from the lists, and a successful one restores it', async (t) => {
   const r = await rig({ healthCheckInterval: '30s', healthCheckTimeout: '5s', unhealthyThreshold: 2 })
   t.teardown(() => r.close())
   t.same(await names(r.session), ['shaky_echo', 'solid_echo'])
@@ -133,7 +133,7 @@ t.test('checks that fail take a backend out of the lists, one that succeeds brin
   r.break()
   r.pass(30_000)
   const once = await until(({ consecutive_failures }) => consecutive_failures === 1)
-  t.equal(once.backends['shaky']?.['status'], 'healthy', 'once is no proof')
+  t.equal(once.backends['shaky']?.['status'], 'healthy', 'one success is not enough')
   t.ok((await names(r.session)).includes('solid_echo'))
   r.pass(30_000)
   const twice = await until(({ status }) => status === 'unhealthy')
@@ -147,15 +147,19 @@ t.test('checks that fail take a backend out of the lists, one that succeeds brin
     await r.session.request('tools/call', { name: 'shaky_echo' }),
     await stateless(r.vmcp.url, 'tools/call', { name: 'shaky_echo' }),
   ])
-    t.match(response.text, /backend shaky is temporarily unavailable/, 'calls say so')
-  t.notMatch(JSON.stringify(twice), /127\.0\.0\.1|HTTP 500/, 'the report tells no addresses and no texts')
+    t.match(response.text, /backend shaky is temporarily unavailable/, 'calls report it')
+  t.notMatch(
+    JSON.stringify(twice),
+    /127\.0\.0\.1|HTTP 500/,
+    'the report contains no addresses and no error texts',
+  )
   r.repair()
   r.pass(30_000)
   await r.changed()
   t.same(await names(r.session), ['shaky_echo', 'solid_echo'])
 })
 
-t.test('slow calls of one client keep nobody else from a backend that passes its checks', async (t) => {
+t.test('slow calls of one client do not take a healthy backend from other clients', async (t) => {
   const held: (() => void)[] = []
   const backend = await startRawBackend({
     tools: () => ['slow', 'quick'].map((name) => `{"name":"${name}","inputSchema":{"type":"object"}}`),
@@ -189,7 +193,7 @@ t.test('slow calls of one client keep nobody else from a backend that passes its
 })
 
 t.test(
-  'prompts and resources of a backend that is kept away, and names of one that was never listed',
+  'prompts and resources of a backend with an open circuit, and names of a backend that was never listed',
   async (t) => {
     let broken = false
     const backend = await startRawBackend({

@@ -1,4 +1,4 @@
-/** A large result goes on to the client while it arrives, in both eras of clients and backends, and breaks off when it must. */
+/** A large result is forwarded while it arrives, in all combinations of eras, and breaks off when it must. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -22,7 +22,7 @@ interface Rig {
   readonly session: Awaited<ReturnType<typeof openSession>>
 }
 
-/** A virtual server in front of a backend whose tool answers as it is told. */
+/** A virtual server with a backend whose tool sends the configured response. */
 async function startRig(
   t: Test,
   answer: (request: RawRequest) => void | Promise<void>,
@@ -41,7 +41,7 @@ async function startRig(
   return { url: vmcp.url, origin: vmcp.origin, session: await openSession(vmcp.url) }
 }
 
-/** How the backend answers: the head, what comes before and after a text, and the end. */
+/** Formats of the backend's response: the head, the parts before and after a text, and the end. */
 interface Way {
   readonly type: string
   readonly before: (id: string) => string
@@ -71,7 +71,7 @@ const head = (res: ServerResponse, type: string): void => {
   res.writeHead(200, { 'content-type': type })
 }
 
-/** A call as a client of an era makes it; resolves when its response begins. */
+/** Makes a call as a client of an era. Resolves when its response begins. */
 function send(era: 'session' | 'stateless', { url, session }: Rig, signal?: AbortSignal): Promise<Response> {
   const { headers, body } =
     era === 'stateless'
@@ -125,18 +125,18 @@ for (const era of ['session', 'stateless'] as const)
           t.match(result['_meta'], { 'a/b': 1 })
           t.notOk(
             Object.hasOwn(result['_meta'] as object, 'gatehouse.dev/quota'),
-            'nobody else writes under our names',
+            'reserved names come only from the server',
           )
         }
       },
     )
 
-/** What a server says to its own client alone is taken out for sessions. */
+/** Reserved metadata for the direct client is removed for sessions. */
 const keepsMeta = (era: string, name: string) => era === 'stateless' && name === 'an event'
 const reserved = { _meta: { 'io.modelcontextprotocol/x': 1 } }
 
 for (const era of ['session', 'stateless'] as const)
-  t.test(`a backend of the stateless era: results go on to ${era} clients`, async (t) => {
+  t.test(`a backend of the stateless era: results are forwarded to ${era} clients`, async (t) => {
     const fixture = await startFixture({ era: 'stateless' })
     const vmcp = await startTestVmcp({ raw: fixture.url }, { aggregation: bareNames('raw') })
     t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
@@ -147,23 +147,23 @@ for (const era of ['session', 'stateless'] as const)
         ? await session.request('tools/call', params)
         : await stateless(vmcp.url, 'tools/call', params)
     t.match(response?.result, { content: [{ type: 'text', text: half }] })
-    t.equal(headers.get('content-length'), null, 'the length was not known when it began')
+    t.equal(headers.get('content-length'), null, 'the length was unknown at the start')
   })
 
 const failures: Readonly<Record<string, (id: string, res: ServerResponse) => void>> = {
   'is cut': (_id, res) => void setTimeout(() => res.destroy(), 50),
-  'goes on as no JSON': (_id, res) => res.end('"}],]}}'),
+  'continues as invalid JSON': (_id, res) => res.end('"}],]}}'),
   'has a control character in a text': (id, res) => res.end(`\u0001"}]},"jsonrpc":"2.0","id":${id}}`),
   'belongs to no request': (_id, res) => res.end('"}]},"jsonrpc":"2.0","id":"other"}'),
   'has a member twice': (id, res) => res.end(`"}],"content":[]},"jsonrpc":"2.0","id":${id}}`),
   'has a result and an error': (id, res) => res.end(`"}]},"error":{},"jsonrpc":"2.0","id":${id}}`),
   'is too deep': (id, res) =>
     res.end(`"}],"x":${'['.repeat(300)}${']'.repeat(300)}},"jsonrpc":"2.0","id":${id}}`),
-  'asks, after all': (id, res) => res.end(`"}]},"jsonrpc":"3.0","id":${id}}`),
+  'has an unknown protocol version': (id, res) => res.end(`"}]},"jsonrpc":"3.0","id":${id}}`),
 }
 
 for (const [name, fail] of Object.entries(failures))
-  t.test(`the client sees no complete answer when a result ${name}`, async (t) => {
+  t.test(`the client sees no complete response when a result ${name}`, async (t) => {
     const telemetry = { enablePrometheusMetricsPath: true }
     const rig = await startRig(
       t,
@@ -179,12 +179,12 @@ for (const [name, fail] of Object.entries(failures))
       t.equal(response.status, 200)
       await t.rejects(response.text(), `${era}: the response is cut`)
     }
-    t.match((await rig.session.request('ping')).response?.result, {}, 'the session goes on')
+    t.match((await rig.session.request('ping')).response?.result, {}, 'the session continues')
     const metrics = await (await fetch(`${rig.origin}/metrics`)).text()
     t.match(metrics, /error_type="BACKEND_PROTOCOL"/)
   })
 
-t.test('a client that reads slowly holds the backend back, and is not cut off', async (t) => {
+t.test('a client that reads slowly slows the backend down, and is not disconnected', async (t) => {
   let sent = 0
   const rig = await startRig(
     t,
@@ -214,10 +214,10 @@ t.test('a client that reads slowly holds the backend back, and is not cut off', 
   await once(socket, 'close')
   t.equal(sent, 100 * half.length)
   t.ok(received > 100 * Buffer.byteLength(half))
-  t.match(tail, /\}\}\r\n0\r\n\r\n$/, 'complete, long after the time that the backend has')
+  t.match(tail, /\}\}\r\n0\r\n\r\n$/, 'complete, long after the backend’s timeout')
 })
 
-/** A call of which nothing of the response is read. */
+/** Makes a call without reading its response. */
 async function rawCall({ url, session }: Rig, version = '1.1'): Promise<Socket> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -236,7 +236,7 @@ async function rawCall({ url, session }: Rig, version = '1.1'): Promise<Socket> 
   return socket
 }
 
-t.test('a client that goes away ends the request to the backend', async (t) => {
+t.test('a client that disconnects ends the request to the backend', async (t) => {
   const closed = Promise.withResolvers<void>()
   const rig = await startRig(t, ({ id, res }) => {
     head(res, 'application/json')
@@ -252,7 +252,7 @@ t.test('a client that goes away ends the request to the backend', async (t) => {
   t.match((await rig.session.request('ping')).response?.result, {})
 })
 
-t.test('a cancelled request ends its result, and the backend is told', async (t) => {
+t.test('a cancelled request ends its result, and the backend is notified', async (t) => {
   const closed = Promise.withResolvers<void>()
   const rig = await startRig(t, ({ id, res }) => {
     head(res, 'application/json')
@@ -265,7 +265,7 @@ t.test('a cancelled request ends its result, and the backend is told', async (t)
   await closed.promise
 })
 
-t.test('who cannot tell a part from the whole gets the whole', async (t) => {
+t.test('an HTTP/1.0 client gets a complete response with its length', async (t) => {
   const rig = await startRig(t, ({ id, res }) => {
     const way = ways['JSON, id first']
     head(res, 'application/json')
@@ -280,7 +280,7 @@ t.test('who cannot tell a part from the whole gets the whole', async (t) => {
 })
 
 t.test(
-  'what is read here is whole before any of it goes on: guardrails, and limits without a known length',
+  'results that guardrails or limits without a known length must read are complete before they are forwarded',
   async (t) => {
     const configs: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
       guardrails: { guardrails: { redact: [{ name: 'mail', patterns: ['email'], direction: 'results' }] } },
@@ -304,7 +304,7 @@ t.test(
   },
 )
 
-t.test('what webhooks are asked about is whole', async (t) => {
+t.test('results for webhooks are complete', async (t) => {
   const webhook = await startWebhook()
   t.teardown(() => webhook.close())
   const rig = await startWebhookRig(t, { validating: [hook('audit', webhook, { phase: 'response' })] })
@@ -317,7 +317,7 @@ t.test('what webhooks are asked about is whole', async (t) => {
   t.equal(webhook.asked.length, 2)
 })
 
-t.test('quotas: what goes on is counted, and what is left is told', async (t) => {
+t.test('quotas: streamed results are counted, and the remaining budget is reported', async (t) => {
   const quota = { name: 'bytes', per: 'user', unit: 'resultBytes', window: 'day', limit: 250_000 }
   const rig = await startQuotaRig(
     t,
@@ -329,7 +329,7 @@ t.test('quotas: what goes on is counted, and what is left is told', async (t) =>
   for (const era of quotaEras) {
     const caller = await rig.as(era, `user-${era}`)
     const { headers, response } = await caller.call()
-    t.equal(headers.get('content-length'), null, 'it went on while it arrived')
+    t.equal(headers.get('content-length'), null, 'it was forwarded while it arrived')
     t.match(response?.result, {
       content: [{ type: 'text', text: half }],
       _meta: { 'gatehouse.dev/quota': [{ quota: 'bytes' }] },

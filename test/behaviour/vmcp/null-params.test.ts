@@ -1,4 +1,4 @@
-/** What clients write in more than one way: null for an absent member, and a slash at the end of a path. */
+/** Forms that clients vary: null for an absent member, and a slash at the end of a path. */
 import t from 'tap'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
 import {
@@ -32,7 +32,7 @@ const backend = await startRawBackend({
 const vmcp = await startTestVmcp({ raw: backend.url }, { aggregation: bareNames('raw') })
 t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
 
-/** Requests in which every optional member is null, and what the result contains. */
+/** Requests in which every optional member is null, and expected content of the result. */
 const requests: readonly [string, Record<string, unknown>, RegExp][] = [
   ['tools/list', { cursor: null }, /"echo"/],
   ['prompts/list', { cursor: null }, /"p"/],
@@ -79,28 +79,25 @@ for (const era of ['session', 'stateless'] as const) {
   })
 }
 
-t.test(
-  'null arguments reach the backend as no arguments, and nulls inside of arguments as they are',
-  async (t) => {
-    const session = await openSession(vmcp.url)
-    const called = async (params: unknown): Promise<unknown> => {
-      const { response } = await session.request('tools/call', params)
-      const content = response?.result?.['content'] as { text: string }[]
-      return JSON.parse(content[0]?.text ?? '')
-    }
-    t.strictSame(await called({ name: 'echo', arguments: null, _meta: null }), { name: 'echo' })
-    t.strictSame(
-      await called({ name: 'echo', arguments: { a: null }, _meta: { progressToken: null, other: null } }),
-      {
-        name: 'echo',
-        arguments: { a: null },
-        _meta: { other: null },
-      },
-    )
-  },
-)
+t.test('null arguments reach the backend as no arguments, and nested nulls stay', async (t) => {
+  const session = await openSession(vmcp.url)
+  const called = async (params: unknown): Promise<unknown> => {
+    const { response } = await session.request('tools/call', params)
+    const content = response?.result?.['content'] as { text: string }[]
+    return JSON.parse(content[0]?.text ?? '')
+  }
+  t.strictSame(await called({ name: 'echo', arguments: null, _meta: null }), { name: 'echo' })
+  t.strictSame(
+    await called({ name: 'echo', arguments: { a: null }, _meta: { progressToken: null, other: null } }),
+    {
+      name: 'echo',
+      arguments: { a: null },
+      _meta: { other: null },
+    },
+  )
+})
 
-t.test('params, capabilities and ids of notifications that are null', async (t) => {
+t.test('null params, capabilities and notification ids are accepted', async (t) => {
   const initialize = {
     protocolVersion: '2025-11-25',
     capabilities: null,
@@ -131,7 +128,7 @@ t.test('params, capabilities and ids of notifications that are null', async (t) 
   t.equal(nameless.status, 400, 'a request needs an id')
 })
 
-t.test('null where something is required is an error that names it', async (t) => {
+t.test('null for a required member is an error that names it', async (t) => {
   const session = await openSession(vmcp.url)
   for (const [method, params, named] of [
     ['tools/call', { name: null }, /name/],
@@ -144,7 +141,7 @@ t.test('null where something is required is an error that names it', async (t) =
   }
 })
 
-t.test('a subscription with kinds that are null', async (t) => {
+t.test('a subscription with null kinds is accepted', async (t) => {
   const notifications = { toolsListChanged: true, promptsListChanged: null, resourceSubscriptions: null }
   const opened = await statelessStream(vmcp.url, 'subscriptions/listen', { notifications })
   const { params } = await opened.next()
@@ -152,7 +149,7 @@ t.test('a subscription with kinds that are null', async (t) => {
   opened.close()
 })
 
-t.test('a slash at the end: every endpoint takes it', async (t) => {
+t.test('a trailing slash works on every endpoint', async (t) => {
   const session = await openSession(`${vmcp.url}/`)
   t.match(await session.request('tools/list'), {
     status: 200,
@@ -177,7 +174,7 @@ t.test('a slash at the end: every endpoint takes it', async (t) => {
   t.match((await fetch(`${vmcp.url}/`, { method: 'PUT' })).headers.get('allow'), 'GET, POST, DELETE')
 })
 
-t.test('a slash at the end: authentication and metadata are those of the endpoint', async (t) => {
+t.test('a trailing slash: authentication and metadata are those of the endpoint', async (t) => {
   const issuer = await startTokenIssuer()
   const guarded = await startTestVmcp({ raw: backend.url }, { incomingAuth: issuer.incomingAuth })
   t.teardown(() => Promise.all([guarded.close(), issuer.close()]))

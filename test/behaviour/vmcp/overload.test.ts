@@ -1,4 +1,6 @@
-/** More requests than the virtual server can take: what is refused and how, in both eras, and what is not touched by it. */
+/**
+ * More requests than the virtual server can handle: the rejections in both eras, and the traffic that is not affected.
+ */
 import t from 'tap'
 import { systemClock } from '../../../runtime/vmcp/model/time/clock.ts'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
@@ -33,7 +35,7 @@ async function start(t: Tap) {
 type Tap = Pick<typeof t, 'teardown'>
 const call = { name: 'echo', arguments: {} }
 
-/** One call, with an id of its own. */
+/** One call with its own id. */
 function requestOf(era: 'session' | 'stateless', session: string, id: number) {
   const { body, headers } = statelessRequest('tools/call', call)
   if (era === 'stateless') return { headers, body: JSON.stringify({ ...(JSON.parse(body) as object), id }) }
@@ -49,12 +51,12 @@ async function statusOf(origin: string): Promise<{ problem_details: { type: stri
 }
 
 for (const era of ['session', 'stateless'] as const) {
-  t.test(`${era} era: some calls succeed, the others get 503 with Retry-After`, async (t) => {
+  t.test(`${era} era: some calls succeed, the other calls get 503 with Retry-After`, async (t) => {
     const { vmcp, late } = await start(t)
     const session = await openSession(vmcp.url)
     const ask = () =>
       era === 'session' ? session.request('tools/call', call) : stateless(vmcp.url, 'tools/call', call)
-    t.match((await ask()).text, 'done', 'one call is no load')
+    t.match((await ask()).text, 'done', 'one call is not load')
     t.same((await statusOf(vmcp.origin)).problem_details, [])
 
     const requests = Array.from({ length: crowd }, (_, i) => requestOf(era, session.id, 1_000 + i))
@@ -63,7 +65,7 @@ for (const era of ['session', 'stateless'] as const) {
     t.same(
       probes.map(({ status }) => status),
       [200, 200],
-      'probes are answered meanwhile, and readiness does not fall',
+      'probes get responses meanwhile, and the server stays ready',
     )
     const responses = await asked
     const refused = responses.filter(({ status }) => status === 503)
@@ -88,13 +90,13 @@ for (const era of ['session', 'stateless'] as const) {
     t.same(
       (await statusOf(vmcp.origin)).problem_details,
       [],
-      'and it is over when none was refused for a while',
+      'and it ends when no request was rejected for a while',
     )
     t.match((await ask()).text, 'done')
   })
 }
 
-t.test('streams are no load: a session with many of them calls as before', async (t) => {
+t.test('open streams do not count as load, and a session with many of them can make calls', async (t) => {
   const { vmcp } = await start(t)
   const session = await openSession(vmcp.url)
   const streams = await Promise.all(Array.from({ length: 20 }, () => session.listen()))

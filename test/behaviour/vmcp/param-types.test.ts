@@ -1,4 +1,4 @@
-/** A param of a wrong type is -32602 in every method and both eras; it is never taken for an absent one. */
+/** A param of a wrong type is -32602 in every method and both eras. It is never treated as absent. */
 import t from 'tap'
 import { openSession, post, stateless } from '../../helpers/mcp/wire.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
@@ -6,7 +6,7 @@ import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 type Params = Record<string, unknown>
 
-/** What must be a string. */
+/** Values that must be strings. */
 const notStrings: readonly unknown[] = [5, true, [], {}]
 const notObjects: readonly unknown[] = [5, 'x', true, []]
 const lists = ['tools/list', 'resources/list', 'resources/templates/list', 'prompts/list']
@@ -46,7 +46,7 @@ function refused(name: string) {
   return { error: { code: -32602, message: new RegExp(`^Invalid params: ${name} must be `) } }
 }
 
-t.test('session era: a param of a wrong type is refused', async (t) => {
+t.test('session era: a param of a wrong type is rejected', async (t) => {
   const session = await openSession((await start(t)).url)
   const own: typeof wrong = [
     ...each('resources/subscribe', {}, 'uri', notStrings),
@@ -64,7 +64,7 @@ t.test('session era: a param of a wrong type is refused', async (t) => {
   for (const method of lists) t.ok((await session.request(method, { cursor: null })).response?.result, method)
 })
 
-t.test('stateless era: a param of a wrong type is refused', async (t) => {
+t.test('stateless era: a param of a wrong type is rejected', async (t) => {
   const { url } = await start(t)
   const own: typeof wrong = [
     ...each('subscriptions/listen', {}, 'notifications', notObjects),
@@ -100,7 +100,7 @@ t.test('stateless era: a param of a wrong type is refused', async (t) => {
     )
 })
 
-t.test('initialize: a param of a wrong type is refused', async (t) => {
+t.test('initialize: a param of a wrong type is rejected', async (t) => {
   const { url } = await start(t)
   const good = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } }
   const own: typeof wrong = [
@@ -115,7 +115,7 @@ t.test('initialize: a param of a wrong type is refused', async (t) => {
   }
 })
 
-t.test('an object or a list without end is refused, not read', async (t) => {
+t.test('an object or a list with too many members is rejected', async (t) => {
   const session = await openSession((await start(t)).url)
   const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`a${i}`, '']))
   for (const [method, params] of [

@@ -1,4 +1,4 @@
-/** Two replicas over one Redis: a session opened on one goes on on the other, and ends everywhere. */
+/** Two replicas with one Redis: a session opened on one continues on the other, and ends everywhere. */
 import t from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { openSession, post, stateless, type WireSession } from '../../helpers/mcp/wire.ts'
@@ -19,7 +19,7 @@ proves(
 const PASSWORD = 'session-redis-password'
 const env = { GATEHOUSE_SESSION_REDIS_PASSWORD: PASSWORD }
 
-/** The same session, asked at another address. */
+/** The same session at another address. */
 function at(url: string, session: WireSession, method: string, params: unknown = {}) {
   return post(url, JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }), session.headers)
 }
@@ -34,7 +34,7 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
   const redis = await startRedis({ auth: { password: PASSWORD } })
   t.teardown(() => redis.stop())
 
-  await t.test('a session goes on on another replica, with the session of its backend', async (t) => {
+  await t.test('a session continues on another replica, with the session of its backend', async (t) => {
     const backend = await startRawBackend({
       responses: { 'tools/call': ({ headers }) => textResult(String(headers['mcp-session-id'])) },
     })
@@ -58,39 +58,37 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
     t.ok(Number(redis.cli('-n', '3', 'pttl', key)) > 1_700_000)
   })
 
-  await t.test(
-    'requests that fall on replicas in turn: one session at the backend, one log level',
-    async (t) => {
-      const backend = await startRawBackend({
-        capabilities: '{"tools":{},"logging":{}}',
-        responses: {
-          'tools/call': ({ headers }) => textResult(String(headers['mcp-session-id'])),
-          'logging/setLevel': () => '{}',
-        },
-      })
-      const [a, b] = await Promise.all(
-        [1, 2].map(() => startTestVmcp({ raw: backend.url }, storage(redis), { env })),
-      )
-      t.teardown(() => Promise.all([a?.close(), b?.close(), backend.close()]))
-      if (!a || !b) throw new Error('no replicas')
-      // Opened on one, first used on the other: the first has a live copy that knows nothing of the backend yet.
-      const session = await openSession(a.url)
-      const called = async (url: string) => (await at(url, session, 'tools/call', { name: 'raw_echo' })).text
-      const first = await called(b.url)
-      for (const url of [a.url, b.url, a.url]) t.equal(await called(url), first)
-      await at(b.url, session, 'logging/setLevel', { level: 'error' })
-      await at(a.url, session, 'ping')
-      t.match(redis.cli('-n', '3', 'get', `team-a:${session.id}`), '"logLevel":"error"')
-      await at(a.url, session, 'tools/list')
-      t.match(
-        redis.cli('-n', '3', 'get', `team-a:${session.id}`),
-        '"logLevel":"error"',
-        'a replica that saves does not undo what the other did',
-      )
-    },
-  )
+  await t.test('alternating requests to replicas: one session at the backend, one log level', async (t) => {
+    const backend = await startRawBackend({
+      capabilities: '{"tools":{},"logging":{}}',
+      responses: {
+        'tools/call': ({ headers }) => textResult(String(headers['mcp-session-id'])),
+        'logging/setLevel': () => '{}',
+      },
+    })
+    const [a, b] = await Promise.all(
+      [1, 2].map(() => startTestVmcp({ raw: backend.url }, storage(redis), { env })),
+    )
+    t.teardown(() => Promise.all([a?.close(), b?.close(), backend.close()]))
+    if (!a || !b) throw new Error('no replicas')
+    // Opened on one replica, first used on the other. The first has a live copy that has not connected to the backend
+    // yet.
+    const session = await openSession(a.url)
+    const called = async (url: string) => (await at(url, session, 'tools/call', { name: 'raw_echo' })).text
+    const first = await called(b.url)
+    for (const url of [a.url, b.url, a.url]) t.equal(await called(url), first)
+    await at(b.url, session, 'logging/setLevel', { level: 'error' })
+    await at(a.url, session, 'ping')
+    t.match(redis.cli('-n', '3', 'get', `team-a:${session.id}`), '"logLevel":"error"')
+    await at(a.url, session, 'tools/list')
+    t.match(
+      redis.cli('-n', '3', 'get', `team-a:${session.id}`),
+      '"logLevel":"error"',
+      'a replica that saves does not undo the other’s changes',
+    )
+  })
 
-  await t.test('a session that was ended on one replica is gone on the other, at once', async (t) => {
+  await t.test('a session that ends on one replica ends on the other at once', async (t) => {
     const backend = await startRawBackend()
     const [a, b] = await Promise.all(
       [1, 2].map(() => startTestVmcp({ raw: backend.url }, storage(redis), { env })),
@@ -104,7 +102,7 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
     t.equal((await at(a.url, session, 'ping')).status, 404)
   })
 
-  await t.test('a replica that closes leaves its sessions to the others', async (t) => {
+  await t.test('a closing replica leaves its sessions to the other replicas', async (t) => {
     const backend = await startRawBackend()
     const [a, b] = await Promise.all(
       [1, 2].map(() => startTestVmcp({ raw: backend.url }, storage(redis), { env })),
@@ -122,7 +120,7 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
     )
   })
 
-  await t.test('subscriptions move along', async (t) => {
+  await t.test('subscriptions move with the session', async (t) => {
     const fixture = await startFixture()
     const more = { ...storage(redis), aggregation: bareNames('fixture') }
     const [a, b] = await Promise.all([1, 2].map(() => startTestVmcp({ fixture: fixture.url }, more, { env })))
@@ -161,7 +159,7 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
     )
   })
 
-  await t.test('state of a stateless client is good on every replica', async (t) => {
+  await t.test('state of a stateless client is valid on every replica', async (t) => {
     const fixture = await startFixture({ era: 'stateless' })
     const more = { ...storage(redis), aggregation: bareNames('fixture') }
     const [a, b] = await Promise.all([1, 2].map(() => startTestVmcp({ fixture: fixture.url }, more, { env })))
@@ -182,7 +180,7 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
     t.match(done.response?.result, { resultType: 'complete' })
   })
 
-  await t.test('with shared key material, what is stored cannot be read', async (t) => {
+  await t.test('with shared key material, stored data is unreadable', async (t) => {
     const backend = await startRawBackend()
     const vmcp = await startTestVmcp({ raw: backend.url }, storage(redis), {
       env: { ...env, VMCP_SESSION_HMAC_SECRET: 'c2hhcmVkLWtleS1tYXRlcmlhbC1vZi10aGlydHktdHdvLWJ5dGVz' },
@@ -195,7 +193,7 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
 })
 
 t.test(
-  'the store stops answering and comes back: 503 meanwhile, and no session is lost',
+  'the store fails and comes back: 503 in the meantime, and no session is lost',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()
@@ -210,7 +208,7 @@ t.test(
     const refused = await session.request('tools/call', { name: 'raw_echo' })
     t.equal(refused.status, 503)
     t.notMatch(refused.text, redis.addr)
-    t.equal((await session.end()).status, 503, 'what cannot be looked up cannot be ended')
+    t.equal((await session.end()).status, 503, 'a session that cannot be read cannot be ended')
     redis.thaw()
     await until(async () => (await session.request('ping')).status === 200)
     t.match((await session.request('tools/call', { name: 'raw_echo' })).text, 'content')
@@ -219,7 +217,7 @@ t.test(
 )
 
 t.test(
-  'the store starts again, empty: old sessions are unknown, new ones work',
+  'the store restarts empty: old sessions are unknown, new ones work',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()
@@ -238,11 +236,11 @@ t.test(
 )
 
 /**
- * A restart as an orchestrator does it: a new replica comes up, requests go to it instead of the old one, and the old
- * one closes while long calls are still in flight on it. Clients never send anything twice.
+ * A restart by an orchestrator: a new replica starts, gets the requests of the old one, and the old one closes while
+ * long calls are in flight. Clients never repeat a request.
  */
 t.test(
-  'two replicas restarted one after the other under load: no session and no call is lost',
+  'two replicas restarted in turn under load: no session and no call is lost',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()
@@ -328,13 +326,13 @@ t.test(
   },
 )
 
-/** Asks again until it is so; the test's own time is the limit. */
+/** Repeats the check until it holds. The test's own timeout is the limit. */
 async function until(so: () => Promise<boolean>): Promise<void> {
   while (!(await so())) await new Promise((resolve) => setTimeout(resolve, 50))
 }
 
 t.test(
-  'while the store is away, sessions are refused and stateless requests are served',
+  'while the store is down, sessions are rejected and stateless requests are served',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()

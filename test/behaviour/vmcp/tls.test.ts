@@ -1,4 +1,4 @@
-/** A virtual server that serves HTTPS, to real clients of both eras, and backends behind HTTPS whose authority changes. */
+/** A virtual server that serves HTTPS to real clients of both eras, and HTTPS backends whose authority changes. */
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ async function shown(url: string, ca: string): Promise<string> {
   }
 }
 
-t.test('real clients of both eras keep their sessions over a rotation', async (t) => {
+t.test('real clients of both eras keep their sessions across a certificate rotation', async (t) => {
   const { url: backend } = await startEverything(t, 'streamableHttp')
   const args = ['vmcp', 'serve', '--group', 'g', '--backend', `all=${backend}`, '--port', '0']
   const { run, secret } = await started(t, args, await authority.leaf())
@@ -78,7 +78,7 @@ t.test('real clients of both eras keep their sessions over a rotation', async (t
 })
 
 t.test(
-  'a member behind HTTPS: its authority is trusted, and a new one as soon as it is in the file',
+  'an HTTPS backend: its authority is trusted, and a new one as soon as the file contains it',
   async (t) => {
     const { origin } = await startEverything(t, 'streamableHttp')
     const old = await makeAuthority()
@@ -113,7 +113,7 @@ t.test(
     secret.write(secretOf(leaf, fresh.ca))
     while ((await shown(url, old.ca + fresh.ca).catch(() => '')) !== leaf.serialNumber)
       await new Promise((resolve) => setTimeout(resolve, 20))
-    // A session of its own has connections of its own.
+    // A separate session uses separate connections.
     let text = ''
     while (!text.includes('two')) {
       const other = await connect('sdk1', door)

@@ -1,4 +1,4 @@
-/** `gatehouse explain` lists the webhooks that would be asked about a call, in their order, by original names. */
+/** `gatehouse explain` lists the webhooks for a call, in their order, by original names. */
 import t from 'tap'
 import { explain } from '../../../runtime/tools/explain/index.ts'
 import { snapshotOffline } from '../../../runtime/vmcp/index.ts'
@@ -6,7 +6,7 @@ import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 const url = 'https://hook.example.com'
 
-t.test('webhooks that match are told, and none is asked', async (t) => {
+t.test('matching webhooks are listed, and none is called', async (t) => {
   const config = vmcpConfig(
     { github: 'http://127.0.0.1:9/mcp' },
     {

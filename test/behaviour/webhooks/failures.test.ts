@@ -1,4 +1,4 @@
-/** Webhooks that misbehave, and callers who misuse them: nothing of it becomes a permission, unless `ignore` says so. */
+/** Misbehaving webhooks, and callers who misuse them: no failure becomes a permission, unless `ignore` allows it. */
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { sendJson } from '../../helpers/vmcp/json-server.ts'
@@ -16,7 +16,7 @@ import { hook, startWebhookRig } from '../../helpers/vmcp/webhook-rig.ts'
 const echo = (ask: Ask, text: unknown = 'hello') => ask('tools/call', { name: 'echo', arguments: { text } })
 const unavailable = 'a required webhook returned no valid response: try again later'
 const json = { 'content-type': 'application/json' }
-/** Longer than a webhook has here. */
+/** Longer than the timeout of a webhook. */
 const never: WebhookReply = () => {}
 
 async function started(t: Test, reply?: TestWebhook['reply']): Promise<TestWebhook> {
@@ -96,7 +96,7 @@ const failures: Readonly<Record<string, { readonly reply: WebhookReply; readonly
 }
 
 for (const era of eras) {
-  t.test(`${era} era: whatever is not a valid response refuses the call, or is ignored`, async (t) => {
+  t.test(`${era} era: an invalid response rejects the call, or is ignored`, async (t) => {
     const [strict, lax] = await Promise.all([started(t), started(t)])
     const settings = { timeout: '1s', circuitBreaker: { failureThreshold: 100 } }
     const rig = await startWebhookRig(t, { validating: [hook('strict', strict, settings)] })
@@ -130,14 +130,14 @@ for (const era of eras) {
       /webhook lax returns no valid responses: calls continue without the webhook/,
     )
     lax.reply = () => deny('no')
-    t.match((await echo(askLax)).response?.error, { code: 403 }, 'a denial is no failure')
+    t.match((await echo(askLax)).response?.error, { code: 403 }, 'a denial is not a failure')
     strict.reply = () => allow
     t.match((await echo(ask)).text, 'hello')
     t.notMatch(await rig.status(), 'returns no valid responses')
   })
 }
 
-t.test('what is too large to be asked about is refused, whatever the failure policy', async (t) => {
+t.test('a call that is too large for the webhook is rejected, whatever the failure policy', async (t) => {
   const webhook = await started(t)
   const rig = await startWebhookRig(t, {
     validating: [hook('v', webhook, { failurePolicy: 'ignore' })],
@@ -149,14 +149,14 @@ t.test('what is too large to be asked about is refused, whatever the failure pol
   const { response } = await echo(ask, 'x'.repeat(1_050_000))
   t.match(response?.error, { code: -32602, message: /exceeds the size limit for webhooks/ })
   t.equal(webhook.asked.length, 0)
-  // Asked about with place to spare, while its result and the request together have none.
+  // The call alone fits the size limit easily, but its result together with the request does not.
   t.match((await echo(ask, 'x'.repeat(600_000))).response?.error, {
     code: -32603,
     message: 'the result exceeds the size limit for webhooks',
   })
 })
 
-t.test('in mode audit nothing has an effect, and everything is told', async (t) => {
+t.test('in mode audit nothing has an effect, and everything is reported', async (t) => {
   const webhook = await started(t, () => deny('no', 'rule-1'))
   const rig = await startWebhookRig(t, { validating: [hook('trial', webhook, { mode: 'audit' })] })
   const ask = await rig.as('session', 'alice')
@@ -173,7 +173,7 @@ t.test('in mode audit nothing has an effect, and everything is told', async (t) 
   t.match(await rig.metrics(), /webhook_calls_total\{[^}]*webhook="trial"[^}]*outcome="denied"[^}]*\} 1/)
 })
 
-t.test('a circuit keeps calls away from a webhook that is down', async (t) => {
+t.test('an open circuit stops calls to a webhook that is down', async (t) => {
   const webhook = await started(t, () => (res) => sendJson(res, {}, 503))
   const rig = await startWebhookRig(t, {
     validating: [hook('v', webhook, { circuitBreaker: { failureThreshold: 2, timeout: '1s' } })],
@@ -187,7 +187,7 @@ t.test('a circuit keeps calls away from a webhook that is down', async (t) => {
   t.match((await echo(ask)).text, 'hello')
 })
 
-t.test('a caller who floods a slow webhook waits for itself, and others do not', async (t) => {
+t.test('a caller who floods a slow webhook delays only itself', async (t) => {
   const held: (() => void)[] = []
   const webhook = await started(t, ({ principal }) =>
     principal['sub'] === 'mallory' ? (res, asked) => void held.push(() => answer(res, asked, allow)) : allow,
@@ -203,7 +203,7 @@ t.test('a caller who floods a slow webhook waits for itself, and others do not',
   const flood = Array.from({ length: 60 }, () => echo(mallory))
   while (held.length < 16) await setTimeout(20)
   for (let i = 0; i < 5; i++) t.match((await echo(alice)).text, 'hello')
-  t.equal(held.length, 16, 'no caller has more than its share open')
+  t.equal(held.length, 16, 'no caller exceeds its share of open calls')
   t.match((await mallory('tools/call', { name: 'test_simple_text', arguments: {} })).text, 'simple text')
   const release = setInterval(() => {
     for (const end of held.splice(0)) end()
@@ -212,7 +212,7 @@ t.test('a caller who floods a slow webhook waits for itself, and others do not',
   for (const { text } of await Promise.all(flood)) t.match(text, 'hello')
 })
 
-t.test('a caller who floods a webhook that is ignored when it fails does not pass it by that', async (t) => {
+t.test('a caller cannot bypass a webhook with failure policy ignore by flooding it', async (t) => {
   const webhook = await started(t, () => () => undefined)
   const rig = await startWebhookRig(t, {
     validating: [
@@ -226,7 +226,7 @@ t.test('a caller who floods a webhook that is ignored when it fails does not pas
   const ask = await rig.as('stateless', 'mallory')
   const outcomes = () => rig.audit().flatMap(({ webhooks = [] }) => webhooks)
   const isBusy = ({ outcome }: Record<string, unknown>) => outcome === 'busy'
-  // A slow machine sends them one after the other, and then they need not wait.
+  // A slow machine sends them in sequence, and then they need not wait.
   do await Promise.all(Array.from({ length: 100 }, () => echo(ask)))
   while (!outcomes().some(isBusy))
   const told = outcomes()
@@ -234,7 +234,7 @@ t.test('a caller who floods a webhook that is ignored when it fails does not pas
   t.ok(told.some(({ outcome, enforced }) => outcome === 'timeout' && enforced === false))
 })
 
-t.test('a call with more values than a patch may be applied to is refused', async (t) => {
+t.test('a call with too many values for a patch is rejected', async (t) => {
   const patch = [{ op: 'add', path: '/mcp_request/params/arguments/more', value: 1 }]
   const webhook = await started(t, () => ({ ...allow, patch_type: 'json_patch', patch }))
   const rig = await startWebhookRig(t, { mutating: [hook('m', webhook, { failurePolicy: 'ignore' })] })

@@ -1,6 +1,6 @@
 /**
- * Webhooks and everything else that checks a call: policies, pins and matching see what is really called, and tool search,
- * scripts and workflows pass through like plain calls.
+ * Webhooks and the other checks of a call: policies, pins and matching see the actual call, and calls from tool search,
+ * scripts and workflows are checked like plain calls.
  */
 import t, { type Test } from 'tap'
 import { eras } from '../../helpers/decisions/decision-rig.ts'
@@ -18,12 +18,12 @@ async function started(t: Test, reply?: TestWebhook['reply']): Promise<TestWebho
   return webhook
 }
 
-/** Names and arguments that a webhook was asked about. */
+/** Names and arguments that a webhook received. */
 const seen = (webhook: TestWebhook) =>
   webhook.asked.map(({ request: { mcp_request: asked } }) => asked.params['name'])
 
 for (const era of eras) {
-  t.test(`${era} era: policies evaluate the arguments that a webhook has made`, async (t) => {
+  t.test(`${era} era: policies evaluate the arguments from the webhook`, async (t) => {
     const webhook = await started(t, ({ mcp_request: { params } }) =>
       params.arguments?.['path'] === undefined
         ? allow
@@ -49,7 +49,7 @@ for (const era of eras) {
     t.match(response?.error, { code: 403, message: 'call denied by authorization policy' })
   })
 
-  t.test(`${era} era: tool search, scripts and workflows pass through the webhooks`, async (t) => {
+  t.test(`${era} era: calls from tool search, scripts and workflows pass through the webhooks`, async (t) => {
     const webhook = await started(t)
     const workflow = {
       name: 'flow',
@@ -70,7 +70,7 @@ for (const era of eras) {
       await work()
       return seen(webhook).slice(before)
     }
-    t.same(await asked(() => call('echo', { text: 'a' })), ['echo'], 'what call_tool means')
+    t.same(await asked(() => call('echo', { text: 'a' })), ['echo'], 'the tool that call_tool calls')
     t.same(
       await asked(() => ask('tools/call', { name: 'find_tool', arguments: { tool_description: 'echo' } })),
       ['find_tool'],
@@ -90,7 +90,7 @@ for (const era of eras) {
   })
 }
 
-t.test('each call of a script is asked about, and its result too', async (t) => {
+t.test('webhooks get each call of a script, and its result', async (t) => {
   const [webhook, mask] = await Promise.all([
     started(t, ({ mcp_request: { params } }) =>
       params['name'] === 'test_simple_text' ? deny('not this') : allow,
@@ -114,7 +114,7 @@ t.test('each call of a script is asked about, and its result too', async (t) => 
 })
 
 t.test(
-  'a webhook of one backend or tool is asked by original names, whatever clients call them',
+  'a webhook for one backend or tool matches original names, whatever name the client uses',
   async (t) => {
     const [byTool, byBackend, other] = await Promise.all([started(t), started(t), started(t)])
     const rig = await startWebhookRig(
@@ -141,11 +141,11 @@ t.test(
     await ask('prompts/get', { name: 'test_simple_prompt' })
     t.same([byTool.asked.length, byBackend.asked.length, other.asked.length], [1, 2, 0])
     await ask('tools/call', { name: 'nothing' })
-    t.equal(other.asked.length, 1, 'where it is not known what a name leads to, it is asked')
+    t.equal(other.asked.length, 1, 'the webhook is called when the target of a name is unknown')
   },
 )
 
-t.test('arguments that a webhook has made fit what was approved, or the call is not made', async (t) => {
+t.test('arguments from a webhook must match the approved schema, or the call is not made', async (t) => {
   const webhook = await started(t, () => patch({ op: 'add', path: `${args}/force`, value: true }))
   const backend = await startChanging(t, [
     changed(approved, {
@@ -166,11 +166,11 @@ t.test('arguments that a webhook has made fit what was approved, or the call is 
   t.match(text, 'the arguments do not match the approved definition')
   t.notOk(
     backend.requests.some(({ method }) => method === 'tools/call'),
-    'the backend hears nothing',
+    'the backend receives nothing',
   )
 })
 
-t.test('a call that waits for a webhook is checked by the policies of a reload', async (t) => {
+t.test('a call that waits for a webhook is checked by the reloaded policies', async (t) => {
   const { promise: reloaded, resolve: continueCall } = Promise.withResolvers<undefined>()
   const { promise: waiting, resolve: reportWaiting } = Promise.withResolvers<undefined>()
   const webhook = await started(t, () => (res, request) => {

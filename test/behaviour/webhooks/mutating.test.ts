@@ -19,7 +19,7 @@ async function started(t: Test, reply?: TestWebhook['reply']): Promise<TestWebho
 
 for (const era of eras) {
   t.test(
-    `${era} era: each sees what those before it have made, and validating ones see the end`,
+    `${era} era: each webhook sees the earlier changes, and validating ones see the final call`,
     async (t) => {
       const first = await started(t, () => patch({ op: 'replace', path: `${args}/text`, value: 'one' }))
       const second = await started(t, ({ mcp_request: { params } }) =>
@@ -41,7 +41,7 @@ for (const era of eras) {
       ])
       second.reply = () => deny('no')
       t.match((await echo(ask)).response?.error, { code: 403 })
-      t.equal(last.asked.length, 1, 'a denial of a mutating one ends it as well')
+      t.equal(last.asked.length, 1, 'a denial of a mutating webhook ends the call, too')
     },
   )
 
@@ -64,7 +64,7 @@ for (const era of eras) {
     })
   })
 
-  t.test(`${era} era: a patch that touches more than it may is refused as a whole`, async (t) => {
+  t.test(`${era} era: a patch that touches forbidden members is rejected as a whole`, async (t) => {
     const webhook = await started(t)
     const rig = await startWebhookRig(t, { mutating: [hook('evil', webhook)] })
     const ask = await rig.as(era, 'alice')
@@ -132,9 +132,9 @@ for (const era of eras) {
     webhook.reply = () => patch()
     t.match((await echo(ask)).text, 'hello', 'an empty patch changes nothing')
     webhook.reply = () => patch({ op: 'add', path: '/mcp_request/params/_meta', value: {} })
-    if (era === 'session') t.match((await echo(ask)).text, 'hello', 'what _meta holds else may change')
+    if (era === 'session') t.match((await echo(ask)).text, 'hello', 'other members of _meta may change')
     webhook.reply = () => patch({ op: 'remove', path: args })
-    t.notMatch((await echo(ask)).text, 'hello', 'arguments may go')
+    t.notMatch((await echo(ask)).text, 'hello', 'arguments may be removed')
   })
 
   t.test(`${era} era: a patched result stays a result`, async (t) => {
@@ -157,7 +157,7 @@ for (const era of eras) {
   })
 }
 
-t.test('what a patch leaves alone keeps its digits, and so does what it moves', async (t) => {
+t.test('members that a patch keeps or moves keep their digits', async (t) => {
   const webhook = await started(t, () =>
     patch(
       { op: 'add', path: `${args}/added`, value: 1 },
@@ -192,12 +192,12 @@ t.test('what a patch leaves alone keeps its digits, and so does what it moves', 
   )
 
   for (const given of ['{"a":1,"a":2}', '{"a":{"b":1,"\\u0062":2}}'])
-    t.match((await call(given)).response?.error, { code: -32602 }, 'two readers could read it differently')
+    t.match((await call(given)).response?.error, { code: -32602 }, 'the JSON is ambiguous')
   t.equal(webhook.asked.length, 1)
 })
 
 t.test(
-  'headers that mirror arguments agree with what the client sent, and those of the backend with the rest',
+  'mirrored headers of the client must match its arguments, and those to the backend match the changed ones',
   async (t) => {
     const webhook = await started(t, () => patch({ op: 'replace', path: `${args}/region`, value: 'us' }))
     const rig = await startWebhookRig(
@@ -218,11 +218,11 @@ t.test(
       seen.map(({ headers }) => headers['mcp-param-region']),
       ['us'],
     )
-    t.match((await call('us')).response?.error, { code: -32020 }, 'a client that says two things')
+    t.match((await call('us')).response?.error, { code: -32020 }, 'a client that contradicts itself')
   },
 )
 
-t.test('the error of a backend is changed, its code is not', async (t) => {
+t.test('a webhook can change the error of a backend, but not its code', async (t) => {
   const webhook = await started(t, () =>
     patch({ op: 'replace', path: '/mcp_response/error/message', value: 'masked' }),
   )

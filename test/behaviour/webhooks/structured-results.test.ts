@@ -1,4 +1,4 @@
-/** A mutating webhook that changes a structured result leaves it as the tool says that its results are; both eras. */
+/** A structured result that a mutating webhook changed must still match the tool's output schema, in both eras. */
 import t, { type Test } from 'tap'
 import { patchedResponse } from '../../../runtime/policy/webhooks/patch.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
@@ -18,7 +18,7 @@ const told = (structuredContent: unknown, more: object = {}) =>
 const at = (path: string) => `/mcp_response/result/${path}`
 const unavailable = { code: -32603, message: /a required webhook returned no valid response/ }
 
-/** `look`: a tool whose results have a schema; `free`: one without. */
+/** `look` is a tool with an output schema; `free` has none. */
 async function rig(t: Test, more: Record<string, unknown> = {}, result = told({ ssn: '1-2', n: 1 })) {
   const webhook = await startWebhook()
   const backend = await startRawBackend({
@@ -66,7 +66,7 @@ const unfit: readonly (readonly [string, Record<string, unknown>])[] = [
 ]
 
 for (const era of eras) {
-  t.test(`${era} era: a structured result that fits goes on`, async (t) => {
+  t.test(`${era} era: a structured result that matches is forwarded`, async (t) => {
     const { webhook, server } = await rig(t)
     const ask = await server.as(era, 'alice')
     for (const [label, operations, expected] of fits) {
@@ -77,7 +77,7 @@ for (const era of eras) {
     }
   })
 
-  t.test(`${era} era: one that does not fit is a failure of the webhook, told as such`, async (t) => {
+  t.test(`${era} era: a mismatch is a failure of the webhook, and reported as such`, async (t) => {
     const { webhook, server } = await rig(t)
     const ask = await server.as(era, 'alice')
     for (const [label, operation] of unfit) {
@@ -96,7 +96,7 @@ for (const era of eras) {
     t.match(await server.metrics(), /gatehouse_webhook_calls[^\n]*outcome="patch"/)
   })
 
-  t.test(`${era} era: with ignore, and in mode audit, the client gets what the backend gave`, async (t) => {
+  t.test(`${era} era: with ignore, and in mode audit, the client gets the backend's result`, async (t) => {
     for (const more of [{ failurePolicy: 'ignore' }, { mode: 'audit' }]) {
       const { webhook, server } = await rig(t, more)
       const ask = await server.as(era, 'alice')
@@ -107,7 +107,7 @@ for (const era of eras) {
     }
   })
 
-  t.test(`${era} era: what the backend itself gets wrong does not count against the webhook`, async (t) => {
+  t.test(`${era} era: mismatches in the backend's own result are not blamed on the webhook`, async (t) => {
     const { webhook, server } = await rig(t, {}, told({ ssn: 5 }))
     const ask = await server.as(era, 'alice')
     webhook.reply = () => patch({ op: 'replace', path: at('content/0/text'), value: 'masked' })
@@ -116,7 +116,7 @@ for (const era of eras) {
   })
 }
 
-t.test('the log says what does not fit, and nothing of what it holds', async (t) => {
+t.test('the log names the mismatch and contains no values', async (t) => {
   const body = Buffer.from('{"structuredContent":{"ssn":"1-2"}}')
   const document = Buffer.from(`{"mcp_response":{"jsonrpc":"2.0","result":${body.toString()}}}`)
   const operation = { op: 'replace', path: at('structuredContent/ssn'), value: 'secret' }

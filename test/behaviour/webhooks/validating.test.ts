@@ -1,4 +1,4 @@
-/** Validating webhooks, over HTTPS and in both eras: what they are asked, what their responses do, who hears of it. */
+/** Validating webhooks, over HTTPS and in both eras: their requests, the effect of their responses, and the reports. */
 import t from 'tap'
 import { eras, type Ask } from '../../helpers/decisions/decision-rig.ts'
 import { allow, deny, startWebhook } from '../../helpers/vmcp/webhook.ts'
@@ -7,7 +7,7 @@ import { hook, startWebhookRig } from '../../helpers/vmcp/webhook-rig.ts'
 const echo = (ask: Ask, text: unknown = 'hello') => ask('tools/call', { name: 'echo', arguments: { text } })
 
 for (const era of eras) {
-  t.test(`${era} era: calls, prompts and resources are asked about, and go on when allowed`, async (t) => {
+  t.test(`${era} era: webhooks get calls, prompts and resources, which continue when allowed`, async (t) => {
     const webhook = await startWebhook()
     t.teardown(() => webhook.close())
     const rig = await startWebhookRig(t, { validating: [hook('audit', webhook)] })
@@ -39,14 +39,14 @@ for (const era of eras) {
       ['tools/call', 'prompts/get', 'resources/read'],
     )
     await ask('tools/list')
-    t.equal(webhook.asked.length, 3, 'lists are not asked about')
+    t.equal(webhook.asked.length, 3, 'lists are not sent to webhooks')
     t.match((await rig.audited(1))[0], {
       outcome: 'success',
       webhooks: [{ name: 'audit', phase: 'request', outcome: 'allowed' }],
     })
   })
 
-  t.test(`${era} era: a denial refuses the call with the message of the webhook`, async (t) => {
+  t.test(`${era} era: a denial rejects the call with the message of the webhook`, async (t) => {
     const webhook = await startWebhook(() => deny('no secrets in arguments', 'rule-7'))
     t.teardown(() => webhook.close())
     const rig = await startWebhookRig(t, { validating: [hook('dlp', webhook)] })
@@ -55,8 +55,8 @@ for (const era of eras) {
     const before = rig.fixture.state.requests.length
     const { response, text } = await echo(ask)
     t.match(response?.error, { code: 403, message: 'call denied by a webhook: no secrets in arguments' })
-    t.notMatch(text, 'rule-7', 'the reason is for operators')
-    t.equal(rig.fixture.state.requests.length, before, 'the backend hears nothing')
+    t.notMatch(text, 'rule-7', 'only operators see the reason')
+    t.equal(rig.fixture.state.requests.length, before, 'the backend receives nothing')
     webhook.reply = () => deny()
     t.match((await echo(ask)).response?.error, { code: 403, message: 'call denied by a webhook' })
     webhook.reply = () => (res) => void res.writeHead(422).end()
@@ -72,7 +72,7 @@ for (const era of eras) {
     )
   })
 
-  t.test(`${era} era: several are asked in their order, and the first denial ends it`, async (t) => {
+  t.test(`${era} era: several webhooks are called in order, until the first denial`, async (t) => {
     const [first, second] = await Promise.all([startWebhook(), startWebhook()])
     t.teardown(async () => void (await Promise.all([first.close(), second.close()])))
     const rig = await startWebhookRig(t, { validating: [hook('first', first), hook('second', second)] })

@@ -1,4 +1,4 @@
-/** The embedded authorization server in several processes: every step of a login falls on another one. */
+/** The embedded authorization server in several processes: each step of a login reaches a different one. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
@@ -14,13 +14,13 @@ import { nextWorker, startServed } from '../../helpers/workers/served.ts'
 
 const secretVariable = 'TEST_UPSTREAM_SECRET'
 
-/** Each request of everything here has a connection of its own. */
+/** Each request in this file uses a new connection. */
 const plainFetch = globalThis.fetch
 globalThis.fetch = (input, init = {}) =>
   plainFetch(input, { ...init, headers: { ...Object.fromEntries(new Headers(init.headers)), ...nextWorker } })
 
 t.test(
-  'keys that nobody configured, codes, sessions and refresh tokens are those of one server',
+  'generated keys, codes, sessions and refresh tokens are shared by all processes',
   { skip: missingRedisTls },
   async (t) => {
     const port = await freePort()
@@ -79,8 +79,8 @@ t.test(
       for (let n = 0; n < 4; n++)
         t.match((await session.request('tools/call', { name: 'raw_echo', arguments: {} })).text, 'content')
       t.equal((await session.request('ping', {}, { authorization: 'Bearer nobody' })).status, 401)
-      t.equal((await redeem(rig, signedIn)).status, 400, 'a code is good once')
-      // The next login begins at the other process.
+      t.equal((await redeem(rig, signedIn)).status, 400, 'a code is valid once')
+      // The next login starts at the other process.
       if (i === 0) await keys()
     }
     t.match(served.run.output(), 'NO SIGNING KEY IS CONFIGURED')

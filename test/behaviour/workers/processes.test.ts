@@ -1,4 +1,4 @@
-/** Several processes that serve one port, apart from any feature: connections, replacement, output, the end. */
+/** Several processes that serve one port, independent of any feature: connections, replacement, output, shutdown. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -52,48 +52,45 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await sleep(20)
 }
 
-t.test('connections go to the workers in turn, and calls reach all of them', async (t) => {
+t.test('connections go to the workers in turn, and requests reach all of them', async (t) => {
   const run = await start(t, 3)
   const seen = new Set<string>()
   for (let i = 0; i < 6; i++) seen.add(await run.get('/'))
   t.equal(seen.size, 3)
   t.same(new Set(JSON.parse(await run.get('/pids')).map(String)), seen)
-  t.equal(await run.get('/unknown'), 'INTERNAL', 'what the other side does not offer is an error')
+  t.equal(await run.get('/unknown'), 'INTERNAL', 'a method that the other side lacks is an error')
   t.equal(await run.end(), 0)
 })
 
-t.test('a connection on its way to a worker that dies goes to another one', async (t) => {
+t.test('a connection to a worker that dies is passed to another one', async (t) => {
   const run = await start(t, 2)
   const [first = 0] = descendantsOf(run.child.pid ?? 0)
   process.kill(first, 'SIGSTOP')
   const answers = Array.from({ length: 6 }, () => run.get('/'))
   const early = await Promise.race([Promise.all(answers), sleep(1_000)])
-  t.equal(early, undefined, 'one waits for the worker that does not take it')
+  t.equal(early, undefined, 'one request waits for the stopped worker')
   process.kill(first, 'SIGKILL')
   const pids = await Promise.all(answers)
   t.notOk(pids.includes(String(first)))
   t.equal(await run.end(), 0)
 })
 
-t.test(
-  'one that dies early again and again is replaced after growing waits, which are bounded',
-  async (t) => {
-    const run = await start(t, 1, [10_000, 20, 60])
-    const waits = () =>
-      run.log().flatMap((line) => {
-        const { message, waitMs } = JSON.parse(line)
-        return message === 'a worker exited unexpectedly and is being replaced' ? [waitMs] : []
-      })
-    for (let i = 1; i <= 4; i++) {
-      await run.get('/die').catch(() => {})
-      await until(() => waits().length === i)
-    }
-    t.same(waits(), [20, 40, 60, 60])
-    t.equal(await run.end(), 0)
-  },
-)
+t.test('a worker that keeps dying early is replaced after growing pauses, up to a limit', async (t) => {
+  const run = await start(t, 1, [10_000, 20, 60])
+  const waits = () =>
+    run.log().flatMap((line) => {
+      const { message, waitMs } = JSON.parse(line)
+      return message === 'a worker exited unexpectedly and is being replaced' ? [waitMs] : []
+    })
+  for (let i = 1; i <= 4; i++) {
+    await run.get('/die').catch(() => {})
+    await until(() => waits().length === i)
+  }
+  t.same(waits(), [20, 40, 60, 60])
+  t.equal(await run.end(), 0)
+})
 
-t.test('one that has lived long is replaced at once, and the waits begin again', async (t) => {
+t.test('a worker that has lived long is replaced at once, and the pauses start over', async (t) => {
   const run = await start(t, 1, [1, 20, 60])
   for (let i = 1; i <= 2; i++) {
     await run.get('/die').catch(() => {})
@@ -106,7 +103,7 @@ t.test('one that has lived long is replaced at once, and the waits begin again',
   t.equal(await run.end(), 0)
 })
 
-t.test('one that hangs is told, ended and replaced', async (t) => {
+t.test('a worker that hangs is reported, terminated and replaced', async (t) => {
   const run = await start(t, 2, [1, 10, 20, 50, 400])
   const [stuck = 0] = descendantsOf(run.child.pid ?? 0)
   process.kill(stuck, 'SIGSTOP')
@@ -119,17 +116,17 @@ t.test('one that hangs is told, ended and replaced', async (t) => {
   t.equal(await run.end(), 0)
 })
 
-t.test('what is asked of all is done by those that can', async (t) => {
+t.test('a request to all workers is answered by the responsive ones', async (t) => {
   const run = await start(t, 2)
   const [stuck = 0, other = 0] = descendantsOf(run.child.pid ?? 0)
   process.kill(stuck, 'SIGSTOP')
-  // The first connection may wait for the one that is stopped.
+  // The first connection may wait for the stopped process.
   const asked = [run.get('/pids'), run.get('/pids')]
   t.same(JSON.parse(await Promise.any(asked)), [other])
   await Promise.allSettled([...asked, Promise.resolve(process.kill(stuck, 'SIGKILL'))])
 })
 
-t.test('long lines of several workers stay whole on a pipe whose reader is slow', async (t) => {
+t.test('long lines of several workers stay intact on a pipe with a slow reader', async (t) => {
   const run = await start(t, 3)
   run.child.stderr?.pause()
   const asked = Array.from({ length: 6 }, () => run.get('/lines/20000'))
@@ -143,7 +140,7 @@ t.test('long lines of several workers stay whole on a pipe whose reader is slow'
   t.equal(await run.end(), 0)
 })
 
-t.test('limits of time hold for connections that another process has accepted', async (t) => {
+t.test('timeouts apply to connections that another process has accepted', async (t) => {
   const run = await start(t, 1)
   const socket = connect(run.port, '127.0.0.1')
   socket.write('GET / HTTP/1.1\r\nHost:')
@@ -151,7 +148,7 @@ t.test('limits of time hold for connections that another process has accepted', 
   t.equal(await run.end(), 0)
 })
 
-t.test('a request in flight is answered before the end, and nothing new is accepted', async (t) => {
+t.test('a request in flight is answered before shutdown, and no new connection is accepted', async (t) => {
   const run = await start(t, 2)
   const slow = run.get('/slow/700')
   await sleep(200)

@@ -1,4 +1,7 @@
-/** Settings of a virtual server of several processes: bounds, what excludes it, and Redis in place of the primary's memory. */
+/**
+ * Settings of a virtual server with several processes: bounds, settings that exclude it, and Redis instead of the
+ * primary's memory.
+ */
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +16,7 @@ import { nextWorker, startServed } from '../../helpers/workers/served.ts'
 t.setTimeout(180_000)
 const dir = mkdtempSync(join(tmpdir(), 'settings-'))
 
-t.test('what cannot be is an error that names the field and the rule', async (t) => {
+t.test('an impossible setting is an error that names the field and the rule', async (t) => {
   const console = {
     enabled: true,
     publicUrl: 'https://console.example.com',
@@ -61,7 +64,7 @@ t.test('what cannot be is an error that names the field and the rule', async (t)
   }
 })
 
-t.test('the address that is taken ends it with an error', async (t) => {
+t.test('an address that is in use ends it with an error', async (t) => {
   const backend = await startRawBackend()
   t.teardown(() => backend.close())
   const path = join(dir, 'taken.yaml')
@@ -73,7 +76,7 @@ t.test('the address that is taken ends it with an error', async (t) => {
 })
 
 t.test(
-  'with Redis the processes share as replicas do: rate limits count once',
+  'with Redis, processes share like replicas do, and rate limits count once',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()

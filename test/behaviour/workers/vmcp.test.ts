@@ -1,4 +1,4 @@
-/** A virtual server of several processes: what one of them knows counts at all of them. */
+/** A virtual server with several processes: the state of one process takes effect in all of them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
@@ -14,7 +14,7 @@ const slowMs = 1_500
 
 t.setTimeout(240_000)
 
-/** A backend whose calls take as long as their argument says. */
+/** A backend whose calls take as long as their argument. */
 const startSlow = () =>
   startRawBackend({
     responses: {
@@ -30,7 +30,7 @@ function call(session: WireSession, name: string, args: unknown = {}) {
   return session.request('tools/call', { name, arguments: args })
 }
 
-t.test('sessions, quotas, metrics and audit are those of one server', async (t) => {
+t.test('sessions, quotas, metrics and audit are shared by all processes', async (t) => {
   const backend = await startSlow()
   t.teardown(() => backend.close())
   const served = await startServed(
@@ -48,7 +48,11 @@ t.test('sessions, quotas, metrics and audit are those of one server', async (t) 
   const session = await openSession(served.url, { headers: nextWorker })
   const texts = []
   for (let i = 0; i < 8; i++) texts.push((await call(session, 'raw_echo')).text)
-  t.equal(texts.filter((text) => text.includes('done')).length, 5, 'the quota is counted once for all')
+  t.equal(
+    texts.filter((text) => text.includes('done')).length,
+    5,
+    'the quota is counted once for all processes',
+  )
   t.equal(
     new Set(backend.requests.flatMap(({ method, req }) => (method === 'tools/call' ? req.socket : []))).size,
     2,
@@ -59,10 +63,10 @@ t.test('sessions, quotas, metrics and audit are those of one server', async (t) 
   const scrape = async () => (await fetch(`${served.origin}/metrics`, { headers: nextWorker })).text()
   const calls = /^gatehouse_mcp_requests_total\{[^}]*mcp_method="tools\/call"[^}]*\} (\d+)$/gm
   const total = (page: string) => [...page.matchAll(calls)].reduce((sum, [, value]) => sum + Number(value), 0)
-  t.same([total(await scrape()), total(await scrape())], [8, 8], 'whichever process is asked')
+  t.same([total(await scrape()), total(await scrape())], [8, 8], 'at every process')
   process.kill(served.pids()[0] ?? 0, 'SIGKILL')
   await served.run.waitFor(/a worker exited unexpectedly and is being replaced/)
-  t.equal(total(await scrape()), 8, 'what a process that is gone has counted stays')
+  t.equal(total(await scrape()), 8, 'counters of a dead process are kept')
 
   t.equal((await session.end()).status, 200)
   for (let i = 0; i < 3; i++) t.equal((await session.request('ping')).status, 404, 'ended everywhere')
@@ -74,7 +78,7 @@ t.test('sessions, quotas, metrics and audit are those of one server', async (t) 
   t.equal(audited.filter((line) => JSON.parse(line).type === 'mcp_tool_call').length, 8)
 })
 
-t.test('elicitation: the response falls on another process, in both eras', async (t) => {
+t.test('elicitation: the response reaches another process, in both eras', async (t) => {
   const fixture = await startFixture({ era: 'session' })
   t.teardown(() => fixture.close())
   const served = await startServed(
@@ -91,10 +95,14 @@ t.test('elicitation: the response falls on another process, in both eras', async
     owners.add(String(id).split('.')[0])
     const taken = await session.response(id, accepted)
     t.equal(taken.status, 202)
-    t.equal(taken.headers.get('access-control-allow-origin'), served.origin, 'once, whoever responds')
+    t.equal(
+      taken.headers.get('access-control-allow-origin'),
+      served.origin,
+      'once, whichever process responds',
+    )
     const { result } = await asking.next((message) => message.result !== undefined)
     t.match(result, { content: [{ text: /ada@example.com/ }] })
-    // Every other one begins at the other process.
+    // Every second call starts at the other process.
     if (i === 0) await session.request('ping')
   }
   t.ok(owners.size === 2, 'both processes have asked')
@@ -109,12 +117,12 @@ t.test('elicitation: the response falls on another process, in both eras', async
     const again = { ...question, inputResponses, requestState }
     const done = await stateless(served.url, 'tools/call', again, options)
     t.match(done.response?.result, { resultType: 'complete', content: [{ text: /ada@example.com/ }] })
-    t.match(await stateless(served.url, 'tools/call', again, options), { status: 400 }, 'taken once')
+    t.match(await stateless(served.url, 'tools/call', again, options), { status: 400 }, 'accepted once')
     if (i === 0) await fetch(`${served.origin}/health`, { headers: nextWorker })
   }
 })
 
-t.test('streams: what is said for a session arrives wherever its stream is open', async (t) => {
+t.test('streams: messages for a session arrive wherever its stream is open', async (t) => {
   const fixture = await startFixture()
   t.teardown(() => fixture.close())
   const served = await startServed(
@@ -135,7 +143,7 @@ t.test('streams: what is said for a session arrives wherever its stream is open'
   }
 })
 
-t.test('the deprecated HTTP+SSE transport: messages find the stream', async (t) => {
+t.test('the deprecated HTTP+SSE transport: messages reach the stream', async (t) => {
   const backend = await startSlow()
   t.teardown(() => backend.close())
   const served = await startServed(t, { raw: backend.url }, { workers: 2, flags: ['--enable-audit'] })
@@ -157,11 +165,11 @@ t.test('the deprecated HTTP+SSE transport: messages find the stream', async (t) 
     .output()
     .split('\n')
     .filter((line) => line.includes('mcp_tool_call'))
-  t.equal(audited.length, 4, 'one line for each, whichever process it came to')
+  t.equal(audited.length, 4, 'one line for each request, at every process')
   for (const line of audited) t.match(line, '"127.0.0.1"')
 })
 
-t.test('cancellation and resumption reach the process that has the call', async (t) => {
+t.test('cancellation and resumption reach the process of the call', async (t) => {
   const backend = await startSlow()
   t.teardown(() => backend.close())
   const served = await startServed(t, { raw: backend.url }, { workers: 2 })
@@ -202,7 +210,7 @@ t.test('cancellation and resumption reach the process that has the call', async 
   }
 })
 
-t.test('a process that is killed: its calls fail, the session goes on', async (t) => {
+t.test('a killed process: its calls fail, the session continues', async (t) => {
   const backend = await startSlow()
   t.teardown(() => backend.close())
   const served = await startServed(t, { raw: backend.url }, { workers: 2 })
@@ -217,21 +225,24 @@ t.test('a process that is killed: its calls fail, the session goes on', async (t
   for (let i = 0; i < 4; i++) t.match((await call(session, 'raw_echo')).text, 'done')
 })
 
-t.test('a changed file counts at all of them, and a graceful end answers what is in flight', async (t) => {
-  const [one, two] = await Promise.all([startSlow(), startSlow()])
-  t.teardown(() => Promise.all([one.close(), two.close()]))
-  const more = { operational: { workers: 2 } }
-  const served = await startServed(t, { one: one.url }, { more })
-  const session = await openSession(served.url, { headers: nextWorker })
-  t.notMatch((await session.request('tools/list')).text, 'two_echo')
-  served.write({ one: one.url, two: two.url })
-  let seen = 0
-  while (seen < 4) seen = (await session.request('tools/list')).text.includes('two_echo') ? seen + 1 : 0
-  served.write({ one: one.url, two: two.url }, { operational: { workers: 3 } })
-  await served.run.waitFor(/"sections":\["operational.workers"\]/)
-  const slow = [1, 2].map(() => call(session, 'one_echo', { ms: slowMs }))
-  while (one.requests.filter(({ method }) => method === 'tools/call').length < 2) await sleep(20)
-  const ended = served.run.interrupt()
-  for (const { text } of await Promise.all(slow)) t.match(text, 'done')
-  t.equal(await ended, 0)
-})
+t.test(
+  'a changed file takes effect in all processes, and a graceful shutdown answers calls in flight',
+  async (t) => {
+    const [one, two] = await Promise.all([startSlow(), startSlow()])
+    t.teardown(() => Promise.all([one.close(), two.close()]))
+    const more = { operational: { workers: 2 } }
+    const served = await startServed(t, { one: one.url }, { more })
+    const session = await openSession(served.url, { headers: nextWorker })
+    t.notMatch((await session.request('tools/list')).text, 'two_echo')
+    served.write({ one: one.url, two: two.url })
+    let seen = 0
+    while (seen < 4) seen = (await session.request('tools/list')).text.includes('two_echo') ? seen + 1 : 0
+    served.write({ one: one.url, two: two.url }, { operational: { workers: 3 } })
+    await served.run.waitFor(/"sections":\["operational.workers"\]/)
+    const slow = [1, 2].map(() => call(session, 'one_echo', { ms: slowMs }))
+    while (one.requests.filter(({ method }) => method === 'tools/call').length < 2) await sleep(20)
+    const ended = served.run.interrupt()
+    for (const { text } of await Promise.all(slow)) t.match(text, 'done')
+    t.equal(await ended, 0)
+  },
+)

@@ -1,4 +1,7 @@
-/** Whose request it is behind proxies: only those that the operator named are believed, and only from the right. */
+/**
+ * The client address behind proxies: only proxies that the operator named are trusted, and the header is read from the
+ * right.
+ */
 import t from 'tap'
 import { parseNetwork } from '../../../runtime/config/index.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
@@ -17,7 +20,7 @@ async function sourceOf(rig: Rig, forwarded: string | undefined, more: object = 
   return rig.events.at(-1)?.source ?? ''
 }
 
-t.test('addresses: without trusted proxies every header is an untrusted clientâ€™s word', async (t) => {
+t.test('addresses: without trusted proxies, every forwarding header is ignored', async (t) => {
   const rig = await startAuthServer(t)
   t.equal(await sourceOf(rig, '198.51.100.7'), '127.0.0.1')
   t.equal(
@@ -26,12 +29,12 @@ t.test('addresses: without trusted proxies every header is an untrusted clientâ€
   )
 })
 
-t.test('addresses: a proxy that is not the peer changes nothing', async (t) => {
+t.test('addresses: a trusted proxy that is not the peer has no effect', async (t) => {
   const rig = await startAuthServer(t, { config: { trustedProxies: ['10.0.0.0/8', '::1'] } })
   t.equal(await sourceOf(rig, '198.51.100.7'), '127.0.0.1')
 })
 
-t.test('addresses: read from the right, as far as trusted proxies reach', async (t) => {
+t.test('addresses: the header is read from the right, as far as trusted proxies reach', async (t) => {
   const rig = await startAuthServer(t, {
     config: { trustedProxies: ['127.0.0.0/8', '10.0.0.0/8', 'fd00::/8'] },
   })
@@ -53,7 +56,7 @@ t.test('addresses: read from the right, as far as trusted proxies reach', async 
   }
 })
 
-t.test('addresses: limits count each client behind the proxy for itself', async (t) => {
+t.test('addresses: rate limits count each client behind the proxy separately', async (t) => {
   const rig = await startAuthServer(t, {
     store: makeMemoryStore({ now: () => 0 }),
     config: { trustedProxies: ['127.0.0.1'] },
@@ -69,11 +72,11 @@ t.test('addresses: limits count each client behind the proxy for itself', async 
   const flood = await Promise.all(
     Array.from({ length: 33 }, (_, n) => register(`192.0.2.${n}, 198.51.100.7`)),
   )
-  t.equal(flood.filter((status) => status === 429).length, 3, 'inventing hops to the left helps nobody')
-  t.equal(await register('198.51.100.8'), 201, 'a neighbour is not hindered')
+  t.equal(flood.filter((status) => status === 429).length, 3, 'invented hops to the left have no effect')
+  t.equal(await register('198.51.100.8'), 201, 'another client is not limited')
 })
 
-t.test('addresses: what is no network is refused at the start', async (t) => {
+t.test('addresses: an invalid network is rejected at the start', async (t) => {
   const bad = [
     '',
     '10.0.0.0/33',

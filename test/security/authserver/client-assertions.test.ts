@@ -172,7 +172,7 @@ t.test('an assertion is accepted once, until it can no longer be presented', asy
       method: 'POST',
       body: new URLSearchParams(body),
     })
-    t.equal(await refusal(response), '401 invalid_client', `no second use at ${endpoint}`)
+    t.equal(await refusal(response), '401 invalid_client', `rejected a second time at ${endpoint}`)
   }
   const many = await sign(rig)
   const outcomes = await Promise.all(
@@ -205,7 +205,7 @@ t.test(
   },
 )
 
-t.test('a flood of assertions meets a limit, and other clients keep working', async (t) => {
+t.test('a flood of assertions is limited, and other clients keep working', async (t) => {
   // The buckets do not refill, because the clock of the store stands still.
   const rig = await start(t, { store: makeMemoryStore({ now: () => 0 }) })
   const outcomes = new Map<number, number>()

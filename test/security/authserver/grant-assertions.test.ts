@@ -260,7 +260,7 @@ t.test('the grant takes no client authentication, and an assertion is not a clie
   t.equal(await refusal(repeated), '400 invalid_request')
 })
 
-t.test('a private address is not dialled, unless it is permitted', async (t) => {
+t.test('a private address is not dialed unless it is permitted', async (t) => {
   const platform = await startPlatform(t)
   const far = { issuer: 'https://10.255.255.1' }
   const rig = await startAuthServer(t, {

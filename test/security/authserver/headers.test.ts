@@ -1,4 +1,4 @@
-/** What gets into headers: cookies with every flag over https, and nothing that an untrusted client wrote. */
+/** Response headers: cookies have every flag over https, and untrusted input appears nowhere. */
 import t from 'tap'
 import {
   authorizeUrl,
@@ -13,7 +13,7 @@ import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
 const issuer = 'https://gateway.example'
 
-/** A server whose issuer is https, as behind a proxy that ends TLS; spoken to where it listens. */
+/** A server with an https issuer, as behind a proxy that terminates TLS. The test connects to its HTTP address. */
 async function behindTls(t: Parameters<typeof startAuthServer>[0]) {
   const rig = await startAuthServer(t, {
     config: { issuer, allowedAudiences: [`${issuer}/mcp`] },
@@ -28,7 +28,7 @@ async function behindTls(t: Parameters<typeof startAuthServer>[0]) {
   return { rig, here, clientId, consent: here(begun.headers.get('location') ?? '') }
 }
 
-t.test('cookies: over https they are host-only, secure, and out of reach of scripts', async (t) => {
+t.test('cookies: over https they are host-only, secure, and inaccessible to scripts', async (t) => {
   const { here, consent } = await behindTls(t)
   const page = await fetch(consent, { headers: { accept: 'text/html' } })
   const [form = ''] = page.headers.getSetCookie()
@@ -47,9 +47,13 @@ t.test('cookies: over https they are host-only, secure, and out of reach of scri
   t.equal(
     (await response(`gh-form=${value}`)).status,
     403,
-    'a neighbour host could have planted a plain name',
+    'another host of the site could set a cookie without the prefix',
   )
-  t.equal((await response(`__Host-gh-form=${value}; __Host-gh-form=${value}`)).status, 403, 'twice is none')
+  t.equal(
+    (await response(`__Host-gh-form=${value}; __Host-gh-form=${value}`)).status,
+    403,
+    'a duplicate cookie is ignored',
+  )
   const approved = await response(`__Host-gh-form=${value}`)
   t.equal(approved.status, 303)
   const [binding = '', ...more] = approved.headers.getSetCookie()
@@ -65,10 +69,10 @@ t.test('cookies: over https they are host-only, secure, and out of reach of scri
       headers: { cookie },
     })
   const bound = binding.slice('__Host-gh-as='.length, binding.indexOf(';'))
-  t.equal((await callback(`gh-as=${bound}`)).status, 403, 'the plain name is nobody here')
+  t.equal((await callback(`gh-as=${bound}`)).status, 403, 'the cookie without the prefix is ignored')
 })
 
-t.test('headers: what an untrusted client sends breaks no header', async (t) => {
+t.test('headers: input from an untrusted client breaks no header', async (t) => {
   const rig = await startAuthServer(t)
   const evil = '\r\nSet-Cookie: planted=1\r\n\r\n<script>'
   const register = (metadata: object): Promise<Response> =>

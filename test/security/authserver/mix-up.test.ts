@@ -1,7 +1,8 @@
 /**
- * Mix-up between upstreams (RFC 9700 section 4.4): an upstream that is not honest sends the browser to another one, whose
- * code would then be carried to the first. Plain OAuth providers announce nothing, so the two defences that need no
- * announcement are tested here: a redirect URI of its own for each, and an issuer that is known to be somebody else's.
+ * Mix-up between upstreams (RFC 9700 section 4.4): a dishonest upstream redirects the browser to another one, whose
+ * code would then be sent to the first. Plain OAuth providers announce nothing, so this file tests the two defenses
+ * that need no announcement: a separate redirect URI for each provider, and an issuer that is known to belong to
+ * another provider.
  */
 import t, { type Test } from 'tap'
 import {
@@ -18,11 +19,11 @@ interface Setup {
   readonly rig: Rig
   readonly evil: Loopback
   readonly clientId: string
-  /** What the dishonest provider sends the browser back with. */
+  /** Parameters that the dishonest provider puts into the redirect. */
   back: (redirectUri: string, state: string) => string
 }
 
-/** `evil` says who the user is; `corp` is honest. `own`: each has its own redirect URI. */
+/** `evil` identifies the user; `corp` is honest. `own`: each has its own redirect URI. */
 async function start(t: Test, { own }: { readonly own: boolean }): Promise<Setup> {
   const evil = await startLoopback(({ path, query }): PeerResponse => {
     if (path === '/token') return { body: { access_token: 'at', token_type: 'bearer', expires_in: 3600 } }
@@ -57,17 +58,17 @@ async function outcome({ rig, clientId }: Setup): Promise<string | null> {
 const sentCodes = ({ evil }: Setup): readonly (string | null)[] =>
   evil.seen.filter(({ path }) => path === '/token').map(({ form }) => form.get('code'))
 
-t.test('mix-up: a code that comes back at another provider’s redirect URI is sent nowhere', async (t) => {
+t.test('mix-up: a code that arrives at another provider’s redirect URI is sent nowhere', async (t) => {
   const self = await start(t, { own: true })
-  t.equal(await outcome(self), null, 'each at its own address works')
+  t.equal(await outcome(self), null, 'each works at its own address')
   t.same(sentCodes(self), ['own-code'])
-  // The honest provider answers at its own redirect URI, whatever the dishonest one put into the request.
+  // The honest provider redirects to its own redirect URI, whatever the dishonest one put into the request.
   self.back = (_own, state) => `${self.rig.issuer}/oauth/callback?code=stolen-code&state=${state}`
   t.equal(await outcome(self), 'server_error')
-  t.same(sentCodes(self), ['own-code'], 'the stolen one did not leave')
+  t.same(sentCodes(self), ['own-code'], 'the stolen code was sent nowhere')
 })
 
-t.test('mix-up: a code that names another provider as its issuer is sent nowhere', async (t) => {
+t.test("mix-up: a code with another provider's issuer is sent nowhere", async (t) => {
   const self = await start(t, { own: false })
   self.back = (redirectUri, state) =>
     `${redirectUri}?code=stolen-code&state=${state}&iss=${encodeURIComponent(self.rig.provider.issuer)}`
@@ -75,5 +76,5 @@ t.test('mix-up: a code that names another provider as its issuer is sent nowhere
   t.same(sentCodes(self), [])
   self.back = (redirectUri, state) =>
     `${redirectUri}?code=own-code&state=${state}&iss=${encodeURIComponent(self.evil.url)}`
-  t.equal(await outcome(self), null, 'an issuer of its own is no reason to refuse')
+  t.equal(await outcome(self), null, 'a provider’s own issuer is accepted')
 })

@@ -1,6 +1,6 @@
 /**
- * The attacks of RFC 9700 section 4 on what a browser is shown and where it is sent, named by their section.
- * docs/evidence/security.md lists what defends against each.
+ * The attacks of RFC 9700 section 4 on pages and redirects, named by their section. docs/evidence/security.md lists the
+ * defense against each.
  */
 import t from 'tap'
 import {
@@ -14,7 +14,7 @@ import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
 const web = 'https://app.example.com/cb'
 
-t.test('RFC 9700 4.2: nothing that we show or redirect leaks its address by Referer', async (t) => {
+t.test('RFC 9700 4.2: no page or redirect leaks its address by Referer', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const browser = new Browser()
@@ -35,7 +35,7 @@ t.test('RFC 9700 4.2: nothing that we show or redirect leaks its address by Refe
   }
 })
 
-t.test('RFC 9700 4.11: the server is no open redirector', async (t) => {
+t.test('RFC 9700 4.11: the server is not an open redirector', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const evil = 'https://evil.example/'
@@ -58,11 +58,11 @@ t.test('RFC 9700 4.11: the server is no open redirector', async (t) => {
   const page = await browser.open(
     authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge }),
   )
-  t.equal(page.status, 200, 'a page stands between the link and the redirect')
+  t.equal(page.status, 200, 'a page precedes the redirect')
 })
 
 t.test(
-  'RFC 9700 4.11.2: a failing request of an untrusted client does not carry a user to the untrusted client’s site',
+  'RFC 9700 4.11.2: a failing request of an untrusted client does not take the user to its site',
   async (t) => {
     const rig = await startAuthServer(t)
     const clientId = await registerClient(rig, { redirect_uris: [web, redirectUri], scope: 'openid' })
@@ -85,7 +85,7 @@ t.test(
     t.equal(
       (await new Browser().open(silent, web)).url.searchParams.get('error'),
       'invalid_scope',
-      'a silent request as well',
+      'and so does a silent request',
     )
     const local = authorizeUrl(rig, { client_id: clientId, scope: 'email', code_challenge: pkce().challenge })
     t.equal(
@@ -96,7 +96,7 @@ t.test(
   },
 )
 
-t.test('RFC 9700 4.12: redirects are 303, so that a POST is never repeated elsewhere', async (t) => {
+t.test('RFC 9700 4.12: redirects use 303, so that a POST is never repeated elsewhere', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const browser = new Browser()

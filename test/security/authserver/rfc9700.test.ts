@@ -1,5 +1,6 @@
 /**
- * One test per attack of RFC 9700 section 4, named by its section. docs/evidence/security.md lists what defends against each.
+ * One test per attack of RFC 9700 section 4, named by its section. docs/evidence/security.md lists the defense against
+ * each.
  */
 import { decodeJwt } from 'jose'
 import t from 'tap'
@@ -24,7 +25,7 @@ import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
 const web = 'https://app.example.com/cb'
 
-t.test('RFC 9700 4.1: no variation of a registered redirect URI receives anything', async (t) => {
+t.test('RFC 9700 4.1: no variation of a registered redirect URI receives a response', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig, { redirect_uris: [web] })
   const host = 'app.example.com'
@@ -53,22 +54,23 @@ t.test('RFC 9700 4.1: no variation of a registered redirect URI receives anythin
   }
 })
 
-t.test(
-  'RFC 9700 4.3: what stays in the browser history is worth nothing, and tokens never get there',
-  async (t) => {
-    const rig = await startAuthServer(t)
-    const done = await login(rig)
-    const tokens = await tokensOf(await redeem(rig, done))
-    t.equal(await refusal(await redeem(rig, done)), '400 invalid_grant', 'the code was used')
-    const byQuery = await fetch(`${rig.issuer}/oauth/userinfo?access_token=${tokens.access_token}`)
-    t.equal(byQuery.status, 401, 'tokens in the query are not looked at')
-    for (const url of done.browser.visited.filter((one) => one.includes('/oauth/c'))) {
-      t.equal((await done.browser.open(url)).status >= 400, true, `${new URL(url).pathname} is spent`)
-    }
-  },
-)
+t.test('RFC 9700 4.3: URLs in the browser history are worthless, and never contain tokens', async (t) => {
+  const rig = await startAuthServer(t)
+  const done = await login(rig)
+  const tokens = await tokensOf(await redeem(rig, done))
+  t.equal(await refusal(await redeem(rig, done)), '400 invalid_grant', 'the code was used')
+  const byQuery = await fetch(`${rig.issuer}/oauth/userinfo?access_token=${tokens.access_token}`)
+  t.equal(byQuery.status, 401, 'tokens in the query are ignored')
+  for (const url of done.browser.visited.filter((one) => one.includes('/oauth/c'))) {
+    t.equal(
+      (await done.browser.open(url)).status >= 400,
+      true,
+      `${new URL(url).pathname} cannot be used again`,
+    )
+  }
+})
 
-t.test('RFC 9700 4.4: mix-up: every response names its issuer, and metadata promises it', async (t) => {
+t.test('RFC 9700 4.4: mix-up: every response names its issuer, as the metadata announces', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const metadata = await jsonOf(await fetch(`${rig.issuer}/.well-known/oauth-authorization-server`))
@@ -76,7 +78,8 @@ t.test('RFC 9700 4.4: mix-up: every response names its issuer, and metadata prom
   t.equal((await login(rig, { client_id: clientId })).response.searchParams.get('iss'), rig.issuer)
   const error = await fetch(authorizeUrl(rig, { client_id: clientId }), { redirect: 'manual' })
   t.equal(new URL(error.headers.get('location') ?? '').searchParams.get('iss'), rig.issuer)
-  // As the client of an upstream: test/behaviour/authserver/upstream/oidc.test.ts, "mix-up".
+  // The same attack with the server as a client of an upstream: test/behaviour/authserver/upstream/oidc.test.ts,
+  // "mix-up".
 })
 
 t.test('RFC 9700 4.5: a stolen code cannot be injected into another login of the same client', async (t) => {
@@ -95,7 +98,7 @@ t.test('RFC 9700 4.5: a stolen code cannot be injected into another login of the
 })
 
 t.test(
-  'RFC 9700 4.6: access tokens travel by the back channel only, and the ID token names its own',
+  'RFC 9700 4.6: access tokens only use the back channel, and the ID token has the hash of its own',
   async (t) => {
     const rig = await startAuthServer(t)
     const clientId = await registerClient(rig)
@@ -116,7 +119,7 @@ t.test(
 )
 
 t.test(
-  'RFC 9700 4.7: a login that was begun elsewhere cannot be finished here, in either direction',
+  'RFC 9700 4.7: a login that started in another browser cannot be finished here, in either direction',
   async (t) => {
     const rig = await startAuthServer(t)
     const clientId = await registerClient(rig)
@@ -131,7 +134,7 @@ t.test(
     const refused = await victim.open(back.url)
     t.equal(refused.status, 403, 'no cookie')
     t.match(refused.text, /started in another browser/)
-    t.equal((await attacker.open(back.url)).status, 400, 'and the state is spent')
+    t.equal((await attacker.open(back.url)).status, 400, 'and the state cannot be used again')
 
     const planted = new Browser()
     planted.setCookie(rig.issuer, 'gh-as', `${'A'.repeat(43)}.${'A'.repeat(43)}`)
@@ -141,11 +144,11 @@ t.test(
       rig.provider.issuer,
     )
     const secondBack = await attacker.open(again.url, `${rig.issuer}/oauth/callback`)
-    t.equal((await planted.open(secondBack.url)).status, 403, 'a cookie of the attacker’s making')
+    t.equal((await planted.open(secondBack.url)).status, 403, 'a cookie from the attacker')
   },
 )
 
-t.test('RFC 9700 4.7: an approval counts only from the page that this browser was shown', async (t) => {
+t.test('RFC 9700 4.7: an approval only counts from the page that this browser got', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const attacker = new Browser()
@@ -171,7 +174,7 @@ t.test('RFC 9700 4.7: an approval counts only from the page that this browser wa
   t.equal((await post({ origin: rig.issuer, 'sec-fetch-site': 'same-origin' })).status, 303)
 })
 
-t.test('RFC 9700 4.8: PKCE cannot be left out or weakened, at either endpoint', async (t) => {
+t.test('RFC 9700 4.8: PKCE cannot be omitted or downgraded, at either endpoint', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   for (const change of [
@@ -192,7 +195,7 @@ t.test('RFC 9700 4.8: PKCE cannot be left out or weakened, at either endpoint', 
   t.equal(await refusal(await redeem(rig, done, { code_verifier: `${challenge}x` })), '400 invalid_grant')
 })
 
-t.test('RFC 9700 4.9, 4.10: a token that one resource got is refused by another', async (t) => {
+t.test('RFC 9700 4.9, 4.10: a token for one resource is rejected by another', async (t) => {
   const [a, b] = ['https://a.example/mcp', 'https://b.example/mcp']
   const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b] } })
   const tokens = await tokensOf(await redeem(rig, await login(rig), { resource: a }))
@@ -218,7 +221,7 @@ t.test('RFC 9700 4.9, 4.10: a token that one resource got is refused by another'
   )
 })
 
-t.test('RFC 9700 4.13: headers that a proxy should have removed change nothing', async (t) => {
+t.test('RFC 9700 4.13: headers that a proxy should have removed have no effect', async (t) => {
   const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => 0 }) })
   const forged = {
     host: 'evil.example',
@@ -242,10 +245,10 @@ t.test('RFC 9700 4.13: headers that a proxy should have removed change nothing',
       }).then((response) => response.status),
     ),
   )
-  t.ok(statuses.includes(429), 'an invented address is not another caller')
+  t.ok(statuses.includes(429), 'an invented address does not change the caller')
 })
 
-t.test('RFC 9700 4.14: a stolen refresh token: theft is noticed, and ends everything', async (t) => {
+t.test('RFC 9700 4.14: the theft of a refresh token is detected, and revokes everything', async (t) => {
   const rig = await startAuthServer(t)
   const done = await login(rig)
   const stolen = (await tokensOf(await redeem(rig, done))).refresh_token
@@ -256,7 +259,7 @@ t.test('RFC 9700 4.14: a stolen refresh token: theft is noticed, and ends everyt
   t.ok(rig.events.some((event) => event.type === 'refresh_reused'))
 })
 
-t.test('RFC 9700 4.15: no client can act as a user, and none can choose its own id', async (t) => {
+t.test('RFC 9700 4.15: no client can act as a user or choose its own id', async (t) => {
   const rig = await startAuthServer(t, {
     config: { registration: { enabled: true, confidentialClients: true } },
   })

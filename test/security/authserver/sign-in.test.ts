@@ -1,4 +1,7 @@
-/** Who a browser is signed in as: only what a completed login made, new each time, gone when the user says so. */
+/**
+ * The browser's sign-in session: only a completed login creates it, it is new each time, and it ends when the user
+ * signs out.
+ */
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import {
@@ -18,7 +21,7 @@ const web = 'https://app.example.com/cb'
 
 const accounts = (rig: Rig, browser: Browser): Promise<Shown> => browser.open(`${rig.issuer}/oauth/accounts`)
 
-/** Another browser with the cookies that this one has now. */
+/** Returns another browser with the current cookies of this one. */
 function copyOf(rig: Rig, browser: Browser): Browser {
   const copy = new Browser()
   for (const [name, value] of browser.cookies(rig.issuer)) copy.setCookie(rig.issuer, name, value)
@@ -39,25 +42,28 @@ function send(
   })
 }
 
-t.test('sign-in: cookies from before a login say nothing about who signed in afterwards', async (t) => {
-  const rig = await startAuthServer(t)
-  const clientId = await registerClient(rig, { redirect_uris: [web] })
-  const shared = new Browser()
-  const start = authorizeUrl(rig, {
-    client_id: clientId,
-    redirect_uri: web,
-    code_challenge: pkce().challenge,
-  })
-  await shared.press(await shared.open(start), 'approve', rig.provider.issuer)
-  const attacker = copyOf(rig, shared)
-  await login(rig, {}, shared)
-  t.equal((await accounts(rig, shared)).status, 200)
-  const page = await accounts(rig, attacker)
-  t.equal(page.status, 401)
-  t.notMatch(page.text, /alice|Test Client/)
-})
+t.test(
+  'sign-in: cookies from before a login are not valid for the user who signed in afterwards',
+  async (t) => {
+    const rig = await startAuthServer(t)
+    const clientId = await registerClient(rig, { redirect_uris: [web] })
+    const shared = new Browser()
+    const start = authorizeUrl(rig, {
+      client_id: clientId,
+      redirect_uri: web,
+      code_challenge: pkce().challenge,
+    })
+    await shared.press(await shared.open(start), 'approve', rig.provider.issuer)
+    const attacker = copyOf(rig, shared)
+    await login(rig, {}, shared)
+    t.equal((await accounts(rig, shared)).status, 200)
+    const page = await accounts(rig, attacker)
+    t.equal(page.status, 401)
+    t.notMatch(page.text, /alice|Test Client/)
+  },
+)
 
-t.test('sign-in: a login makes a new one, and the one before is worth nothing', async (t) => {
+t.test('sign-in: a login creates a new session, and the previous one is invalid', async (t) => {
   const rig = await startAuthServer(t)
   const browser = new Browser()
   await login(rig, {}, browser)
@@ -83,7 +89,7 @@ t.test('sign-in: logins in several tabs all succeed', async (t) => {
   }
 })
 
-t.test('sign-in: connecting an account ends in a browser where its user is signed in', async (t) => {
+t.test('sign-in: connecting an account must end in a browser where its user is signed in', async (t) => {
   const rig = await startAuthServer(t)
   const browser = new Browser()
   await login(rig, {}, browser)
@@ -105,7 +111,7 @@ t.test('sign-in: connecting an account ends in a browser where its user is signe
   }
   const first = await begin()
   await login(rig, {}, browser)
-  t.equal((await browser.open(first)).status, 200, 'a login in another tab is in nobody’s way')
+  t.equal((await browser.open(first)).status, 200, 'a login in another tab does not interfere')
   const second = await begin()
   const bindingOnly = new Browser()
   const binding = browser.cookies(rig.issuer).get('gh-as') ?? ''
@@ -113,7 +119,7 @@ t.test('sign-in: connecting an account ends in a browser where its user is signe
   t.equal((await bindingOnly.open(second)).status, 401)
 })
 
-t.test('sign-in: a browser is signed out; its clients are not', async (t) => {
+t.test('sign-in: signing out affects the browser, not its clients', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig, { redirect_uris: [web] })
   const done = await login(rig, { client_id: clientId, redirect_uri: web })
@@ -134,7 +140,7 @@ t.test('sign-in: a browser is signed out; its clients are not', async (t) => {
     redirect_uri: web,
     code_challenge: pkce().challenge,
   })
-  t.equal((await browser.open(start, web)).status, 200, 'nobody is known here, so consent is asked')
+  t.equal((await browser.open(start, web)).status, 200, 'without a signed-in user the consent page is shown')
   const info = await fetch(`${rig.issuer}/oauth/userinfo`, {
     headers: { authorization: `Bearer ${tokens.access_token}` },
   })

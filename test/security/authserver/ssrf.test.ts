@@ -1,4 +1,6 @@
-/** A untrusted client's client_id must not make the server call private addresses. The guard is the real one. */
+/**
+ * An untrusted client's client_id must not make the server call private addresses. The address check is the real one.
+ */
 import { createServer } from 'node:http'
 import t from 'tap'
 import { authorizeUrl, pkce, type Rig, startAuthServer } from '../../helpers/authserver/authserver.ts'
@@ -45,7 +47,7 @@ t.test('ssrf: private, loopback and special addresses are never dialed, in any n
 })
 
 t.test(
-  'ssrf: even with loopback documents allowed, the guarded fetch does not dial other private addresses',
+  'ssrf: even with loopback documents allowed, the server does not dial other private addresses',
   async (t) => {
     const rig = await startAuthServer(t, {
       config: { cimd: { cacheMaxSize: 10, cacheTtlMs: 1000, allowLoopback: true } },

@@ -224,7 +224,7 @@ t.test('removing a client or its permission ends its tokens, also after it is ad
   }
 })
 
-t.test('a permission that was removed before the start counts', async (t) => {
+t.test('a permission that was removed before the start has no effect', async (t) => {
   const delegation = await startWithKey(t)
   const { user, clients, rig } = delegation
   const first = await exchange(delegation, 'agent', user.access)

@@ -1,4 +1,4 @@
-/** What untrusted clients may do: confused deputy, floods, and what the log and the errors give away. */
+/** Limits for untrusted clients: confused deputy, floods, and information in logs and errors. */
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
@@ -17,37 +17,34 @@ import {
 } from '../../helpers/authserver/authserver.ts'
 import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
-t.test(
-  'confused deputy: a hostile registration gets nothing from a login that the user already has',
-  async (t) => {
-    const rig = await startAuthServer(t)
-    const trusted = await registerClient(rig, { redirect_uris: ['https://good.example/cb'] })
-    const { browser } = await login(rig, { client_id: trusted, redirect_uri: 'https://good.example/cb' })
-    const evil = 'https://evil.example/cb'
-    const hostile = await registerClient(rig, { redirect_uris: [evil], client_name: 'Good Client' })
-    const upstreamBefore = rig.provider.requests.length
-    const page = await browser.open(
-      authorizeUrl(rig, { client_id: hostile, redirect_uri: evil, code_challenge: pkce().challenge }),
-      evil,
-    )
-    t.equal(page.status, 200, 'the user is asked')
-    t.match(page.text, 'evil.example', 'and sees where the response would go')
-    t.equal(rig.provider.requests.length, upstreamBefore, 'before anything went upstream')
-    const silent = await browser.open(
-      authorizeUrl(rig, {
-        client_id: hostile,
-        redirect_uri: evil,
-        prompt: 'none',
-        code_challenge: pkce().challenge,
-      }),
-      evil,
-    )
-    t.equal(silent.url.searchParams.get('error'), 'consent_required')
-  },
-)
+t.test("confused deputy: a hostile registration gets nothing from the user's existing login", async (t) => {
+  const rig = await startAuthServer(t)
+  const trusted = await registerClient(rig, { redirect_uris: ['https://good.example/cb'] })
+  const { browser } = await login(rig, { client_id: trusted, redirect_uri: 'https://good.example/cb' })
+  const evil = 'https://evil.example/cb'
+  const hostile = await registerClient(rig, { redirect_uris: [evil], client_name: 'Good Client' })
+  const upstreamBefore = rig.provider.requests.length
+  const page = await browser.open(
+    authorizeUrl(rig, { client_id: hostile, redirect_uri: evil, code_challenge: pkce().challenge }),
+    evil,
+  )
+  t.equal(page.status, 200, 'the user is asked')
+  t.match(page.text, 'evil.example', 'and sees the destination of the response')
+  t.equal(rig.provider.requests.length, upstreamBefore, 'before anything went upstream')
+  const silent = await browser.open(
+    authorizeUrl(rig, {
+      client_id: hostile,
+      redirect_uri: evil,
+      prompt: 'none',
+      code_challenge: pkce().challenge,
+    }),
+    evil,
+  )
+  t.equal(silent.url.searchParams.get('error'), 'consent_required')
+})
 
 t.test(
-  'floods: beginning logins is limited per caller, and the refusal is 429 with Retry-After',
+  'floods: started logins are limited per caller, and a rejection is 429 with Retry-After',
   async (t) => {
     const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => 0 }) })
     const clientId = await registerClient(rig)
@@ -58,7 +55,7 @@ t.test(
   },
 )
 
-t.test('floods: untrusted clients who fill the memory leave space for those who are signed in', async (t) => {
+t.test('floods: untrusted clients who fill the memory leave space for signed-in users', async (t) => {
   const rig = await startAuthServer(t, { store: makeMemoryStore({ maxBytes: 200_000 }) })
   const done = await login(rig)
   const tokens = await tokensOf(await redeem(rig, done))
@@ -83,7 +80,7 @@ t.test('floods: untrusted clients who fill the memory leave space for those who 
   })
 })
 
-t.test('floods: bodies are cut at 64 KiB on every endpoint', async (t) => {
+t.test('floods: bodies are limited to 64 KiB on every endpoint', async (t) => {
   const rig = await startAuthServer(t)
   const body = `x=${'y'.repeat(80_000)}`
   for (const path of [
@@ -105,73 +102,70 @@ t.test('floods: bodies are cut at 64 KiB on every endpoint', async (t) => {
   }
 })
 
-t.test(
-  'secrets: a whole life at debug level leaves no secret in the log, in events, or in errors',
-  async (t) => {
-    const rig = await startAuthServer(t)
-    const web = 'https://app.example.com/cb'
-    const clientId = await registerClient(rig, { redirect_uris: [web, redirectUri] })
-    const done = await login(rig, {
-      client_id: clientId,
-      redirect_uri: web,
-      state: 'client-state-value',
-      nonce: 'client-nonce-value',
-      login_hint: 'hint@example.test',
-    })
-    const tokens = await tokensOf(await redeem(rig, done, { redirect_uri: web }))
-    const next = await tokensOf(await refresh(rig, clientId, tokens.refresh_token))
-    rig.pass(70_000)
-    await refresh(rig, clientId, tokens.refresh_token)
-    await redeem(rig, done)
-    await new Browser().open(`${rig.issuer}/oauth/callback?state=stolen-state-value&code=stolen-code-value`)
-    await new Browser().open(
-      `${rig.issuer}/oauth/callback?error=x&error_description=upstream-words&state=other-state-value`,
-    )
-    await fetch(`${rig.issuer}/oauth/token`, {
-      method: 'POST',
-      body: 'grant_type=authorization_code&code=forged-code-value',
-    })
-    await fetch(`${rig.issuer}/oauth/userinfo`, { headers: { authorization: 'Bearer forged-token-value' } })
+t.test('secrets: a complete run at debug level leaves no secret in logs, events or errors', async (t) => {
+  const rig = await startAuthServer(t)
+  const web = 'https://app.example.com/cb'
+  const clientId = await registerClient(rig, { redirect_uris: [web, redirectUri] })
+  const done = await login(rig, {
+    client_id: clientId,
+    redirect_uri: web,
+    state: 'client-state-value',
+    nonce: 'client-nonce-value',
+    login_hint: 'hint@example.test',
+  })
+  const tokens = await tokensOf(await redeem(rig, done, { redirect_uri: web }))
+  const next = await tokensOf(await refresh(rig, clientId, tokens.refresh_token))
+  rig.pass(70_000)
+  await refresh(rig, clientId, tokens.refresh_token)
+  await redeem(rig, done)
+  await new Browser().open(`${rig.issuer}/oauth/callback?state=stolen-state-value&code=stolen-code-value`)
+  await new Browser().open(
+    `${rig.issuer}/oauth/callback?error=x&error_description=upstream-words&state=other-state-value`,
+  )
+  await fetch(`${rig.issuer}/oauth/token`, {
+    method: 'POST',
+    body: 'grant_type=authorization_code&code=forged-code-value',
+  })
+  await fetch(`${rig.issuer}/oauth/userinfo`, { headers: { authorization: 'Bearer forged-token-value' } })
 
-    const claims = decodeJwt(next.access_token)
-    const all = `${rig.logged()}\n${JSON.stringify(rig.events)}`
-    t.ok(all.length > 500, 'something was logged')
-    const secrets = [
-      done.code,
-      done.verifier,
-      tokens.access_token,
-      tokens.refresh_token,
-      tokens.id_token,
-      next.refresh_token,
-      String(claims['tsid']),
-      upstreamSecret,
-      'client-state-value',
-      'client-nonce-value',
-      'hint@example.test',
-      'alice@example.test',
-      'stolen-state-value',
-      'stolen-code-value',
-      'other-state-value',
-      'upstream-words',
-      'forged-code-value',
-      'forged-token-value',
-      ...done.browser.cookies(rig.issuer).values(),
-    ]
-    for (const secret of secrets) t.notOk(all.includes(secret), `${secret.slice(0, 12)}…`)
-    t.same([...new Set(rig.events.map((event) => event.type))].toSorted(), [
-      'client_registered',
-      'code_issued',
-      'code_reused',
-      'consent_given',
-      'login_completed',
-      'refresh_reused',
-      'token_issued',
-      'token_refreshed',
-    ])
-  },
-)
+  const claims = decodeJwt(next.access_token)
+  const all = `${rig.logged()}\n${JSON.stringify(rig.events)}`
+  t.ok(all.length > 500, 'something was logged')
+  const secrets = [
+    done.code,
+    done.verifier,
+    tokens.access_token,
+    tokens.refresh_token,
+    tokens.id_token,
+    next.refresh_token,
+    String(claims['tsid']),
+    upstreamSecret,
+    'client-state-value',
+    'client-nonce-value',
+    'hint@example.test',
+    'alice@example.test',
+    'stolen-state-value',
+    'stolen-code-value',
+    'other-state-value',
+    'upstream-words',
+    'forged-code-value',
+    'forged-token-value',
+    ...done.browser.cookies(rig.issuer).values(),
+  ]
+  for (const secret of secrets) t.notOk(all.includes(secret), `${secret.slice(0, 12)}…`)
+  t.same([...new Set(rig.events.map((event) => event.type))].toSorted(), [
+    'client_registered',
+    'code_issued',
+    'code_reused',
+    'consent_given',
+    'login_completed',
+    'refresh_reused',
+    'token_issued',
+    'token_refreshed',
+  ])
+})
 
-t.test('errors: what was sent is never repeated in a response', async (t) => {
+t.test("errors: a response never repeats the request's input", async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const marker = 'MARKER<b>"\'&'

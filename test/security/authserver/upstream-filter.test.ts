@@ -21,7 +21,7 @@ interface Three {
   claims: string
 }
 
-/** The first provider `first` identifies the user; hub and desk only add tokens. */
+/** The provider `first` identifies the user; hub and desk only add tokens. */
 async function start(t: Test, config: Partial<AuthServerConfig> = {}, claims = ''): Promise<Three> {
   const token = () => ({
     headers: { 'content-type': 'application/json' },

@@ -1,13 +1,13 @@
 /**
- * Hostile bodies against the hooks server in a process of its own: no turn of its event loop is long, so that probes and
- * other callers are answered. Measured as in event-loop.test.ts.
+ * Hostile bodies for the hooks server in a separate process: no turn of its event loop may be long, so that probes and
+ * other callers get a response. Measured as in event-loop.test.ts.
  */
 import t from 'tap'
 import { startHooksProcess } from '../../helpers/hooks/process.ts'
 
 t.setTimeout(240_000)
 
-/** Longest turn, and what the yardstick of turn-watch.ts costs on the machine for which that is said; microseconds. */
+/** Longest turn, and the cost of turn-watch.ts's yardstick on the reference machine, in microseconds. */
 const LONGEST_US = 50_000
 const YARD_US = 10_000
 const MEBIBYTE = 1024 * 1024
@@ -65,14 +65,14 @@ const rows: Readonly<Record<string, readonly [path: string, body: string, status
   'no JSON': ['/validate', `{"a":"${'x'.repeat(7 * MEBIBYTE)}`, [400]],
 }
 
-t.test('hooks server: no body of one caller keeps it from others', async (t) => {
+t.test('hooks server: no body of one caller blocks other callers', async (t) => {
   const server = await startHooksProcess(t, undefined, ['--import', './test/helpers/turn-watch.ts'])
   const post = async (path: string, body: string): Promise<number> => {
     const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { method: 'POST', body })
     await response.text()
     return response.status
   }
-  // Once for what is loaded and compiled with the first call.
+  // Warms up the code that is loaded and compiled with the first call.
   for (const body of [workflows(1, 1), policies(1), review('MCPGroup', '{}')]) await post('/validate', body)
   await post(hook, sync('1'))
   for (const [what, [path, body, expected]] of Object.entries(rows)) {

@@ -1,7 +1,7 @@
 /**
- * The memory of the hooks server under bodies that are made to use it up, with the heap that its image gives it: a heap
- * that is full ends the process. By hand, on Linux, the resident set of the build stayed below 470 MiB (VmHWM) with twenty
- * of the largest syncs and twenty of the largest reviews at once; the limit of the pod is 512Mi.
+ * The memory of the hooks server under bodies that try to exhaust it, with the heap size of its image: a full heap ends
+ * the process. Measured by hand on Linux, the resident set of the build stayed below 470 MiB (VmHWM) with twenty of the
+ * largest syncs and twenty of the largest reviews at once; the limit of the pod is 512Mi.
  */
 import t from 'tap'
 import { startHooksProcess } from '../../helpers/hooks/process.ts'
@@ -18,10 +18,10 @@ const group = {
 const sync = (padding: string): string =>
   `{"parent":${JSON.stringify(group)},"children":{},"related":{},"padding":${padding}}`
 const lists = (count: number): string => `[${'[],'.repeat(count - 1)}[]]`
-/** Objects with a member by number, the largest for their text; then characters that take two bytes each. */
+/** Objects with numbered members, which use the most memory for their text, then characters of two bytes each. */
 const largest = sync(`[${'{"9999":1},'.repeat(330_000)}"${'x'.repeat(19 * MEBIBYTE)}€"]`)
 
-t.test('hooks server: bodies that would fill its memory are refused, and it lives on', async (t) => {
+t.test('hooks server: bodies that would fill its memory are rejected, and it keeps running', async (t) => {
   const server = await startHooksProcess(t, undefined, [heap])
   const post = async (path: string, body: string) => {
     const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { method: 'POST', body })
@@ -42,7 +42,7 @@ t.test('hooks server: bodies that would fill its memory are refused, and it live
   const together = await Promise.all(Array.from({ length: 6 }, () => post(hook, largest)))
   t.ok(
     together.every(({ status }) => status === 200 || status === 429),
-    'several at once are read one by one or told to come back',
+    'simultaneous bodies are read in sequence or rejected with a retry',
   )
   t.match(await post(hook, sync('1')), { status: 200, text: /"status"/ })
   const review = { kind: 'AdmissionReview', request: { uid: 'u', operation: 'CREATE', object: group } }

@@ -1,6 +1,6 @@
 /**
- * Policies that used to overflow the engine for good, through every entrance: reviews, syncs, the command line, the running
- * server. Each is refused with its place, and everybody else goes on.
+ * Policies that could overflow the engine permanently, through every entry point: reviews, syncs, the command line, the
+ * running server. Each is rejected with its location, and other requests continue.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -65,23 +65,26 @@ async function startHooks(t: Test) {
   return { post, review, ready, metrics }
 }
 
-t.test('reviews: a monster is refused with its place, and the next review is answered', async (t) => {
-  const { review, ready } = await startHooks(t)
-  for (const monster of monsters) {
-    const { status, body } = await review(manifest('files', inline([good, monster])), { dryRun: true })
-    t.equal(status, 200)
-    t.match(body, {
-      response: { allowed: false, status: { message: /^spec\.authzConfig\.inline\.policies\[1\]: nests/ } },
+t.test(
+  'reviews: an oversized policy is rejected with its location, and the next review is answered',
+  async (t) => {
+    const { review, ready } = await startHooks(t)
+    for (const monster of monsters) {
+      const { status, body } = await review(manifest('files', inline([good, monster])), { dryRun: true })
+      t.equal(status, 200)
+      t.match(body, {
+        response: { allowed: false, status: { message: /^spec\.authzConfig\.inline\.policies\[1\]: nests/ } },
+      })
+    }
+    t.match((await review(manifest('files', inline([good], deepEntities)))).body, {
+      response: { allowed: false, status: { message: /inline\.entitiesJson: are nested more than 32/ } },
     })
-  }
-  t.match((await review(manifest('files', inline([good], deepEntities)))).body, {
-    response: { allowed: false, status: { message: /inline\.entitiesJson: are nested more than 32/ } },
-  })
-  t.match((await review(manifest('files', inline([good])))).body, { response: { allowed: true } })
-  t.equal(await ready(), 200)
-})
+    t.match((await review(manifest('files', inline([good])))).body, { response: { allowed: true } })
+    t.equal(await ready(), 200)
+  },
+)
 
-t.test('syncs: a monster in a ConfigMap concerns who names it, and nobody else', async (t) => {
+t.test('syncs: an oversized policy in a ConfigMap only affects the objects that reference it', async (t) => {
   const { post } = await startHooks(t)
   const envelope = (policies: readonly string[]) =>
     JSON.stringify({ version: '1.0', type: 'cedarv1', cedar: { policies, entities_json: '[]' } })
@@ -101,7 +104,7 @@ t.test('syncs: a monster in a ConfigMap concerns who names it, and nobody else',
   }
 })
 
-t.test('readiness: fails while the engine cannot be made to answer, and reviews fail closed', async (t) => {
+t.test('readiness: fails while the engine does not respond, and reviews fail closed', async (t) => {
   const { review, ready, metrics } = await startHooks(t)
   t.equal(await ready(), 200)
   const broken = breakEngine()
@@ -118,20 +121,23 @@ t.test('readiness: fails while the engine cannot be made to answer, and reviews 
   t.match((await review(manifest('files', inline([good])))).body, { response: { allowed: true } })
 })
 
-t.test('command line: validate names the file of a monster and checks the others', async (t) => {
-  const dir = t.testdir({
-    'a.json': JSON.stringify(manifest('a', inline([monsters[0] ?? '']))),
-    'b.json': JSON.stringify(manifest('b', inline([good]))),
-    'c.json': JSON.stringify(manifest('c', inline(['permit(']))),
-  })
-  const { code, stderr } = await runGatehouse(['validate', '-f', dir])
-  t.equal(code, 1)
-  t.match(stderr, /a\.json:\d+: .*spec\.authzConfig\.inline\.policies\[0\]: nests brackets/)
-  t.notMatch(stderr, /b\.json:\d+: .*authzConfig/)
-  t.match(stderr, /c\.json:\d+: .*policies\[0\]: is not a Cedar policy/)
-})
+t.test(
+  'command line: validate names the file of an oversized policy and checks the other files',
+  async (t) => {
+    const dir = t.testdir({
+      'a.json': JSON.stringify(manifest('a', inline([monsters[0] ?? '']))),
+      'b.json': JSON.stringify(manifest('b', inline([good]))),
+      'c.json': JSON.stringify(manifest('c', inline(['permit(']))),
+    })
+    const { code, stderr } = await runGatehouse(['validate', '-f', dir])
+    t.equal(code, 1)
+    t.match(stderr, /a\.json:\d+: .*spec\.authzConfig\.inline\.policies\[0\]: nests brackets/)
+    t.notMatch(stderr, /b\.json:\d+: .*authzConfig/)
+    t.match(stderr, /c\.json:\d+: .*policies\[0\]: is not a Cedar policy/)
+  },
+)
 
-t.test('decisions: a failing engine refuses one request, is counted and replaced', async (t) => {
+t.test('decisions: a failing engine rejects one request, is counted and replaced', async (t) => {
   let failures = 0
   const authorizer = makeAuthorizer(
     { policies: [good], entitiesJson: '[]', groupEntityType: 'ServiceGroup' },
@@ -148,10 +154,10 @@ t.test('decisions: a failing engine refuses one request, is counted and replaced
   t.equal(decide('c'), 'forbidden')
   t.equal(failures, 1)
   broken.repair()
-  t.equal(decide('c'), 'permitted', 'the failure was not remembered as a decision')
+  t.equal(decide('c'), 'permitted', 'the failure was not cached as a decision')
 })
 
-t.test('virtual server: refuses and is not ready while there is no engine, and recovers', async (t) => {
+t.test('virtual server: rejects requests and is not ready without an engine, and recovers', async (t) => {
   const backend = await startRawBackend({ tools: () => ['{"name":"echo","inputSchema":{"type":"object"}}'] })
   const vmcp = await startTestVmcp(
     { raw: backend.url },

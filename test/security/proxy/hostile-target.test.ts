@@ -1,10 +1,10 @@
-/** A target that breaks HTTP, lies about lengths or never ends cannot harm the proxy or other clients. */
+/** A target that violates HTTP, sends wrong lengths or never ends cannot harm the proxy or other clients. */
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import t from 'tap'
 import { json, rawRequest, rpc, startRig } from '../../helpers/proxy/rig.ts'
 
-/** A TCP server that responses every request head with these bytes. */
+/** A TCP server that answers every request head with these bytes. */
 async function startTcp(
   response: (socket: Socket, head: string) => void,
 ): Promise<{ url: string; close(): Promise<void> }> {
@@ -39,7 +39,7 @@ const broken: readonly [string, string][] = [
   ['half a head', 'HTTP/1.1 200 OK\r\nContent-'],
 ]
 
-await t.test('target: broken answers become one clean 502, or a broken-off body', async (t) => {
+await t.test('target: broken responses become a clean 502, or a truncated body', async (t) => {
   for (const [name, bytes] of broken) {
     const target = await startTcp((socket) => socket.end(bytes))
     const rig = await startRig(target.url, { headersTimeoutMs: 1000 })
@@ -61,7 +61,7 @@ await t.test('target: broken answers become one clean 502, or a broken-off body'
   }
 })
 
-await t.test('target: line breaks in its headers cannot split the client’s answer', async (t) => {
+await t.test('target: line breaks in its headers cannot split the client’s response', async (t) => {
   const target = await startTcp((socket) =>
     socket.end('HTTP/1.1 200 OK\r\nX-A: one\rSet-Cookie: evil=1\r\nContent-Length: 2\r\n\r\nok'),
   )
@@ -71,7 +71,7 @@ await t.test('target: line breaks in its headers cannot split the client’s ans
   t.notMatch(response, /^Set-Cookie: evil/im)
 })
 
-await t.test('target: a response longer than it declared is cut at its length', async (t) => {
+await t.test('target: a response longer than declared is cut at its length', async (t) => {
   const target = await startTcp((socket) =>
     socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\nevil'),
   )
@@ -82,7 +82,7 @@ await t.test('target: a response longer than it declared is cut at its length', 
   t.notMatch(response, /evil/)
 })
 
-await t.test('target: a redirect, a challenge or a cookie cannot move the proxy elsewhere', async (t) => {
+await t.test('target: a redirect, a challenge or a cookie cannot send the proxy elsewhere', async (t) => {
   let hits = 0
   const elsewhere = await startTcp((socket) => {
     hits++
@@ -103,7 +103,7 @@ await t.test('target: a redirect, a challenge or a cookie cannot move the proxy 
   t.equal(hits, 0)
 })
 
-await t.test('target: an endless first event is passed on, not collected', async (t) => {
+await t.test('target: an endless first event is forwarded, not buffered', async (t) => {
   const target = await startTcp((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ')
     const pump = (): void => {

@@ -1,4 +1,4 @@
-/** Nothing secret appears in what the proxy prints, at debug level, with everything that can go wrong going wrong. */
+/** No output of the proxy contains a secret, at debug level and with every possible failure. */
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
 const mark = 's3cr3t'
 const started = /^Transparent proxy started .* on port (\d+) /m
 
-await t.test('log: no credential, code, session id, query or body, whatever happens', async (t) => {
+await t.test('log: contains no credential, code, session id, query or body, whatever happens', async (t) => {
   const target = await startUpstream((seen, res) => {
     if (seen.url.startsWith('/cut')) res.destroy()
     else if (seen.url.startsWith('/refuse'))
@@ -87,7 +87,7 @@ await t.test('log: no credential, code, session id, query or body, whatever happ
   t.same(leaks, [])
 })
 
-await t.test('log: errors about settings do not repeat them', async (t) => {
+await t.test('log: configuration errors do not repeat the values', async (t) => {
   const args = [
     'proxy',
     '--target-uri',

@@ -1,4 +1,4 @@
-/** Proxies that share one Redis: a session goes to the target that opened it, and to no other one. */
+/** Proxies that share one Redis: a session only goes to the target that opened it. */
 import { readFileSync } from 'node:fs'
 import { makeCaller, silentLog } from '../../../runtime/net/index.ts'
 import t, { type Test } from 'tap'
@@ -13,7 +13,7 @@ const recorded = JSON.parse(
   readFileSync(new URL('../../fixtures/previous-build.json', import.meta.url), 'utf8'),
 )
 
-/** Opens one session, and knows it forever. */
+/** Opens one session and recognizes it forever. */
 async function startTarget(t: Test) {
   const upstream = await startUpstream((seen, res) => {
     const opens = seen.body.includes('"initialize"')
@@ -76,14 +76,14 @@ t.test('proxies on a shared Redis', { skip: missingRedis }, async (t) => {
     return (await fetch(`${url}/mcp`, { method: 'POST', headers, body })).status
   }
 
-  /** Opens the session, and waits until it is stored. */
+  /** Opens the session and waits until it is stored. */
   async function open(url: string): Promise<void> {
     redis.cli('flushall')
     await status(url, rpc(0, 'initialize'))
     await until(() => redis.cli('keys', '*') !== '')
   }
 
-  await t.test('two proxies without a prefix have nothing in common', async (t) => {
+  await t.test('two proxies without a prefix share nothing', async (t) => {
     const [first, second] = [await startTarget(t), await startTarget(t)]
     const one = await start(t, 'one', first.url)
     const replica = await start(t, 'one', first.url)
@@ -96,7 +96,7 @@ t.test('proxies on a shared Redis', { skip: missingRedis }, async (t) => {
     t.equal(second.seen.length, before, 'the other target never sees the id')
   })
 
-  await t.test('a proxy whose target has another address: its sessions are gone', async (t) => {
+  await t.test('a proxy whose target moves to another address loses its sessions', async (t) => {
     const [first, second] = [await startTarget(t), await startTarget(t)]
     const storage = { keyPrefix: 'team:' }
     const before = await start(t, 'one', first.url, storage)

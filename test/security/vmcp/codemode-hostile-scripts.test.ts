@@ -1,6 +1,6 @@
 /**
- * Scripts that want to harm: they end, the server lives, and others are answered meanwhile. The deadline of a whole
- * script is shortened where a test has to reach it.
+ * Hostile scripts: they end, the server survives, and other requests are answered meanwhile. Tests that need it shorten
+ * the deadline of a script.
  */
 import t, { type Test } from 'tap'
 import type { OperationContext } from '../../../runtime/vmcp/model/operation.ts'
@@ -51,7 +51,7 @@ const BOMBS: Readonly<Record<string, string>> = {
   'a format that grows': 'x = "{0}{0}"\nfor i in range(99): x = x.format(x)',
 }
 
-t.test('hostile scripts: each ends in an error, and others are answered meanwhile', async (t) => {
+t.test('hostile scripts: each ends in an error, and other requests are answered meanwhile', async (t) => {
   proves('3.endpoint.execute-tool-script.limits')
   const { villain, victim } = await rig(t)
   for (const [name, script] of Object.entries(BOMBS)) {
@@ -62,7 +62,7 @@ t.test('hostile scripts: each ends in an error, and others are answered meanwhil
   }
 })
 
-t.test('steps without end: the deadline of the script ends it, and the server goes on', async (t) => {
+t.test("endless steps: the script's deadline ends it, and the server continues", async (t) => {
   const { run } = startScripts(t, { stepLimit: 1e15, scriptTimeoutMs: 4_000, maxBytes: 1e15 })
   await run('return "the worker is there"')
   const spinning = run('print("on")\nfor i in range(1 << 50): pass')
@@ -70,13 +70,13 @@ t.test('steps without end: the deadline of the script ends it, and the server go
   t.match(await spinning, /script execution failed: the script took longer than 4s.*Script logs:\\non/)
 })
 
-t.test('memory that nobody counted: the heap of the worker is bounded', async (t) => {
+t.test('uncounted memory: the heap of the worker is bounded', async (t) => {
   const { run } = startScripts(t, { stepLimit: 1e15, maxBytes: 1e15 })
   t.match(await run('x = []\nfor i in range(1 << 50): x.append([i, i])'), /the script ran out of memory/)
   t.match(await run('return tool(a=2)'), '{"a":2}', 'the next script has a new worker')
 })
 
-t.test('a script that only waits is ended at its deadline, and its call with it', async (t) => {
+t.test('a script that only waits is ended at its deadline, together with its call', async (t) => {
   const aborted = Promise.withResolvers<unknown>()
   const { run } = startScripts(t, { scriptTimeoutMs: 4_000 }, ({ context: { signal } }) => {
     return new Promise((_, reject) => {
@@ -91,7 +91,7 @@ t.test('a script that only waits is ended at its deadline, and its call with it'
   t.ok(await aborted.promise)
 })
 
-t.test('closing: scripts in flight end, none starts any more', async (t) => {
+t.test('closing: running scripts end, and no new one starts', async (t) => {
   const { run, feature } = startScripts(t, { stepLimit: 1e15, scriptTimeoutMs: 20_000 })
   const spinning = t.rejects(run('for i in range(1 << 50): pass'), { code: 'SHUTTING_DOWN' })
   await run('return 1')
@@ -100,7 +100,7 @@ t.test('closing: scripts in flight end, none starts any more', async (t) => {
   await t.rejects(run('return 1'), { code: 'SHUTTING_DOWN' })
 })
 
-t.test('questions: scripts that wait for answers keep nobody from running scripts', async (t) => {
+t.test('questions: scripts that wait for answers do not block other scripts', async (t) => {
   const responses: ((value: { result: Buffer }) => void)[] = []
   const asked = Promise.withResolvers<void>()
   const ask: OperationContext['ask'] = () =>
@@ -112,7 +112,7 @@ t.test('questions: scripts that wait for answers keep nobody from running script
     const reply = await operation.context.ask({ method: 'elicitation/create', params: undefined })
     return resultOutcome({ content: [{ type: 'text', text: reply.result?.toString() ?? '' }] })
   })
-  // More than there are workers: each gives its slot back while it waits.
+  // More scripts than workers, because each frees its slot while it waits.
   const waiting = [1, 2, 3, 4].map((i) => run(`return [tool(), ${i}]`, { ask }))
   await asked.promise
   t.match(await run('return "others go on"'), /others go on/)

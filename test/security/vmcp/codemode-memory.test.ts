@@ -1,6 +1,6 @@
 /**
- * Scripts that hold as much as they may, in every kind of value: the meter ends them before the heap of their worker is
- * full. A heap that fills up inside of one native function takes the whole process with it, and this test.
+ * Scripts that use as much memory as possible, with every kind of value: the meter ends them before the heap of their
+ * worker is full. A heap that fills up inside one native function ends the whole process, including this test.
  */
 import t from 'tap'
 import { scriptPool } from '../../../runtime/vmcp/features/scripts/settings.ts'
@@ -53,7 +53,7 @@ function repeated(item: string, count: number): string {
   return `[${`${item},`.repeat(count)}${item}]`
 }
 
-t.test('memory: no value that a script can have fills the heap of its worker', async (t) => {
+t.test('memory: no script value fills the heap of its worker', async (t) => {
   let json = '1'
   const content = () => Buffer.from(`{"content":[],"structuredContent":${json}}`)
   const { run } = startScripts(
@@ -73,18 +73,12 @@ t.test('memory: no value that a script can have fills the heap of its worker', a
     t.match(text, /"isError":true/, what)
     t.notMatch(text, /ran out of memory|internal error/, what)
   }
-  t.match(await run('return 1 + 1'), /"text":"2"/, 'the server goes on')
+  t.match(await run('return 1 + 1'), /"text":"2"/, 'the server continues')
 })
 
-t.test(
-  'a script that returns much: the whole text arrives, or an error says how much is possible',
-  async (t) => {
-    const { run } = startScripts(t, { stepLimit: 1e6 }, undefined, scriptPool(3 * GIB))
-    const all = JSON.parse(await run('return "x" * (8 << 20)')) as { content: { text: string }[] }
-    t.equal(all.content[0]?.text.length, 8 * 1024 * 1024 + 2)
-    t.match(
-      await run('return "x" * (20 << 20)'),
-      /the result is 20971522 bytes of JSON; the limit is 16777216/,
-    )
-  },
-)
+t.test('a script with a large result: the whole text arrives, or an error with the limit', async (t) => {
+  const { run } = startScripts(t, { stepLimit: 1e6 }, undefined, scriptPool(3 * GIB))
+  const all = JSON.parse(await run('return "x" * (8 << 20)')) as { content: { text: string }[] }
+  t.equal(all.content[0]?.text.length, 8 * 1024 * 1024 + 2)
+  t.match(await run('return "x" * (20 << 20)'), /the result is 20971522 bytes of JSON; the limit is 16777216/)
+})

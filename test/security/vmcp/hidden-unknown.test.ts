@@ -1,7 +1,7 @@
 /**
- * What is hidden from clients answers as what does not exist, byte for byte but for the name, whatever the policies say: as
- * plain calls, through tool search, in both eras. What pinning holds back is denied to whom policies permit it, and no
- * different from the unknown to everybody else.
+ * Hidden items get the same response as unknown ones, byte for byte except the name, whatever the policies: as plain
+ * calls, through tool search, in both eras. An item that pinning blocks is denied to callers that policies permit, and
+ * looks unknown to all other callers.
  */
 import t, { type Test } from 'tap'
 import { textResult } from '../../helpers/mcp/raw-backend.ts'
@@ -20,7 +20,7 @@ const templateOf = (name: string) => JSON.stringify({ name, uriTemplate: `file:/
 interface PolicyRow {
   readonly name: string
   readonly policies: readonly string[] | undefined
-  /** The caller may use neither what is hidden nor what does not exist. */
+  /** True if the caller may use neither hidden nor unknown items. */
   readonly refuses: boolean
 }
 
@@ -71,7 +71,7 @@ function searchTools(): string {
   return `permit(principal, action, resource) when { ${own('resource')} };`
 }
 
-/** How something is hidden. */
+/** The way in which an item is hidden. */
 const ways: Readonly<Record<string, object>> = {
   filter: {
     aggregation: {
@@ -115,7 +115,7 @@ const searchCalls: readonly Request[] = [
     (name) => ({ name: 'call_tool', arguments: { tool_name: name, parameters: { path: 'x' } } }),
   ],
 ]
-/** Only pinning hides these. */
+/** Items that only pinning hides. */
 const otherItems: readonly Request[] = [
   ['prompts/get', (name) => ({ name })],
   ['resources/read', (name) => ({ uri: `file:///${name}/x` })],
@@ -127,7 +127,7 @@ function completion(ref: object): Record<string, unknown> {
   return { ref, argument: { name: 'path', value: '' } }
 }
 
-/** All that the client gets, the name and the number of the request left out. */
+/** Returns the client's complete response, without the name and the number of the request. */
 function bytes({ status, headers, text }: WireAnswer, name: string): string {
   const told = [...headers].filter(([header]) => !/^(date|x-request-id|traceparent)$/.test(header))
   const body = text.replaceAll(name, 'NAME').replace(/"id":("[^"]*"|\d+)/, '"id":0')
@@ -142,7 +142,7 @@ async function clientsOf(url: string) {
   ] as const
 }
 
-/** In the words of the protocol, or of tool search. */
+/** In the format of the protocol, or of tool search. */
 const denial = /"code":403|denied by authorization policy/
 const reaching = new Set(['tools/call', 'prompts/get', 'resources/read', 'completion/complete'])
 
@@ -171,9 +171,9 @@ for (const [way, config] of Object.entries(ways)) {
             const isDecided = isWellFormed(paramsOf('x'))
             const isRefused = denial.test(second.text)
             if (isPin && !isRefused && isDecided && method !== 'completion/complete')
-              t.match(first.text, denial, `${label}: denied, for nobody has approved it`)
+              t.match(first.text, denial, `${label}: denied, because it is not approved`)
             else t.equal(bytes(first, hidden), bytes(second, unknown), label)
-            if (refuses && isDecided) t.ok(isRefused, `${label}: refused`)
+            if (refuses && isDecided) t.ok(isRefused, `${label}: rejected`)
           }
         }
       }
@@ -190,7 +190,7 @@ function isPassed(method: string, { uri }: Record<string, unknown>): boolean {
   return method === 'resources/read' && uri === `file:///${unknown}/x`
 }
 
-/** What is not well-formed is refused as such, whatever it names. */
+/** A malformed request is rejected as such, whatever it names. */
 function isWellFormed({ arguments: args }: Record<string, unknown>): boolean {
   return !Array.isArray(args)
 }

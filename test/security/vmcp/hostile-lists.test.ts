@@ -1,4 +1,4 @@
-/** Backends that are hostile in what they list: without end, unreadable, like bombs, or nested beyond measure. */
+/** Backends with hostile lists: endless, unreadable, expanding, or deeply nested. */
 import t from 'tap'
 import { openSession } from '../../helpers/mcp/wire.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
@@ -6,15 +6,15 @@ import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(180_000)
 
-/** Lists show what can be had when one backend cannot. */
+/** Lists contain the available items when one backend fails. */
 const LENIENT = { operational: { failureHandling: { partialFailureMode: 'best_effort' } } }
 
-t.test('endless lists are given up, and their pages are kept', async (t) => {
+t.test('endless lists are abandoned, and their first pages are kept', async (t) => {
   let page = 0
   const item = '{"name":"one","inputSchema":{"type":"object"}}'
   const endless: Record<string, () => string> = {
-    'the same cursor for ever': () => `{"tools":[${item}],"nextCursor":"again"}`,
-    'a new page for ever': () => `{"tools":[${item}],"nextCursor":"${page++}"}`,
+    'the same cursor forever': () => `{"tools":[${item}],"nextCursor":"again"}`,
+    'a new page forever': () => `{"tools":[${item}],"nextCursor":"${page++}"}`,
   }
   for (const [what, list] of Object.entries(endless)) {
     const backend = await startRawBackend({ responses: { 'tools/list': list } })
@@ -26,7 +26,7 @@ t.test('endless lists are given up, and their pages are kept', async (t) => {
   }
 })
 
-t.test('too many items on one page are refused', async (t) => {
+t.test('too many items on one page are rejected', async (t) => {
   const tools = Array.from({ length: 11_000 }, (_, i) => `{"name":"t${i}","inputSchema":{"type":"object"}}`)
   const backend = await startRawBackend({ tools: () => tools })
   const vmcp = await startTestVmcp({ raw: backend.url })
@@ -35,7 +35,7 @@ t.test('too many items on one page are refused', async (t) => {
   t.match((await session.request('tools/list')).response?.error, { code: -32603, message: /raw/ })
 })
 
-t.test('one backend’s unreadable tools are left out; everything else stays', async (t) => {
+t.test('one backend’s unreadable tools are left out, and everything else stays', async (t) => {
   const bad = await startRawBackend({
     tools: () => [
       '{"name":"twice","inputSchema":{"type":"object","type":"object"}}',
@@ -60,7 +60,7 @@ t.test('one backend’s unreadable tools are left out; everything else stays', a
   )
 })
 
-t.test('schemas like bombs cost their length and nothing more', async (t) => {
+t.test('schema bombs cost no more than their length', async (t) => {
   const references = Array.from({ length: 5_000 }, (_, i) => `"d${i}":{"$ref":"#/$defs/d${i + 1}"}`).join(',')
   const branches = Array.from({ length: 20_000 }, () => '{"$ref":"#"}').join(',')
   const backend = await startRawBackend({
@@ -77,15 +77,15 @@ t.test('schemas like bombs cost their length and nothing more', async (t) => {
   const session = await openSession(vmcp.url)
   const { text } = await session.request('tools/list')
   for (const name of ['circle', 'wide', 'far', 'slow']) t.ok(text.includes(`"raw_${name}"`), name)
-  t.notOk(text.includes('raw_marked'), 'a header mark that lies too deep is not looked for')
+  t.notOk(text.includes('raw_marked'), 'a header annotation that is too deep is ignored')
   const called = await session.request('tools/call', {
     name: 'raw_slow',
     arguments: { x: `${'a'.repeat(200)}!` },
   })
-  t.match(called.response?.result, { content: [{ type: 'text' }] }, 'arguments are the backend’s to check')
+  t.match(called.response?.result, { content: [{ type: 'text' }] }, 'the backend checks the arguments')
 })
 
-t.test('nesting beyond measure, in a list or a result, is an error of that backend alone', async (t) => {
+t.test('excessive nesting in a list or a result is an error of that backend alone', async (t) => {
   const deep = `${'['.repeat(5_000)}${']'.repeat(5_000)}`
   let inList = true
   const bad = await startRawBackend({

@@ -1,4 +1,4 @@
-/** Names that every JavaScript object answers to are methods of MCP as little as any other word, with all that reads methods. */
+/** Names that every JavaScript object has are unknown methods, wherever a method is read. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -10,7 +10,7 @@ const names = Object.getOwnPropertyNames(Object.prototype)
 const policies = ['permit(principal, action, resource);']
 
 t.test(
-  'a method named as what every object has: not found in both eras, audited, and the server stays',
+  'a method named like an object member: not found in both eras, audited, and the server keeps running',
   async (t) => {
     const logFile = join(t.testdir({}), 'audit.log')
     const backend = await startRawBackend()
@@ -32,7 +32,7 @@ t.test(
       t.notMatch(asked.text, 'native code')
     }
     t.equal((await session.request('ping')).status, 200)
-    // Lines are written behind the responses.
+    // Lines are written after the responses.
     await vmcp.close()
     const lines = readFileSync(logFile, 'utf8').trim().split('\n')
     for (const name of names) t.equal(lines.filter((line) => line.includes(`"${name}"`)).length, 2, name)

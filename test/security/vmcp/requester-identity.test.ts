@@ -1,6 +1,6 @@
 /**
  * Requests that a backend may treat differently (other scopes, another client, another passed-through header) share no
- * backend session, no list and no failure; requests of one login do, whatever their token.
+ * backend session, no list and no failure. Requests of one login do, whatever their token.
  */
 import t, { type Test } from 'tap'
 import { identityOf, makeCaller } from '../../../runtime/net/index.ts'
@@ -19,7 +19,7 @@ function callerWith(claims: Record<string, unknown>, token = 'x') {
   return makeCaller({ issuer: 'https://idp', subject: 'ada', claims: { sub: 'ada', ...claims }, token })
 }
 
-t.test('identity: claims that grant something count, those of a single token do not', async (t) => {
+t.test('identity: claims that grant access count, and those of a single token do not', async (t) => {
   const base = { scope: 'read write', client_id: 'app', roles: ['a', 'b'], nested: { x: 1, y: [2] } }
   const identity = (claims: Record<string, unknown>): string => identityOf(callerWith({ ...base, ...claims }))
   const first = identity({})
@@ -46,12 +46,12 @@ t.test('identity: claims that grant something count, those of a single token do 
     t.not(identity(other), first, JSON.stringify(other))
   t.not(identityOf(makeCaller({ issuer: 'https://idp', subject: 'bob', claims: base })), first)
   t.not(identityOf(makeCaller({ issuer: 'https://other', subject: 'ada', claims: base })), first)
-  // Claims cannot be moved into one another.
+  // Values cannot move from one claim to another.
   t.not(identity({ a: 'x', b: 'y' }), identity({ a: 'x"b="y' }))
   t.match(first, /^[\w-]{43}$/, 'a digest of fixed length')
 })
 
-t.test('identity: passed-through values count, names of single requests do not', async (t) => {
+t.test('identity: passed-through values count, and per-request headers do not', async (t) => {
   const caller = callerWith({})
   const of = (headers: Record<string, string>): string => requesterIdentity({ caller, headers })
   t.equal(of({}), identityOf(caller))
@@ -96,7 +96,7 @@ t.test('passed-through headers: one client session, and clients without a sessio
     t.equal(sessionIn(await call('k1')), first)
     t.equal(sessionIn(await call('k2')), second)
   }
-  // What a session was opened with is what is sent in it.
+  // Every request carries the headers that its session was opened with.
   const keys = new Map<unknown, unknown>()
   for (const { headers } of backend.requests) {
     const id = headers['mcp-session-id']
@@ -107,7 +107,7 @@ t.test('passed-through headers: one client session, and clients without a sessio
 })
 
 t.test(
-  'passed-through headers: sessions of one client at a backend are bounded, and all end with it',
+  "passed-through headers: a client's sessions at a backend are bounded, and all end with it",
   async (t) => {
     const backend = await startKeyed(t)
     const vmcp = await startTestVmcp({ raw: backend.url }, { passthroughHeaders: ['X-Api-Key'] })
@@ -142,7 +142,7 @@ async function startIssuer(t: Test): Promise<TokenIssuer> {
 const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` })
 
 t.test(
-  'claims: two tokens of one user with other scopes share nothing; a refreshed token shares all',
+  'claims: two tokens of one user with different scopes share nothing, and a refreshed token shares everything',
   async (t) => {
     const backend = await startKeyed(t)
     const [issuer, exchange] = [await startIssuer(t), await startExchange(t)]
@@ -172,7 +172,7 @@ t.test(
   },
 )
 
-t.test('reload: a backend at another address gets no session of the one before', async (t) => {
+t.test('reload: a backend at another address gets no session of the previous one', async (t) => {
   const [old, fresh] = [await startKeyed(t), await startKeyed(t)]
   const vmcp = await startTestVmcp({ raw: old.url })
   t.teardown(() => vmcp.close())
@@ -184,13 +184,13 @@ t.test('reload: a backend at another address gets no session of the one before',
   const second = sessionIn(await call())
   t.ok(fresh.sessions.has(second))
   t.notOk(fresh.named.has(first))
-  // Back again, where a session of that address may still be known.
+  // Switches back to an address for which a session may still exist.
   vmcp.reload(vmcpConfig({ raw: old.url }))
   await call()
   t.notOk(old.named.has(second))
 })
 
-/** The same session, asked at another address. */
+/** The same session at another address. */
 function at(url: string, session: WireSession, headers: Record<string, string> = {}) {
   const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'raw_echo' } }
   return post(url, JSON.stringify(body), { ...session.headers, ...headers })
@@ -204,7 +204,7 @@ t.test('stored sessions', { skip: missingRedis }, async (t) => {
     sessionStorage: { provider: 'redis', address: redis.addr, keyPrefix: 'test:' },
   }
 
-  await t.test('another replica goes on with it for the same address and identity only', async (t) => {
+  await t.test('another replica continues the session only for the same address and identity', async (t) => {
     const [backend, moved] = [await startKeyed(t), await startKeyed(t)]
     const [a, b, elsewhere] = await Promise.all([
       startTestVmcp({ raw: backend.url }, more),
@@ -214,14 +214,14 @@ t.test('stored sessions', { skip: missingRedis }, async (t) => {
     t.teardown(() => Promise.all([a.close(), b.close(), elsewhere.close()]))
     const session = await openSession(a.url, { headers: { 'x-api-key': 'k1' } })
     const first = sessionIn(await at(a.url, session))
-    t.equal(sessionIn(await at(b.url, session)), first, 'the session goes on')
+    t.equal(sessionIn(await at(b.url, session)), first, 'the session continues')
     t.not(sessionIn(await at(b.url, session, { 'x-api-key': 'k2' })), first)
     const other = sessionIn(await at(elsewhere.url, session))
     t.ok(moved.sessions.has(other))
     t.notOk(moved.named.has(first))
   })
 
-  await t.test('requests of one session that arrive together run with their own token', async (t) => {
+  await t.test('simultaneous requests of one session use their own tokens', async (t) => {
     const seen: string[] = []
     const backend = await startKeyed(t, {
       responses: {
@@ -256,7 +256,7 @@ t.test('stored sessions', { skip: missingRedis }, async (t) => {
   })
 
   await t.test(
-    'a record of an earlier build: the client session goes on, the backend opens another',
+    'a record of an earlier build: the client session continues, and the backend session is reopened',
     async (t) => {
       const backend = await startKeyed(t)
       const [a, b] = await Promise.all([1, 2].map(() => startTestVmcp({ raw: backend.url }, more)))

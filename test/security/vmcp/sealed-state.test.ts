@@ -27,7 +27,7 @@ function heard(backend: AskingBackend): string {
 
 const invalid = { code: -32602, message: /requestState is not valid for this request/ }
 
-t.test('the backend that asked is gone: its state and the answers go to no other backend', async (t) => {
+t.test('a removed backend: its state and the answers go to no other backend', async (t) => {
   const a = await startAskingBackend('a')
   const b = await startAskingBackend('b')
   const vmcp = await startTestVmcp({ a: a.url, b: b.url }, priority)
@@ -42,7 +42,7 @@ t.test('the backend that asked is gone: its state and the answers go to no other
   t.match(again.response?.result, { content: [{ text: /^b got .*secret-red/ }] })
 })
 
-t.test('the backend has another address: the state stays away from it', async (t) => {
+t.test('a backend at a new address does not receive the state', async (t) => {
   const a = await startAskingBackend('a')
   const moved = await startAskingBackend('moved')
   const vmcp = await startTestVmcp({ a: a.url }, { aggregation: bareNames('a') })
@@ -53,7 +53,7 @@ t.test('the backend has another address: the state stays away from it', async (t
   t.equal(moved.calls.length, 0)
 })
 
-t.test('a changed setting that leaves the address: the state is still good', async (t) => {
+t.test('a changed setting that keeps the address: the state stays valid', async (t) => {
   const a = await startAskingBackend('a')
   const vmcp = await startTestVmcp({ a: a.url }, { aggregation: bareNames('a') })
   t.teardown(() => Promise.all([vmcp.close(), a.close()]))
@@ -77,11 +77,15 @@ t.test('a backend that asks without a state: the answers are bound to it all the
   vmcp.reload(vmcpConfig({ b: b.url }, { aggregation: bareNames('b') }))
   t.match((await finish(vmcp.url, other)).response?.error, invalid)
   const unbound = await finish(vmcp.url, undefined)
-  t.equal(unbound.response?.result?.['resultType'], 'input_required', 'answers to nothing: asked again')
+  t.equal(
+    unbound.response?.result?.['resultType'],
+    'input_required',
+    'answers without a question cause the question again',
+  )
   t.notMatch(heard(b), 'secret-red')
 })
 
-t.test('state and answers that a session client makes up reach no backend', async (t) => {
+t.test('state and answers that a session client invents reach no backend', async (t) => {
   const a = await startAskingBackend('a')
   const vmcp = await startTestVmcp({ a: a.url }, { aggregation: bareNames('a') })
   t.teardown(() => Promise.all([vmcp.close(), a.close()]))
@@ -91,7 +95,7 @@ t.test('state and answers that a session client makes up reach no backend', asyn
   t.notMatch(heard(a), /made-up|secret-red/)
 })
 
-t.test('a tool that is called through tool search: bound in the same way', async (t) => {
+t.test('a tool called through tool search has the same binding', async (t) => {
   const a = await startAskingBackend('a')
   const b = await startAskingBackend('b')
   const vmcp = await startTestVmcp({ a: a.url, b: b.url }, { ...priority, optimizer: {} })
@@ -110,7 +114,7 @@ t.test('a tool that is called through tool search: bound in the same way', async
   t.notMatch(heard(b), 'secret-red')
 })
 
-t.test('a state of another server with the same key is refused', async (t) => {
+t.test('a state from another server with the same key is rejected', async (t) => {
   const env = { VMCP_SESSION_HMAC_SECRET: 'a key of thirty-two characters, shared' }
   const a = await startAskingBackend('a')
   const names = { aggregation: bareNames('a') }
@@ -127,7 +131,7 @@ t.test('a state of another server with the same key is refused', async (t) => {
   t.match(response?.result, { content: [{ text: /^a got/ }] }, 'a replica accepts it')
 })
 
-t.test('the state that the backend gave comes back to it as it was written', async (t) => {
+t.test('a backend gets its state back unchanged', async (t) => {
   const odd = 'é " \\ \u0000 \ud800 𝄞'
   const a = await startAskingBackend('a', { state: () => odd })
   const vmcp = await startTestVmcp({ a: a.url }, { aggregation: bareNames('a') })
@@ -136,8 +140,8 @@ t.test('the state that the backend gave comes back to it as it was written', asy
   t.equal(a.calls.at(-1)?.['requestState'], odd)
 })
 
-t.test('a state over the limit is refused at once, and one at the limit comes back', async (t) => {
-  // Two of the bytes are the quotation marks of the JSON text.
+t.test('a state over the limit is rejected at once, and one at the limit comes back', async (t) => {
+  // Two of the bytes are the quotation marks of the JSON string.
   const limit = 192 * 1024
   let size = limit - 2
   const a = await startAskingBackend('a', { state: () => 'x'.repeat(size) })

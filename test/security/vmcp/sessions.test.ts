@@ -1,11 +1,14 @@
-/** Sessions are their owner's: whoever learns an id can neither use nor end it, and nobody can take all the module. */
+/**
+ * Sessions belong to their owner: another caller with the id can neither use nor end one, and no caller can use up all
+ * sessions.
+ */
 import t from 'tap'
 import { openSession, post, stream } from '../../helpers/mcp/wire.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { startTokenIssuer } from '../../helpers/authserver/token-issuer.ts'
 import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
-t.test('a foreign session id is as good as none, for every kind of request', async (t) => {
+t.test('a foreign session id is unknown for every kind of request', async (t) => {
   const issuer = await startTokenIssuer()
   const backend = await startRawBackend()
   const vmcp = await startTestVmcp({ raw: backend.url }, { incomingAuth: issuer.incomingAuth })
@@ -48,7 +51,7 @@ t.test('a foreign session id is as good as none, for every kind of request', asy
   t.match(bare.headers.get('www-authenticate'), /^Bearer /)
 })
 
-t.test('a fresh token of the same caller goes on with the session', async (t) => {
+t.test('a new token of the same caller continues the session', async (t) => {
   const issuer = await startTokenIssuer()
   const backend = await startRawBackend()
   const vmcp = await startTestVmcp({ raw: backend.url }, { incomingAuth: issuer.incomingAuth })
@@ -60,7 +63,7 @@ t.test('a fresh token of the same caller goes on with the session', async (t) =>
   t.equal((await session.request('ping', {}, renewed)).status, 200)
 })
 
-t.test('the caller’s own token never travels to a backend', async (t) => {
+t.test('the caller’s own token never reaches a backend', async (t) => {
   const issuer = await startTokenIssuer()
   const backend = await startRawBackend()
   const vmcp = await startTestVmcp(
@@ -90,13 +93,13 @@ t.test('a full table: idle sessions make space, busy ones do not', async (t) => 
   const first = await openSession(vmcp.url)
   await openSession(vmcp.url)
   await openSession(vmcp.url)
-  await t.rejects(openSession(vmcp.url), /503/, 'nobody is pushed out who was active a moment ago')
+  await t.rejects(openSession(vmcp.url), /503/, 'recently active sessions are kept')
   now += 120_000
   await openSession(vmcp.url)
-  t.equal((await first.request('ping')).status, 404, 'the one that was idle longest')
+  t.equal((await first.request('ping')).status, 404, 'the session that was idle longest ends')
 })
 
-t.test('an unused session ends after its time, a used one does not', async (t) => {
+t.test('an unused session expires, a used one does not', async (t) => {
   const backend = await startRawBackend()
   let now = 1_000_000
   const clock = { now: () => now, after: () => () => {} }
@@ -131,7 +134,7 @@ t.test('requests in flight of one session are bounded', async (t) => {
   t.equal(responses.filter(({ response }) => response?.error).length, 1)
 })
 
-t.test('what a caller may not do is refused as such, whether or not there is such a session', async (t) => {
+t.test('a forbidden request is rejected as such, whether or not the session exists', async (t) => {
   const issuer = await startTokenIssuer()
   const backend = await startRawBackend()
   const authz = {

@@ -1,6 +1,6 @@
 /**
- * Callers that share a session-era backend: what the backend sends off the response stream of a request reaches the caller
- * that it belongs to, or no caller at all.
+ * Callers that share a session-era backend: a message outside of a response stream reaches the caller that it belongs
+ * to, or no caller at all.
  */
 import t, { type Test } from 'tap'
 import { makeEvents } from '../../../runtime/observe/index.ts'
@@ -23,13 +23,13 @@ const asking = ['elicitation/create', 'sampling/createMessage', 'roots/list'] as
 interface Rig {
   readonly backend: AsideBackend
   readonly vmcp: VmcpServer
-  /** Options of requests of two clients. */
+  /** Request options of two clients. */
   readonly a: StatelessOptions
   readonly b: StatelessOptions
   readonly unassigned: string[]
 }
 
-/** `authenticated`: both clients have a token of their own; otherwise they cannot be told apart. */
+/** `authenticated`: both clients have their own token; otherwise they are indistinguishable. */
 async function startRig(t: Test, { authenticated }: { authenticated: boolean }, more = {}): Promise<Rig> {
   const backend = await startAsideBackend()
   const issuer = await startTokenIssuer()
@@ -55,7 +55,7 @@ function callHeld(rig: Rig, client: StatelessOptions, mark: string) {
   return stateless(rig.vmcp.url, 'tools/call', { name: 'raw_echo', arguments: { mark, hold: true } }, client)
 }
 
-/** Makes a call and gives it up once it is at the backend; resolves with its session there. */
+/** Makes a call and cancels it once the backend has it. Resolves with the backend's session id. */
 async function abandon(rig: Rig, client: StatelessOptions, mark: string): Promise<string> {
   const leave = new AbortController()
   const params = { name: 'raw_echo', arguments: { mark, hold: true } }
@@ -99,7 +99,7 @@ const endings: Readonly<Record<string, (rig: Rig) => Promise<string>>> = {
     res.writeHead(200, { 'content-type': 'text/event-stream' })
     const question = '{"jsonrpc":"2.0","id":"open","method":"roots/list"}'
     res.write(`data: ${question}\n\n`)
-    // The question has become an interim result; the call goes on without an answer.
+    // The question has become an interim result. The call continues without an answer.
     await call
     respond()
     return session
@@ -137,15 +137,15 @@ for (const authenticated of [false, true])
         const { text, response } = await second
         t.match(response?.result, { resultType: 'complete', content: [{ text: 'second' }] })
         t.notMatch(text, 'secret')
-        t.ok(rig.unassigned.includes('elicitation/create'), 'the operator hears of it')
-        // The next client is served as well.
+        t.ok(rig.unassigned.includes('elicitation/create'), 'the operator gets a report')
+        // The next client gets a response too.
         const third = callHeld(rig, rig.b, 'third')
         ;(await backend.call('third')).respond()
         t.match((await third).response?.result, { content: [{ text: 'third' }] })
       },
     )
 
-t.test('a connection that is done with one user serves the same user again', async (t) => {
+t.test("a connection that is free after a user's call serves the same user again", async (t) => {
   const rig = await startRig(t, { authenticated: true })
   const sessionOf = async (client: StatelessOptions, mark: string): Promise<string> => {
     const call = callHeld(rig, client, mark)
@@ -174,18 +174,18 @@ for (const authenticated of [false, true])
     const other = await backend.call('second')
     await backend.say(held.session, logMessage('line of the first'))
     await backend.say(other.session, logMessage('line of the second'))
-    // An answered ping shows that the log messages before it were read.
+    // A response to a ping shows that the log messages before it were read.
     for (const { session } of [held, other]) await backend.ask(session, 'ping')
     held.respond()
     other.respond()
     const [a, b] = await Promise.all([first, second])
-    t.match(a.text, 'line of the first')
-    t.notMatch(a.text, 'line of the second')
-    t.match(b.text, 'line of the second')
-    t.notMatch(b.text, 'line of the first')
+    t.match(a.text, 'the first caller’s line')
+    t.notMatch(a.text, 'the second caller’s line')
+    t.match(b.text, 'the second caller’s line')
+    t.notMatch(b.text, 'the first caller’s line')
   })
 
-t.test('a question on the GET stream reaches the only caller that it can belong to', async (t) => {
+t.test('a question on the GET stream reaches the only possible caller', async (t) => {
   const rig = await startRig(t, { authenticated: false })
   const call = callHeld(rig, rig.a, 'first')
   const { session, respond } = await rig.backend.call('first')
@@ -210,7 +210,7 @@ t.test('a question on the GET stream reaches the only caller that it can belong 
   t.match((await again).response?.result, { content: [{ text: 'first' }] })
 })
 
-t.test('after one ambiguous message, anonymous clients get connections of their own', async (t) => {
+t.test('after one ambiguous message, anonymous clients get separate connections', async (t) => {
   const rig = await startRig(t, { authenticated: false })
   const sessions = new Set<string>()
   for (const mark of ['1', '2', '3', '4']) {
@@ -226,7 +226,7 @@ t.test('after one ambiguous message, anonymous clients get connections of their 
   t.equal(sessions.size, 3, 'the second call shares the session of the first, later ones share none')
 })
 
-t.test('in a session the client is the one that is meant', async (t) => {
+t.test('in a session, messages go to its client', async (t) => {
   const rig = await startRig(t, { authenticated: false })
   const client = await openSession(rig.vmcp.url, { capabilities: ABLE })
   const events = await client.listen()

@@ -1,4 +1,4 @@
-/** Work that callers share: a caller that is refused, or gives up, fails no other. */
+/** Work that callers share: a caller that is rejected, or disconnects, affects no other. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { startVmcp, type VmcpServer } from '../../../runtime/vmcp/index.ts'
@@ -12,7 +12,7 @@ import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(60_000)
 
-/** No check finds the era of a backend out before the first request. */
+/** A server without health checks, so that no check detects a backend's era before the first request. */
 function startUnmonitored(backend: string, more: Record<string, unknown> = {}): Promise<VmcpServer> {
   const config = vmcpConfig({ raw: backend }, more)
   const failureHandling = { ...config.operational.failureHandling, healthCheckInterval: '0s' }
@@ -41,7 +41,7 @@ const bearer = (token: string): Record<string, string> => ({ authorization: `Bea
 
 for (const era of ['session', 'stateless'] as const)
   t.test(
-    `flights: a caller whose credential is refused fails no other caller (${era} backend)`,
+    `flights: a caller with a rejected credential does not affect other callers (${era} backend)`,
     async (t) => {
       const backend = await startFixture({ era })
       t.teardown(() => backend.close())
@@ -68,13 +68,13 @@ for (const era of ['session', 'stateless'] as const)
     },
   )
 
-t.test('flights: a caller that gives up ends no probe of the others', async (t) => {
+t.test('flights: a caller that disconnects does not end a shared probe', async (t) => {
   const { promise: release, resolve } = Promise.withResolvers<void>()
   const { promise: probed, resolve: noteProbe } = Promise.withResolvers<void>()
   let isUpgraded = false
   const { promise: bothRefused, resolve: noteRefusals } = Promise.withResolvers<void>()
   let refused = 0
-  /** After its upgrade the backend speaks the stateless era only. */
+  /** After its upgrade the backend only supports the stateless era. */
   const upgraded = async (res: ServerResponse, body: string): Promise<void> => {
     const { id, method, params } = JSON.parse(body) as {
       id: unknown
@@ -129,13 +129,13 @@ t.test('flights: a caller that gives up ends no probe of the others', async (t) 
   await bothRefused
   leave.abort()
   await gone
-  // An exchange with the virtual server shows that it has seen the end of the first call.
+  // A request to the virtual server shows that it has noticed the end of the first call.
   await fetch(`${vmcp.origin}/healthz`)
   resolve()
   t.match((await other).response?.result, { content: [{ text: 'upgraded' }] })
 })
 
-t.test('flights: a refused token fails no other token of the same user', async (t) => {
+t.test('flights: a rejected token does not affect another token of the same user', async (t) => {
   const backend = await startKeyed(t)
   const issuer = await startIssuer(t)
   const { outgoingAuth } = await startExchange(t, ({ jti }) => jti === 'revoked')

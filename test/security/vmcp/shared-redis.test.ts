@@ -1,4 +1,7 @@
-/** Servers that share one Redis: each has its own sessions, keys and limits, and an upgrade loses or keeps them cleanly. */
+/**
+ * Servers that share one Redis: each has its own sessions, keys and limits, and an upgrade either keeps or drops
+ * sessions cleanly.
+ */
 import { readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
@@ -53,7 +56,7 @@ t.test('shared Redis', { skip: missingRedis }, async (t) => {
     t.match(redis.cli('keys', '*'), `gatehouse:vmcp:session:test-group:orders:${session.id}`)
   })
 
-  await t.test('in a cluster the namespace and the name are the server', async (t) => {
+  await t.test('in a cluster, namespace and name identify the server', async (t) => {
     const one = await start(t, { name: 'orders' }, { VMCP_NAMESPACE: 'team-a' })
     const replica = await start(t, { name: 'orders', groupRef: 'moved' }, { VMCP_NAMESPACE: 'team-a' })
     const other = await start(t, { name: 'orders' }, { VMCP_NAMESPACE: 'team-b' })
@@ -63,7 +66,7 @@ t.test('shared Redis', { skip: missingRedis }, async (t) => {
   })
 
   await t.test(
-    'one explicit prefix for two servers: it is used as given, and sessions stay apart',
+    'one explicit prefix for two servers is used as given, and sessions stay separate',
     async (t) => {
       const prefix = storage(redis, { keyPrefix: 'team:' })
       const orders = await start(t, { ...prefix, name: 'orders' })
@@ -75,14 +78,14 @@ t.test('shared Redis', { skip: missingRedis }, async (t) => {
     },
   )
 
-  await t.test('a name with a colon cannot reach into the keys of another server', async (t) => {
+  await t.test('a name with a colon cannot reach the keys of another server', async (t) => {
     const one = await start(t, { name: 'a:b', groupRef: 'g' })
     const other = await start(t, { name: 'b', groupRef: 'g:a' })
     const session = await openSession(one.url)
     t.equal(await ping(other.url, session), 404)
   })
 
-  await t.test('rate limits of servers of one name in two groups are apart', async (t) => {
+  await t.test('rate limits of servers with one name in two groups are separate', async (t) => {
     const rateLimiting = { shared: { maxTokens: 1, refillPeriod: '1h' } }
     const one = await start(t, { name: 'limited', rateLimiting })
     const replica = await start(t, { name: 'limited', rateLimiting })
@@ -94,39 +97,46 @@ t.test('shared Redis', { skip: missingRedis }, async (t) => {
     t.match(await call(other.url), '"content"')
   })
 
-  await t.test('request state without a configured key: shared by replicas, useless elsewhere', async (t) => {
-    const asking = await startAskingBackend('a')
-    t.teardown(() => asking.close())
-    const prefix = storage(redis, { keyPrefix: 'states:' })
-    const named = async (name: string) => {
-      const more = { ...prefix, name, aggregation: bareNames('a') }
-      const vmcp = await startTestVmcp({ a: asking.url }, more)
-      t.teardown(() => vmcp.close())
-      return vmcp
-    }
-    const [orders, replica, billing] = [await named('orders'), await named('orders'), await named('billing')]
-    const call = { name: 'say', arguments: {} }
-    const capabilities = { elicitation: { form: {} } }
-    const inputResponses = { color: { action: 'accept', content: { color: 'red' } } }
-    const finishAt = async (url: string) => {
-      const asked = await stateless(orders.url, 'tools/call', call, { capabilities })
-      const requestState = asked.response?.result?.['requestState']
-      return stateless(url, 'tools/call', { ...call, requestState, inputResponses }, { capabilities })
-    }
-    // The servers take the key from the store once they are connected to it.
-    await until(async () => (await finishAt(replica.url)).text.includes('a got'))
-    t.match((await finishAt(orders.url)).response?.result, { content: [{ text: /^a got/ }] })
-    t.match((await finishAt(billing.url)).response?.error, { code: -32602 })
-  })
+  await t.test(
+    'request state without a configured key is shared by replicas, and useless elsewhere',
+    async (t) => {
+      const asking = await startAskingBackend('a')
+      t.teardown(() => asking.close())
+      const prefix = storage(redis, { keyPrefix: 'states:' })
+      const named = async (name: string) => {
+        const more = { ...prefix, name, aggregation: bareNames('a') }
+        const vmcp = await startTestVmcp({ a: asking.url }, more)
+        t.teardown(() => vmcp.close())
+        return vmcp
+      }
+      const [orders, replica, billing] = [
+        await named('orders'),
+        await named('orders'),
+        await named('billing'),
+      ]
+      const call = { name: 'say', arguments: {} }
+      const capabilities = { elicitation: { form: {} } }
+      const inputResponses = { color: { action: 'accept', content: { color: 'red' } } }
+      const finishAt = async (url: string) => {
+        const asked = await stateless(orders.url, 'tools/call', call, { capabilities })
+        const requestState = asked.response?.result?.['requestState']
+        return stateless(url, 'tools/call', { ...call, requestState, inputResponses }, { capabilities })
+      }
+      // The servers read the key from the store once they are connected.
+      await until(async () => (await finishAt(replica.url)).text.includes('a got'))
+      t.match((await finishAt(orders.url)).response?.result, { content: [{ text: /^a got/ }] })
+      t.match((await finishAt(billing.url)).response?.error, { code: -32602 })
+    },
+  )
 
   await t.test(
-    'a session id that names another kind of value is unknown, and leaves it as it is',
+    'a session id that names another kind of value is unknown and does not change it',
     async (t) => {
       const vmcp = await start(t, { ...storage(redis, { keyPrefix: 'kinds:' }) })
       await openSession(vmcp.url)
       await until(() => redis.cli('pttl', 'kinds:request-state-key') === '-1')
       t.equal(await ping(vmcp.url, { headers: { 'mcp-session-id': 'request-state-key' } }), 404)
-      t.equal(redis.cli('pttl', 'kinds:request-state-key'), '-1', 'it got no end of life')
+      t.equal(redis.cli('pttl', 'kinds:request-state-key'), '-1', 'it got no expiry')
     },
   )
 
@@ -142,14 +152,14 @@ t.test('shared Redis', { skip: missingRedis }, async (t) => {
       t.equal(await ping(vmcp.url, await openSession(vmcp.url)), 200, 'the client opens another one')
     })
 
-    await t.test(`a ${kind} session of the previous build, explicit prefix: goes on`, async (t) => {
+    await t.test(`a ${kind} session of the previous build, explicit prefix: continues`, async (t) => {
       redis.cli('flushall')
       for (const [key, value] of Object.entries<string>(values)) redis.cli('set', key, value)
       const vmcp = await start(t, storage(redis, { keyPrefix: 'gatehouse:vmcp:session' }), env)
       t.equal(await ping(vmcp.url, { headers }), 200)
       const call =
         '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"raw_echo","arguments":{}}}'
-      t.match((await post(vmcp.url, call, headers)).text, '"content"', 'with another session at the backend')
+      t.match((await post(vmcp.url, call, headers)).text, '"content"', 'with another backend session')
     })
   }
 })

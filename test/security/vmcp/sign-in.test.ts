@@ -1,4 +1,4 @@
-/** Attacks on the user's login at a backend: by web pages, other users, other browsers, and by servers. */
+/** Attacks on the user's login at a backend: by web pages, other users, other browsers, and servers. */
 import { createServer, request, type RequestListener } from 'node:http'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -46,7 +46,7 @@ const gatewayClient = {
 
 const callback = 'http://localhost:'
 
-/** Follows a login until the callback, without calling it. */
+/** Follows a login up to the callback, without calling it. */
 async function loginUntilCallback(local: SignInServer, browser: Browser): Promise<URL> {
   const entrance = await browser.open(local.address(), callback)
   const { url } = await browser.open(entrance.url, `${entrance.url.origin}/callback`)
@@ -114,7 +114,7 @@ await t.test('a forged state, another browser, and a repeated callback are ignor
   t.equal(server.tokenRequests(), before + 1)
 })
 
-await t.test('an entrance works once, and is not a login without the key', async (t) => {
+await t.test('a login link works once, and is no login without the key', async (t) => {
   const { local } = await startRig(t)
   const entrance = await new Browser().open(local.address(), callback)
   const [browser, thief] = [new Browser(), new Browser()]
@@ -126,7 +126,7 @@ await t.test('an entrance works once, and is not a login without the key', async
   t.equal(await titleOf(thief, guessed), 'This link is not valid')
 })
 
-await t.test('the number of entrances is bounded: the oldest becomes invalid', async (t) => {
+await t.test('the number of login links is bounded, and the oldest becomes invalid', async (t) => {
   const { local } = await startRig(t)
   const entrances: URL[] = []
   for (let i = 0; i < 17; i++) entrances.push((await new Browser().open(local.address(), callback)).url)

@@ -1,4 +1,4 @@
-/** Client metadata documents whose host is silent or says no: what an old copy is good for, and when it is gone. */
+/** Client metadata documents whose host fails or returns errors: how long a cached copy stays usable. */
 import t from 'tap'
 import { makeClientDocuments } from '../../../../runtime/authserver/clients/client-documents.ts'
 import { authServerDefaults } from '../../../../runtime/config/authserver/settings.ts'
@@ -51,12 +51,12 @@ function setup() {
   }
 }
 
-t.test('cimd: the copy that let a login begin also lets it end, while the host is silent', async (t) => {
+t.test('cimd: while the host is unreachable, the cached copy stays usable for a day', async (t) => {
   const self = setup()
   t.ok(await self.find())
   self.pass(6 * minute)
   self.fail('unreachable')
-  t.ok(await self.find(), 'at the beginning')
+  t.ok(await self.find(), 'at the start')
   self.pass(5_000)
   t.ok(await self.find(), 'within the pause after the failure')
   self.pass(24 * 60 * minute)
@@ -64,7 +64,7 @@ t.test('cimd: the copy that let a login begin also lets it end, while the host i
   t.notOk(await self.find(), 'too old, within the pause')
 })
 
-t.test('cimd: what its host has withdrawn is not served again when the host is silent', async (t) => {
+t.test('cimd: a withdrawn document is not used again when the host becomes unreachable', async (t) => {
   const self = setup()
   t.ok(await self.find())
   self.pass(6 * minute)
@@ -76,7 +76,7 @@ t.test('cimd: what its host has withdrawn is not served again when the host is s
   t.notOk(await self.find())
 })
 
-t.test('cimd: the ports of a host share its limit, those of this machine do not', async (t) => {
+t.test('cimd: all ports of a host share one limit, except on this machine', async (t) => {
   const self = setup()
   for (const id of ['https://a.example:8001/c', 'https://a.example:8002/c', 'http://127.0.0.1:8003/c']) {
     await self.find(id)

@@ -19,7 +19,7 @@ proves('2.limit.cimd.cacheFallbackTtl', '2.limit.cimd.cacheMaxSize')
 
 const minute = 60_000
 
-t.test('cimd: a described client logs in and refreshes, and its host is shown', async (t) => {
+t.test('cimd: a client with a document logs in and refreshes, and the page shows its host', async (t) => {
   const { rig, host, clientId } = await startDocumentHost(t)
   const page = await new Browser().open(
     authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge }),
@@ -34,7 +34,7 @@ t.test('cimd: a described client logs in and refreshes, and its host is shown', 
   t.equal((await refresh(rig, clientId, tokens.refresh_token)).status, 200, 'refreshing needs no document')
 })
 
-t.test('cimd: off, a URL is an unknown client and nothing is fetched', async (t) => {
+t.test('cimd: when switched off, a URL is an unknown client and nothing is fetched', async (t) => {
   const host = await startLoopback(() => ({ body: {} }))
   t.teardown(() => host.close())
   const rig = await startAuthServer(t)
@@ -42,7 +42,7 @@ t.test('cimd: off, a URL is an unknown client and nothing is fetched', async (t)
   t.equal(host.seen.length, 0)
 })
 
-t.test('cimd: the baseline is added, and scopes outside the supported ones are not', async (t) => {
+t.test('cimd: default scopes are added, and unsupported scopes are dropped', async (t) => {
   const self = await startDocumentHost(t, { baselineClientScopes: ['offline_access'] })
   self.response = () => ({ body: clientDocument(self.clientId, { scope: 'openid admin' }) })
   const { rig, clientId } = self
@@ -128,22 +128,19 @@ t.test('cimd: documents that break a rule make the client unknown', async (t) =>
   }
 })
 
-t.test(
-  'cimd: structured JSON types and cache headers: the type is fine, the headers are not read',
-  async (t) => {
-    const self = await startDocumentHost(t)
-    self.response = () => ({
-      headers: { 'content-type': 'application/client-metadata+json', 'cache-control': 'no-store, max-age=0' },
-      body: JSON.stringify(clientDocument(self.clientId)),
-    })
-    t.equal((await startLogin(self.rig, self.clientId)).status, 303)
-    t.equal((await startLogin(self.rig, self.clientId)).status, 303)
-    t.equal(self.host.seen.length, 1)
-    self.rig.pass(5 * minute)
-    t.equal((await startLogin(self.rig, self.clientId)).status, 303)
-    t.equal(self.host.seen.length, 2, 'fetched again after the fixed lifetime')
-  },
-)
+t.test('cimd: structured JSON types are accepted, and cache headers are ignored', async (t) => {
+  const self = await startDocumentHost(t)
+  self.response = () => ({
+    headers: { 'content-type': 'application/client-metadata+json', 'cache-control': 'no-store, max-age=0' },
+    body: JSON.stringify(clientDocument(self.clientId)),
+  })
+  t.equal((await startLogin(self.rig, self.clientId)).status, 303)
+  t.equal((await startLogin(self.rig, self.clientId)).status, 303)
+  t.equal(self.host.seen.length, 1)
+  self.rig.pass(5 * minute)
+  t.equal((await startLogin(self.rig, self.clientId)).status, 303)
+  t.equal(self.host.seen.length, 2, 'fetched again after the fixed lifetime')
+})
 
 t.test('cimd: the least recently used document is dropped when the cache is full', async (t) => {
   const { rig, host } = await startDocumentHost(t, {}, { cacheMaxSize: 2 })
@@ -155,21 +152,24 @@ t.test('cimd: the least recently used document is dropped when the cache is full
   )
 })
 
-t.test('cimd: simultaneous requests fetch once; a failure is remembered for half a minute', async (t) => {
-  const self = await startDocumentHost(t)
-  await Promise.all(Array.from({ length: 8 }, () => startLogin(self.rig, self.clientId)))
-  t.equal(self.host.seen.length, 1)
-  const missing = `${self.host.url}/missing.json`
-  self.response = () => ({ status: 404 })
-  for (let n = 0; n < 5; n++) t.equal((await startLogin(self.rig, missing)).status, 401)
-  t.equal(self.host.seen.length, 2)
-  self.response = (path) => ({ body: clientDocument(`${self.host.url}${path}`) })
-  self.rig.pass(30_000)
-  t.equal((await startLogin(self.rig, missing)).status, 303)
-})
+t.test(
+  'cimd: simultaneous requests cause one fetch, and a failure is cached for half a minute',
+  async (t) => {
+    const self = await startDocumentHost(t)
+    await Promise.all(Array.from({ length: 8 }, () => startLogin(self.rig, self.clientId)))
+    t.equal(self.host.seen.length, 1)
+    const missing = `${self.host.url}/missing.json`
+    self.response = () => ({ status: 404 })
+    for (let n = 0; n < 5; n++) t.equal((await startLogin(self.rig, missing)).status, 401)
+    t.equal(self.host.seen.length, 2)
+    self.response = (path) => ({ body: clientDocument(`${self.host.url}${path}`) })
+    self.rig.pass(30_000)
+    t.equal((await startLogin(self.rig, missing)).status, 303)
+  },
+)
 
 t.test(
-  'cimd: while the host is down an old copy serves for a day; a bad document ends the client at once',
+  'cimd: a cached copy is used for a day while the host is down, but an invalid document disables the client at once',
   async (t) => {
     const self = await startDocumentHost(t)
     t.equal((await startLogin(self.rig, self.clientId)).status, 303)
@@ -183,7 +183,7 @@ t.test(
     t.equal((await startLogin(self.rig, self.clientId)).status, 303)
     self.response = () => ({ status: 404 })
     self.rig.pass(10 * minute)
-    t.equal((await startLogin(self.rig, self.clientId)).status, 401, 'gone is gone')
+    t.equal((await startLogin(self.rig, self.clientId)).status, 401, 'a withdrawn document stays withdrawn')
   },
 )
 
@@ -195,7 +195,7 @@ t.test('cimd: fetches are limited per host', async (t) => {
   t.same(statuses.slice(10), [503, 503, 503])
 })
 
-t.test('cimd: when no more may be fetched an old copy serves for a day, and no longer', async (t) => {
+t.test('cimd: at the fetch limit, a cached copy is used for a day at most', async (t) => {
   const { rig, host, clientId } = await startDocumentHost(t)
   t.equal((await startLogin(rig, clientId)).status, 303)
   for (let n = 0; n < 9; n++) await startLogin(rig, `${host.url}/n${n}`)
@@ -203,14 +203,14 @@ t.test('cimd: when no more may be fetched an old copy serves for a day, and no l
   t.equal(
     (await startLogin(rig, clientId)).status,
     303,
-    'an untrusted client who uses up the fetches locks nobody out',
+    'a client that uses up the fetches does not block other clients',
   )
   rig.pass(25 * 60 * minute)
-  t.equal((await startLogin(rig, clientId)).status, 503, 'nor keeps an old document alive')
+  t.equal((await startLogin(rig, clientId)).status, 503, 'and does not extend an old document')
   t.equal(host.seen.length, 10)
 })
 
-t.test('cimd: one caller cannot use up the fetches of everybody', async (t) => {
+t.test('cimd: one caller cannot use up the fetches of all callers', async (t) => {
   const { rig } = await startDocumentHost(t, { trustedProxies: ['127.0.0.1'] })
   const hosts = await Promise.all(
     Array.from({ length: 4 }, () => startLoopback(({ path }) => ({ status: path === '/' ? 200 : 404 }))),
@@ -230,10 +230,10 @@ t.test('cimd: one caller cannot use up the fetches of everybody', async (t) => {
     statuses.slice(30),
     Array.from({ length: 10 }, () => 503),
   )
-  t.equal(await ask('198.51.100.8', `${hosts[3]?.url}/n`), 401, 'a neighbour still gets a response')
+  t.equal(await ask('198.51.100.8', `${hosts[3]?.url}/n`), 401, 'another host still gets a response')
 })
 
-t.test('cimd: only the listed hosts, when there is a list', async (t) => {
+t.test('cimd: with a list of hosts, only these hosts are accepted', async (t) => {
   const { rig, host, clientId } = await startDocumentHost(t, {}, { allowedHosts: ['clients.example'] })
   t.equal((await startLogin(rig, clientId)).status, 401)
   t.equal(host.seen.length, 0)

@@ -143,7 +143,7 @@ t.test('a client gets a token for one declared resource', async (t) => {
   t.strictSame(await audience(ask(rig)), [mcp], 'optional when there is only one')
   t.strictSame(await audience(ask(rig, { resource: `${mcp}/` })), [mcp])
   t.strictSame(await audience(ask(rig, { client_id: 'two', resource: other })), [other])
-  t.equal(await refusal(await ask(rig, { client_id: 'two' })), '400 invalid_target', 'one must be named')
+  t.equal(await refusal(await ask(rig, { client_id: 'two' })), '400 invalid_target', 'one must be requested')
   t.equal(await refusal(await ask(rig, { resource: other })), '400 invalid_target', 'not declared')
   t.equal(await refusal(await ask(rig, { resource: 'https://elsewhere.example/mcp' })), '400 invalid_target')
   const both = new URLSearchParams({
@@ -154,7 +154,7 @@ t.test('a client gets a token for one declared resource', async (t) => {
   both.append('resource', mcp)
   both.append('resource', other)
   const response = await fetch(`${rig.issuer}/oauth/token`, { method: 'POST', body: both })
-  t.equal(await refusal(response), '400 invalid_target', 'not two')
+  t.equal(await refusal(response), '400 invalid_target', 'two are rejected')
 })
 
 t.test(
@@ -239,7 +239,7 @@ t.test('a client sees and revokes only its own tokens', async (t) => {
   t.match(await inspect({}, { authorization: `Bearer ${token}` }), { active: true, sub: 'client:job' })
   t.strictSame(await inspect(two), { active: false })
   t.equal((await post(rig, 'revoke', { token, ...two })).status, 200)
-  t.equal(await rig.server.isLive(callerOf(token)), true, 'not by another client')
+  t.equal(await rig.server.isLive(callerOf(token)), true, 'rejected from another client')
   t.equal((await post(rig, 'revoke', { token, ...job })).status, 200)
   t.equal(await rig.server.isLive(callerOf(token)), false)
   t.strictSame(await inspect(job), { active: false })

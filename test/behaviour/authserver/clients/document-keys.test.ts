@@ -72,7 +72,7 @@ t.test('code and refresh token require an assertion, and a rejected request cons
       method: 'POST',
       body: new URLSearchParams({ ...form, ...more }),
     })
-  t.equal(await refusal(await revoke({})), '401 invalid_client', 'revocation needs it as well')
+  t.equal(await refusal(await revoke({})), '401 invalid_client', 'revocation needs an assertion, too')
   t.equal((await revoke(await proof(self))).status, 200)
 })
 

@@ -19,55 +19,52 @@ function post(rig: Rig, metadata: unknown, type = 'application/json'): Promise<R
   return fetch(`${rig.issuer}/oauth/register`, { method: 'POST', headers: { 'content-type': type }, body })
 }
 
-t.test(
-  'register: the response says what was registered, defaults filled in, and how to manage it',
-  async (t) => {
-    const rig = await startAuthServer(t)
-    const response = await post(rig, {
-      redirect_uris: [redirectUri],
-      client_name: 'X',
-      contacts: ['a@b'],
-      jwks: {},
-    })
-    t.equal(response.status, 201)
-    t.match(Object.fromEntries(response.headers), { 'cache-control': 'no-store', pragma: 'no-cache' })
-    const body = await jsonOf(response)
-    t.match(body, {
-      client_id: /^[0-9a-f-]{36}$/,
-      client_name: 'X',
-      redirect_uris: [redirectUri],
-      token_endpoint_auth_method: 'none',
-      grant_types: ['authorization_code', 'refresh_token'],
-      response_types: ['code'],
-      scope: 'openid profile email offline_access',
-      application_type: 'native',
-      registration_client_uri: `${rig.issuer}/oauth/register/${textOf(body['client_id'])}`,
-      registration_access_token: /^gh_reg_/,
-    })
-    t.ok(typeof body['client_id_issued_at'] === 'number')
-    for (const member of ['client_secret', 'contacts', 'jwks']) t.notOk(member in body, member)
-  },
-)
+t.test('register: the response contains the registration with defaults, and how to manage it', async (t) => {
+  const rig = await startAuthServer(t)
+  const response = await post(rig, {
+    redirect_uris: [redirectUri],
+    client_name: 'X',
+    contacts: ['a@b'],
+    jwks: {},
+  })
+  t.equal(response.status, 201)
+  t.match(Object.fromEntries(response.headers), { 'cache-control': 'no-store', pragma: 'no-cache' })
+  const body = await jsonOf(response)
+  t.match(body, {
+    client_id: /^[0-9a-f-]{36}$/,
+    client_name: 'X',
+    redirect_uris: [redirectUri],
+    token_endpoint_auth_method: 'none',
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    scope: 'openid profile email offline_access',
+    application_type: 'native',
+    registration_client_uri: `${rig.issuer}/oauth/register/${textOf(body['client_id'])}`,
+    registration_access_token: /^gh_reg_/,
+  })
+  t.ok(typeof body['client_id_issued_at'] === 'number')
+  for (const member of ['client_secret', 'contacts', 'jwks']) t.notOk(member in body, member)
+})
 
-t.test('register: the baseline is in every client, requested scopes first', async (t) => {
+t.test('register: every client gets the default scopes, after the requested ones', async (t) => {
   const rig = await startAuthServer(t, { config: { baselineClientScopes: ['openid', 'offline_access'] } })
   const scope = async (asked: unknown): Promise<unknown> =>
     (await jsonOf(await post(rig, { redirect_uris: [redirectUri], scope: asked })))['scope']
   t.equal(await scope('email'), 'email openid offline_access')
-  t.equal(await scope(['email', 'openid']), 'email openid offline_access', 'a list is understood')
-  t.equal(await scope('email unknown'), 'email openid offline_access', 'unsupported scopes are left out')
+  t.equal(await scope(['email', 'openid']), 'email openid offline_access', 'a list is accepted')
+  t.equal(await scope('email unknown'), 'email openid offline_access', 'unsupported scopes are dropped')
   t.equal(await scope(''), 'openid profile email offline_access')
   const client = await TestClient.register(rig, { scope: 'email' })
   const tokens = await client.signIn({ scope: 'openid offline_access' })
   t.match(tokens, { scope: 'openid offline_access', refresh: /^gh_rt_/ })
 })
 
-t.test('register: with narrow supported scopes a client that asks for none gets those', async (t) => {
+t.test('register: a client that requests no scopes gets the supported ones', async (t) => {
   const rig = await startAuthServer(t, { config: { scopesSupported: ['openid'] } })
   t.match(await jsonOf(await post(rig, { redirect_uris: [redirectUri] })), { scope: 'openid' })
 })
 
-t.test('register: what cannot be supported is replaced, as RFC 7591 allows', async (t) => {
+t.test('register: unsupported metadata is replaced, as RFC 7591 allows', async (t) => {
   const rig = await startAuthServer(t)
   const body = await jsonOf(
     await post(rig, {
@@ -84,7 +81,7 @@ t.test('register: what cannot be supported is replaced, as RFC 7591 allows', asy
   })
 })
 
-t.test('register: names are written in every script, joined emoji included', async (t) => {
+t.test('register: names can use any script and joined emoji', async (t) => {
   const rig = await startAuthServer(t)
   const names = [
     'می\u200Cخواهم', // Persian, with a zero-width non-joiner
@@ -105,7 +102,7 @@ t.test('register: names are written in every script, joined emoji included', asy
   }
 })
 
-t.test('register: refusals name the member', async (t) => {
+t.test('register: errors name the member', async (t) => {
   let nowMs = 0
   const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => nowMs }) })
   const uris = (...list: unknown[]): object => ({ redirect_uris: list })
@@ -132,7 +129,7 @@ t.test('register: refusals name the member', async (t) => {
     { client_name: 'x'.repeat(257) },
     { client_name: 'safe\u202Eevil' },
     { client_name: 7 },
-    // A joiner that joins nothing hides, or makes a second name that looks like the first.
+    // A joiner without letters to join is invisible, or creates a second name that looks like the first.
     { client_name: 'Good\u200Cle' },
     { client_name: 'Good\u200Dle' },
     { client_name: '\u200D' },
@@ -188,18 +185,21 @@ t.test(
   },
 )
 
-t.test('register: one caller gets thirty a minute, then 429 with Retry-After', async (t) => {
-  const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => 0 }) })
-  const responses = await Promise.all(
-    Array.from({ length: 36 }, () => post(rig, { redirect_uris: [redirectUri] })),
-  )
-  t.equal(responses.filter((response) => response.status === 201).length, 30)
-  const refused = responses.find((response) => response.status === 429)
-  t.match(refused?.headers.get('retry-after'), /^\d+$/)
-  t.match(refused && (await jsonOf(refused)), { error: 'temporarily_unavailable' })
-})
+t.test(
+  'register: one caller may register thirty clients a minute, then gets 429 with Retry-After',
+  async (t) => {
+    const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => 0 }) })
+    const responses = await Promise.all(
+      Array.from({ length: 36 }, () => post(rig, { redirect_uris: [redirectUri] })),
+    )
+    t.equal(responses.filter((response) => response.status === 201).length, 30)
+    const refused = responses.find((response) => response.status === 429)
+    t.match(refused?.headers.get('retry-after'), /^\d+$/)
+    t.match(refused && (await jsonOf(refused)), { error: 'temporarily_unavailable' })
+  },
+)
 
-t.test('register: a registration that no login uses ends after a day', async (t) => {
+t.test('register: a registration without a login expires after a day', async (t) => {
   let aheadMs = 0
   const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => Date.now() + aheadMs }) })
   const [idle, used] = [await TestClient.register(rig), await TestClient.register(rig)]
@@ -209,7 +209,7 @@ t.test('register: a registration that no login uses ends after a day', async (t)
   t.equal((await used.refresh(tokens)).outcome, '200')
 })
 
-t.test('register: a confidential client must use its secret by the registered method', async (t) => {
+t.test('register: a confidential client must send its secret with the registered method', async (t) => {
   const { client } = await startWithClient(
     t,
     { config: { registration: { enabled: true, confidentialClients: true } } },
@@ -246,7 +246,7 @@ t.test('register: a confidential client must use its secret by the registered me
   }
 })
 
-t.test('manage: read, replace, delete with the registration access token only', async (t) => {
+t.test('manage: reading, replacing and deleting require the registration access token', async (t) => {
   const rig = await startAuthServer(t)
   const client = await TestClient.register(rig, { client_name: 'Before', scope: 'openid email' })
   const token = textOf(client.registration['registration_access_token'])
@@ -290,7 +290,7 @@ t.test('manage: deleting a client ends its tokens', async (t) => {
   t.equal((await fetch(`${rig.issuer}/oauth/userinfo`, { headers })).status, 401)
 })
 
-t.test('manage: scopes that a client gives up are not issued any more', async (t) => {
+t.test('manage: scopes that a client drops are no longer issued', async (t) => {
   const { client } = await startWithClient(t)
   const tokens = await client.signIn()
   const waiting = await client.login()
@@ -300,7 +300,7 @@ t.test('manage: scopes that a client gives up are not issued any more', async (t
   t.equal((await client.exchange(waiting)).scope, scope)
 })
 
-t.test('manage: an update does not prolong a registration that no login has used', async (t) => {
+t.test('manage: an update does not extend an unused registration', async (t) => {
   let aheadMs = 0
   const store = makeMemoryStore({ now: () => Date.now() + aheadMs })
   const { client } = await startWithClient(t, { store })
@@ -308,7 +308,7 @@ t.test('manage: an update does not prolong a registration that no login has used
   aheadMs = 20 * 3_600_000
   t.equal((await update()).status, 200)
   aheadMs = 25 * 3_600_000
-  t.equal((await update()).status, 401, 'a day after the registration it is gone')
+  t.equal((await update()).status, 401, 'it has expired a day after the registration')
 })
 
 t.test('manage: updates and registrations share one limit', async (t) => {

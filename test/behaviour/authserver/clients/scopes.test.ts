@@ -109,7 +109,11 @@ t.test('authorize: a stored registration follows a change of the supported scope
   }
   t.equal(await granted(clientId, 'old'), 'openid offline_access new')
   t.equal(await granted(mixedId, 'openid old'), 'openid')
-  t.equal(await granted(mixedId, 'openid offline_access'), 'openid offline_access', 'the baseline is added')
+  t.equal(
+    await granted(mixedId, 'openid offline_access'),
+    'openid offline_access',
+    'the default scopes are added',
+  )
 })
 
 t.test('register: a client that registers to refresh may ask for offline_access', async (t) => {

@@ -105,7 +105,7 @@ t.test('a secret rotates while replicas reload it one after another', async (t) 
   t.strictSame(await outcomes(next), [200, 401])
   await other.server.reload()
   t.strictSame(await outcomes(next), [200, 200])
-  t.strictSame(await outcomes(old), [200, 200], 'clients may use either')
+  t.strictSame(await outcomes(old), [200, 200], 'clients may use either secret')
   rotation.secrets = [next]
   await Promise.all([rig.server.reload(), other.server.reload()])
   t.strictSame(await outcomes(old), [401, 401])

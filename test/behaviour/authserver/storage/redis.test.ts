@@ -1,4 +1,6 @@
-/** The server on a real Redis: two replicas as one server, nothing readable at rest, an outage and its end. */
+/**
+ * The server on a real Redis: two replicas act as one server, stored data is unreadable, and an outage ends cleanly.
+ */
 import { createServer } from 'node:http'
 import { decodeJwt } from 'jose'
 import t from 'tap'
@@ -37,7 +39,7 @@ proves(
 const keyPrefix = 'gh:auth:{ns:name}:'
 const auth = { username: 'gatehouse', password: 'secret' }
 
-/** Another process in front of the same store; its routes answer on a port of their own. */
+/** Another process with the same store. Its routes are served on their own port. */
 async function serve(rig: Rig): Promise<{ url: string; close: () => void }> {
   const host = createServer((req, res) => {
     const exchange = new Exchange(req, res)
@@ -50,7 +52,7 @@ async function serve(rig: Rig): Promise<{ url: string; close: () => void }> {
 }
 
 t.test(
-  'redis: a login begun on one replica is finished, redeemed and refreshed on others',
+  'redis: a login that starts on one replica can be finished, redeemed and refreshed on other replicas',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis({ auth, keys: `${keyPrefix}*` })
@@ -102,14 +104,14 @@ t.test(
       '400 invalid_grant',
       'the code was used on the other replica',
     )
-    // Another replica may go on for five seconds by what it has seen.
+    // Another replica may use its cached state for five seconds.
     other.pass(5_000)
-    t.equal(await other.server.isLive(caller), false, 'and reusing it ended the grant everywhere')
+    t.equal(await other.server.isLive(caller), false, 'and its reuse ended the grant on every replica')
   },
 )
 
 t.test(
-  'redis cluster: a whole login with an ACL for the keys of this server alone',
+  "redis cluster: a complete login works with an ACL limited to the server's own keys",
   { skip: missingRedis },
   async (t) => {
     const own = '{gatehouse:authserver:virtualmcpserver:team:door:}'
@@ -134,7 +136,7 @@ t.test(
 )
 
 t.test(
-  'redis: nothing that could be presented anywhere is readable at rest, and every key expires',
+  'redis: stored data contains no usable secret, and every key expires',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()
@@ -192,7 +194,7 @@ t.test(
 )
 
 t.test(
-  'redis: an outage is 503 with Retry-After for clients, a page for users, and over when it is over',
+  'redis: during an outage clients get 503 with Retry-After and users get a page',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()

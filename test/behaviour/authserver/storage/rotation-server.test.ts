@@ -1,4 +1,4 @@
-/** Rotation of storage keys as users and operators meet it: servers and hosts with new and old secrets. */
+/** Rotation of storage keys as users and operators see it: servers and hosts with new and old secrets. */
 import { randomBytes } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
@@ -35,12 +35,12 @@ const minute = 60_000
 
 interface Rotating {
   readonly rig: Rig
-  /** Registrations of ours that the provider has seen. */
+  /** Number of registrations that the provider received. */
   readonly registered: () => number
   rotate(...secrets: Uint8Array[]): Promise<void>
 }
 
-/** A server whose secrets can be changed, with a provider that it registers at. */
+/** A server whose secrets the test can replace, with a provider where the server registers itself. */
 async function startRotating(t: Test): Promise<Rotating> {
   let hmacSecrets: readonly Uint8Array[] = [h1]
   const peer = await startLoopback(({ path, query }) => {
@@ -81,7 +81,7 @@ async function startRotating(t: Test): Promise<Rotating> {
 
 const counted = (rig: Rig): Promise<void> => until(() => rig.server.secretUses() !== undefined)
 
-t.test('server: a client that was used in between goes on as if nothing had happened', async (t) => {
+t.test('server: a client that was active during the rotation continues without interruption', async (t) => {
   const { rig, registered, rotate } = await startRotating(t)
   const browser = new Browser()
   const done = await login(rig, {}, browser)
@@ -96,11 +96,11 @@ t.test('server: a client that was used in between goes on as if nothing had happ
   t.match(await rig.server.upstreamTokens.get(caller), { accessToken: 'at' })
   t.equal((await browser.open(`${rig.issuer}/oauth/accounts`)).status, 200, 'the browser is still signed in')
   t.match((await login(rig, { client_id: done.clientId })).code, /^gh_ac_/)
-  t.equal(registered(), 1, 'nothing was registered again at the provider')
+  t.equal(registered(), 1, 'the server did not register again')
 })
 
 t.test(
-  'server: nothing is sealed again before every replica has had time to get the new secret',
+  'server: records are not resealed before every replica has had time to get the new secret',
   async (t) => {
     let hmacSecrets: readonly Uint8Array[] = [h1]
     const store = makeMemoryStore()
@@ -115,7 +115,7 @@ t.test(
     hmacSecrets = [h3, h1]
     await rig.server.reload()
     await login(rig, { client_id: clientId })
-    t.ok(await known(h1), 'a replica that has only the old one can read it')
+    t.ok(await known(h1), 'a replica with only the old secret can read it')
     rig.pass(120_000)
     await login(rig, { client_id: clientId })
     t.ok(await known(h3))
@@ -123,7 +123,7 @@ t.test(
 )
 
 t.test(
-  'server: while replicas get a new secret one after the other, each can use what the others make',
+  'server: while replicas get a new secret one by one, each can read the records of the other replicas',
   async (t) => {
     let hmacSecrets: readonly Uint8Array[] = [h1]
     const rig = await startAuthServer(t, {
@@ -162,7 +162,7 @@ t.test(
   },
 )
 
-t.test('server: a new secret that was second first', async (t) => {
+t.test('server: a new secret that first appears in second position', async (t) => {
   let hmacSecrets: readonly Uint8Array[] = [h1]
   const rig = await startAuthServer(t, {
     config: { secrets: () => ({ signingKeys: [], hmacSecrets }) },
@@ -177,47 +177,50 @@ t.test('server: a new secret that was second first', async (t) => {
   hmacSecrets = [h3, h1]
   await added.server.reload()
   const between = await registerClient(await listenFor(t, added))
-  t.ok(await sealedBy(between, h1), 'others may not have it as the current one yet')
-  t.equal(added.server.secretUses(), undefined, 'nothing says yet that a secret can be dropped')
+  t.ok(await sealedBy(between, h1), 'other replicas may still have the old current secret')
+  t.equal(added.server.secretUses(), undefined, 'no report allows dropping a secret yet')
   added.pass(120_000)
   t.ok(await sealedBy(await registerClient(await listenFor(t, added)), h3))
 })
 
-t.test('server: nothing is lost by disuse but refresh tokens, which are counted until then', async (t) => {
-  const { rig, registered, rotate } = await startRotating(t)
-  const idle = await registerClient(rig)
-  const browser = new Browser()
-  const done = await login(rig, {}, browser)
-  const first = await tokensOf(await redeem(rig, done))
-  await rotate(h3, h1)
-  t.equal(rig.server.secretUses(), undefined)
-  await counted(rig)
-  t.same(rig.server.secretUses(), [{ position: 1, records: 0, refreshTokens: 1 }])
-  t.match(rig.logged(), /an old HMAC secret is still needed.*"records":0,"refreshTokens":1/)
+t.test(
+  'server: of unused records, only refresh tokens are lost, and they are counted until then',
+  async (t) => {
+    const { rig, registered, rotate } = await startRotating(t)
+    const idle = await registerClient(rig)
+    const browser = new Browser()
+    const done = await login(rig, {}, browser)
+    const first = await tokensOf(await redeem(rig, done))
+    await rotate(h3, h1)
+    t.equal(rig.server.secretUses(), undefined)
+    await counted(rig)
+    t.same(rig.server.secretUses(), [{ position: 1, records: 0, refreshTokens: 1 }])
+    t.match(rig.logged(), /an old HMAC secret is still needed.*"records":0,"refreshTokens":1/)
 
-  await rotate(h3)
-  t.equal(await refusal(await refresh(rig, done.clientId, first.refresh_token)), '400 invalid_grant')
-  t.match((await login(rig, { client_id: done.clientId }, browser)).code, /^gh_ac_/, 'its client is known')
-  t.match((await login(rig, { client_id: idle })).code, /^gh_ac_/, 'and one that was never used')
-  t.equal((await browser.open(`${rig.issuer}/oauth/accounts`)).status, 200)
-  t.equal(registered(), 1)
-  t.same(rig.server.secretUses(), [])
-})
+    await rotate(h3)
+    t.equal(await refusal(await refresh(rig, done.clientId, first.refresh_token)), '400 invalid_grant')
+    t.match((await login(rig, { client_id: done.clientId }, browser)).code, /^gh_ac_/, 'the client is known')
+    t.match((await login(rig, { client_id: idle })).code, /^gh_ac_/, 'and so is an unused client')
+    t.equal((await browser.open(`${rig.issuer}/oauth/accounts`)).status, 200)
+    t.equal(registered(), 1)
+    t.same(rig.server.secretUses(), [])
+  },
+)
 
-t.test('server: once the refresh token was used, the old secret can be dropped', async (t) => {
+t.test('server: once the refresh token has been used, the old secret can be dropped', async (t) => {
   const { rig, rotate } = await startRotating(t)
   const done = await login(rig)
   const first = await tokensOf(await redeem(rig, done))
   await rotate(h3, h1)
   await counted(rig)
   await tokensOf(await refresh(rig, done.clientId, first.refresh_token))
-  // A result counts for ten minutes.
+  // A result is valid for ten minutes.
   rig.pass(11 * minute)
   await until(() => rig.server.secretUses()?.[0]?.refreshTokens === 0)
   t.match(rig.logged(), /an old HMAC secret is no longer needed.*hmacSecretRefs\[1\]/)
 })
 
-t.test('hosts: /readyz and the metrics say whether an old secret can be dropped', async (t) => {
+t.test('hosts: /readyz and the metrics report whether an old secret can be dropped', async (t) => {
   const { rig, rotate } = await startRotating(t)
   const done = await login(rig)
   await tokensOf(await redeem(rig, done))
@@ -253,7 +256,7 @@ t.test('hosts: /readyz and the metrics say whether an old secret can be dropped'
     return typeof body === 'object' && body !== null && 'notes' in body ? body.notes : undefined
   }
   const hosts = [vmcp.origin, proxy.url]
-  for (const url of hosts) t.equal(await notes(url), undefined, 'with one secret there is nothing to say')
+  for (const url of hosts) t.equal(await notes(url), undefined, 'with one secret there is no report')
 
   await rotate(h3, h1)
   await counted(rig)

@@ -1,6 +1,6 @@
 /**
- * The rotation of HMAC secrets from end to end: everything that is stored survives the loss of the old secret, whether it
- * was used in between or not, one replica does the work, and it is known when the old secret no longer needed.
+ * Rotation of HMAC secrets: every stored record survives the removal of the old secret, whether it was used in the
+ * meantime or not. One replica does the work, and the server reports when the old secret is no longer needed.
  */
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
@@ -40,7 +40,7 @@ const login = { provider: 'p', codeVerifier: 'v', nonce: 'n', browser: 'b' }
 
 const waiting = { request, chosen: ['p'], browser: 'b', obtained: [tokens] }
 
-/** A valid record for every repository; the compiler knows when one is missing. */
+/** A valid record for every repository. A missing record is a type error. */
 const samples: { readonly [K in Exclude<keyof State, 'store' | 'sealed'>]: object | string } = {
   clients: {
     id: 'c',
@@ -76,7 +76,7 @@ function repository(state: State, name: keyof typeof samples): Repository<unknow
   return state[name]
 }
 
-/** What of all records can be read with these secrets. */
+/** Returns the records that these secrets can read. */
 async function readable(store: Store, secrets: readonly Uint8Array[]): Promise<readonly string[]> {
   const state = makeState(store, () => secrets)
   const found = await Promise.all(names.map((name) => repository(state, name).get('id')))
@@ -129,12 +129,12 @@ for (const [where, skip, open] of stores) {
   t.test(`${where}: every kind of record survives [H1], [H3,H1], [H3]`, { skip }, async (t) => {
     const store = await open(t)
     t.teardown(() => store.close())
-    await t.test('when it was used in between', async (t) => {
+    await t.test('records that were read during the rotation', async (t) => {
       await writeAll(store, [h1])
       t.same(await readable(store, [h3, h1]), names)
       t.same(await readable(store, [h3]), names)
     })
-    await t.test('when it was not', async (t) => {
+    await t.test('records that were not read during the rotation', async (t) => {
       await writeAll(store, [h1])
       const { log, text } = keepingLog()
       const rotation = watch(t, store, () => [h3, h1], log)
@@ -147,7 +147,7 @@ for (const [where, skip, open] of stores) {
         new RegExp(`resealed records under the current HMAC secret","records":${names.length}\\b`),
       )
     })
-    await t.test('and what was lost before is not taken for something that is still needed', async (t) => {
+    await t.test('records that were already unreadable are not counted', async (t) => {
       await writeAll(store, [h2])
       const rotation = watch(t, store, () => [h1, h3])
       await until(() => rotation.uses() !== undefined)
@@ -157,7 +157,7 @@ for (const [where, skip, open] of stores) {
   })
 }
 
-t.test('pass: one replica does it, the others have its result', async (t) => {
+t.test('pass: one replica reseals, and the other replicas use its result', async (t) => {
   const store = makeMemoryStore()
   const state = makeState(store, () => [h1])
   await Promise.all(Array.from({ length: 2_000 }, (_, n) => state.links.put(`${n}`, 'session', 60 * minute)))
@@ -171,14 +171,14 @@ t.test('pass: one replica does it, the others have its result', async (t) => {
   )
   t.ok(
     logs.every(({ text }) => text().includes('no longer needed')),
-    'all of them say so',
+    'every rotation reports it',
   )
   const locks: string[] = []
   for await (const keys of store.scan()) locks.push(...keys.filter((key) => key.startsWith('lock:')))
-  t.same(locks, [], 'the lock is given back')
+  t.same(locks, [], 'the lock is released')
 })
 
-t.test('pass: does not begin at once, and begins again when the secrets change', async (t) => {
+t.test('pass: starts after a delay, and starts again when the secrets change', async (t) => {
   const nowMs = 1_000_000
   let settled = false
   let secrets = [h3, h1]
@@ -212,5 +212,5 @@ t.test('pass: does not begin at once, and begins again when the secrets change',
   await until(() => rotation.uses() !== undefined)
   t.same(await makeState(store, () => [h2]).links.get('id'), 'session')
   secrets = [h2]
-  t.same(rotation.uses(), [], 'nothing old is held any more')
+  t.same(rotation.uses(), [], 'the old result is gone')
 })

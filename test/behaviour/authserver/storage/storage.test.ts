@@ -1,6 +1,6 @@
 /**
- * One suite for every way to keep the records, against real Redis processes: what must count once counts once however
- * many ask at the same time, on whatever replica; what was ended stays ended.
+ * Runs the same tests on every storage, with real Redis processes: a one-time operation succeeds once under concurrency
+ * on any replica, and ended sessions stay ended.
  */
 import t, { type Test } from 'tap'
 import { makeState } from '../../../../runtime/authserver/storage/state.ts'
@@ -36,7 +36,7 @@ proves('2.embeddedAuthServer.storage', '2.storage.type', '2.storage.redis', '2.s
 proves('2.storage.redis.sentinelConfig', '2.storage.redis.tls', '2.storage.redis.sentinelTls')
 t.setTimeout(900_000)
 
-/** A busy machine is no outage: nothing here is about the time limits of Redis. */
+/** A slow machine must not look like an outage. These tests do not cover the Redis timeouts. */
 const unhurried = { dialTimeoutMs: 120_000, readTimeoutMs: 120_000, writeTimeoutMs: 120_000 }
 
 const password = 'secret'
@@ -48,7 +48,7 @@ interface Running {
   readonly stop: () => Promise<void>
 }
 
-/** A variant: what runs, and how it is reached. */
+/** A storage variant: how it starts and how to connect to it. */
 const variants: Readonly<Record<string, (t: Test) => Promise<Running>>> = {
   async 'standalone, no password'() {
     const redis = await startRedis()
@@ -99,13 +99,13 @@ function sentinelOf(group: Awaited<ReturnType<typeof startRedisSentinel>>) {
   return { masterName: group.masterName, addrs: group.sentinels.map(({ addr }) => addr) }
 }
 
-/** `open` makes another connection to the same records. */
+/** `open` opens another connection to the same records. */
 async function suite(t: Test, open: () => Store): Promise<void> {
   const rig = await startAuthServer(t, { store: open() })
   const others = await Promise.all([rig.replica(), rig.replica()])
   const clientId = await registerClient(rig)
 
-  await t.test('of many answers to one login, one counts', async (t) => {
+  await t.test('only one of many responses to a login succeeds', async (t) => {
     const browser = new Browser()
     const page = await browser.open(
       authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge }),
@@ -119,23 +119,26 @@ async function suite(t: Test, open: () => Store): Promise<void> {
     )
   })
 
-  await t.test('of many redemptions of one code, one counts, and then the grant is dead', async (t) => {
-    const done = await login(rig, { client_id: clientId })
-    const responses = await Promise.all(Array.from({ length: 12 }, () => redeem(rig, done)))
-    const good = responses.filter(({ status }) => status === 200)
-    t.ok(good.length <= 1, `${good.length} succeeded`)
-    for (const response of responses) {
-      if (response.status !== 200) t.equal(await refusal(response), '400 invalid_grant')
-    }
-    t.ok(rig.events.some(({ type }) => type === 'code_reused'))
-    for (const response of good) {
-      const tokens = await tokensOf(response)
-      t.equal(await refusal(await refresh(rig, clientId, tokens.refresh_token)), '400 invalid_grant')
-    }
-  })
+  await t.test(
+    'only one of many redemptions of a code succeeds, and then the grant is revoked',
+    async (t) => {
+      const done = await login(rig, { client_id: clientId })
+      const responses = await Promise.all(Array.from({ length: 12 }, () => redeem(rig, done)))
+      const good = responses.filter(({ status }) => status === 200)
+      t.ok(good.length <= 1, `${good.length} succeeded`)
+      for (const response of responses) {
+        if (response.status !== 200) t.equal(await refusal(response), '400 invalid_grant')
+      }
+      t.ok(rig.events.some(({ type }) => type === 'code_reused'))
+      for (const response of good) {
+        const tokens = await tokensOf(response)
+        t.equal(await refusal(await refresh(rig, clientId, tokens.refresh_token)), '400 invalid_grant')
+      }
+    },
+  )
 
   await t.test(
-    'of many refreshes at once all get the same successor; an old token ends the family',
+    'simultaneous refreshes all get the same successor, and an old token revokes the family',
     async (t) => {
       const done = await login(rig, { client_id: clientId })
       const first = await tokensOf(await redeem(rig, done))
@@ -151,7 +154,7 @@ async function suite(t: Test, open: () => Store): Promise<void> {
     },
   )
 
-  await t.test('logins that end at once on several replicas share one session', async (t) => {
+  await t.test('simultaneous logins on several replicas share one session', async (t) => {
     const secret = new Uint8Array(32).fill(1)
     const replicas = Array.from(
       { length: 3 },
@@ -177,7 +180,7 @@ async function suite(t: Test, open: () => Store): Promise<void> {
     )
   })
 
-  await t.test('what was revoked on one replica is dead on the others', async (t) => {
+  await t.test('a revocation on one replica takes effect on all replicas', async (t) => {
     const done = await login(rig, { client_id: clientId })
     const tokens = await tokensOf(await redeem(rig, done))
     const body = new URLSearchParams({ token: tokens.refresh_token, client_id: clientId })

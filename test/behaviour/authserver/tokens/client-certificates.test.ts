@@ -81,7 +81,7 @@ t.test('metadata announces bound tokens', async (t) => {
   t.equal((await plain.send('/.well-known/oauth-protected-resource')).body[name], undefined)
 })
 
-t.test('without a certificate, only a client that needs one is rejected', async (t) => {
+t.test('without a certificate, only a client that requires one is rejected', async (t) => {
   const { tls, client } = await start(t)
   const token = await tokenOf(tls, undefined)
   t.equal(decodeJwt(token)['cnf'], undefined)

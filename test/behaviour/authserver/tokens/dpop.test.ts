@@ -43,7 +43,7 @@ function start(
   return startAuthServer(t, { config, ...more })
 }
 
-/** Sends a token request with a proof, if a client is given. Another replica may answer at `at`. */
+/** Sends a token request, with a proof if a client is given. Another replica can be addressed with `at`. */
 async function ask(
   rig: Pick<Rig, 'issuer'>,
   form: Record<string, string | undefined>,
@@ -186,7 +186,7 @@ await t.test('a proof is used once, on every replica, and an invalid proof uses 
     )
   const elsewhere = { claims: { htu: 'https://other.example/oauth/token' } }
   t.equal(await refusal(await ask(rig, machineForm('job'), client, elsewhere)), '400 invalid_dpop_proof')
-  // A rejected request leaves no mark, so that untrusted clients cannot fill the store.
+  // A rejected request stores no record, so untrusted clients cannot fill the store.
   const wrong = { ...machineForm('job'), scope: 'admin' }
   const jti = { claims: { jti: 'kept' } }
   t.equal(await refusal(await ask(rig, wrong, client, jti)), '400 invalid_scope')

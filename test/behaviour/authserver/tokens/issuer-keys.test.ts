@@ -60,7 +60,7 @@ t.test(
   { skip: own ? false : 'no private address' },
   async (t) => {
     const platform = await startPlatform(t)
-    // Nothing listens there.
+    // No process listens at this address.
     const jwksUrl = `https://${own?.address}:${await freePort()}/keys`
     const { rig, reload } = await start(t, [trusted(platform, 'ci', { jwksUrl })])
     const ask = async () => refusal(await requestWithGrant(rig, await platform.token(rig, { sub: 'a' })))

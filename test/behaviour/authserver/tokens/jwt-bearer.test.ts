@@ -313,7 +313,7 @@ t.test('the rate is limited per subject and per issuer', async (t) => {
   t.same(taken, [], 'a rejected assertion takes no permit')
 })
 
-t.test('a used assertion takes no permit', async (t) => {
+t.test('a used assertion does not count against the rate limit', async (t) => {
   const memory = makeMemoryStore()
   let permits = 0
   const store: Store = {
@@ -332,7 +332,7 @@ t.test('a used assertion takes no permit', async (t) => {
   t.equal(permits, 1)
 })
 
-t.test('the issuer is no audience of assertions if it is also a resource', async (t) => {
+t.test('assertions cannot use the issuer as audience if it is also a resource', async (t) => {
   const cluster = await startPlatform(t)
   const rig = await startAuthServer(t, {
     config: (issuer) => ({

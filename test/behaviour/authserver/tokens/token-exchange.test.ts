@@ -183,7 +183,7 @@ function declaredOnly(issuer: string) {
   return plain
 }
 
-t.test('an actor token must be the own token of the client', async (t) => {
+t.test('an actor token must be a token of the client itself', async (t) => {
   const delegation = await startDelegation(t)
   const { user } = delegation
   const [own, foreign] = [await ownToken(delegation, 'agent'), await ownToken(delegation, 'helper')]
@@ -203,7 +203,7 @@ t.test('an actor token must be the own token of the client', async (t) => {
   t.equal((await exchange(delegation, 'agent', user.access, typeOnly)).outcome, '400 invalid_request')
 })
 
-t.test('a client can read and revoke its delegated tokens only', async (t) => {
+t.test('a client can inspect and revoke only its delegated tokens', async (t) => {
   const delegation = await startDelegation(t)
   const { rig, user, app } = delegation
   const [agent, helper] = [

@@ -151,7 +151,7 @@ await t.test(
       await authority.leaf({ usage: 'clientAuth' }),
     ]
     const mounted = mountSecret(secretOf(first, authority.ca))
-    // For the browser of the test.
+    // The test's browser must trust the authority.
     const trusted = getCACertificates('default')
     setDefaultCACertificates([...trusted, authority.ca])
     t.teardown(() => setDefaultCACertificates(trusted))
@@ -230,7 +230,7 @@ await t.test('a client with a certificate uses the token endpoint for such clien
     t.equal((await login(certificate, alias))[0], 'server_error', `alias ${alias}`)
 })
 
-await t.test('the start reports unusable keys, tokens and certificates', async (t) => {
+await t.test('start-up reports unusable keys, tokens and certificates', async (t) => {
   const authority = await makeAuthority()
   const [one, two] = [await authority.leaf(), await authority.leaf()]
   const mixed = mountSecret({ 'tls.crt': one.cert, 'tls.key': two.key })
@@ -269,7 +269,7 @@ function file(more: object, oidc: object = {}): string {
   })
 }
 
-await t.test('file: the settings arrive, and combinations that cannot work are errors', async (t) => {
+await t.test('file: the settings take effect, and impossible combinations are errors', async (t) => {
   const authority = await makeAuthority()
   const mounted = mountSecret(secretOf(await authority.leaf()))
   const paths = { clientCertificatePath: mounted.certFile, clientKeyPath: mounted.keyFile }

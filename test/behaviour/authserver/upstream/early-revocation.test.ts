@@ -1,4 +1,6 @@
-/** An upstream token that its receiver refuses before it ends: one forced refresh and one more try, for every strategy. */
+/**
+ * An upstream token that its receiver rejects before it expires: one forced refresh and one retry, for every strategy.
+ */
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { type Caller, makeCaller } from '../../../../runtime/net/index.ts'
@@ -57,7 +59,7 @@ for (const [name, first] of [
   ['revoked early', {}],
   ['without expires_in', { expires_in: undefined }],
 ] as const) {
-  await t.test(`upstream_inject: a token ${name} is renewed when the backend refuses it`, async (t) => {
+  await t.test(`upstream_inject: a token ${name} is renewed when the backend rejects it`, async (t) => {
     const self = await signedIn(t, first)
     const strategy = strategyOf(t, self, inject)
     const [one, two, three] = [testRequest(), testRequest(), testRequest()]
@@ -67,7 +69,7 @@ for (const [name, first] of [
     await strategy.apply(two, self.caller)
     t.equal(sent(two), 'Bearer at-1')
     t.equal(self.refreshes(), 1)
-    t.equal(strategy.refused(two), false, 'it was renewed only just now')
+    t.equal(strategy.refused(two), false, 'it was renewed just before')
     await strategy.apply(three, self.caller)
     t.equal(sent(three), 'Bearer at-1')
     self.rig.pass(31_000)
@@ -78,7 +80,7 @@ for (const [name, first] of [
   })
 }
 
-await t.test('upstream_inject: requests that are refused together renew once', async (t) => {
+await t.test('upstream_inject: simultaneously rejected requests cause one renewal', async (t) => {
   const self = await signedIn(t)
   const strategy = strategyOf(t, self, inject)
   const requests = Array.from({ length: 5 }, () => testRequest())
@@ -89,7 +91,7 @@ await t.test('upstream_inject: requests that are refused together renew once', a
   t.equal(self.refreshes(), 1)
 })
 
-await t.test('upstream_inject: a provider that returns the same token is asked once', async (t) => {
+await t.test('upstream_inject: a provider that returns the same token is requested once', async (t) => {
   const self = await signedIn(t)
   const strategy = strategyOf(t, self, inject)
   self.responses.token = tokens(0)
@@ -110,12 +112,12 @@ await t.test('upstream_inject: without a refresh token the error names the page 
     code: 'UPSTREAM_TOKEN_MISSING',
     message: /open http:\S+\/oauth\/accounts and renew hub/,
   })
-  t.equal(await self.rig.server.isLive(self.caller), true, 'a backend that refuses too much ends no login')
+  t.equal(await self.rig.server.isLive(self.caller), true, 'a backend that rejects every token ends no login')
   self.rig.pass(31_000)
   await t.rejects(async () => strategy.apply(request, self.caller), { code: 'UPSTREAM_TOKEN_MISSING' })
 })
 
-await t.test('upstream_inject: a forced refresh that the provider refuses ends the tokens', async (t) => {
+await t.test('upstream_inject: a forced refresh that the provider rejects ends the connection', async (t) => {
   const self = await signedIn(t)
   const strategy = strategyOf(t, self, inject)
   const request = testRequest()
@@ -125,7 +127,7 @@ await t.test('upstream_inject: a forced refresh that the provider refuses ends t
   await t.rejects(async () => strategy.apply(request, self.caller), { code: 'UPSTREAM_TOKEN_MISSING' })
 })
 
-await t.test('upstream_inject: a backend cannot refuse the token of another caller', async (t) => {
+await t.test('upstream_inject: a backend cannot invalidate the token of another caller', async (t) => {
   const self = await signedIn(t)
   const upstream = self.rig.server.upstreamTokens
   await upstream.get(self.caller, 'hub')
@@ -159,7 +161,7 @@ const exchanges: readonly (readonly [string, (url: string) => StrategyConfig])[]
 ]
 
 for (const [type, config] of exchanges) {
-  await t.test(`${type}: a subject token that the token endpoint refuses is renewed once`, async (t) => {
+  await t.test(`${type}: a subject token that the token endpoint rejects is renewed once`, async (t) => {
     const self = await signedIn(t)
     const endpoint = await startLoopback(({ form }) => {
       const subject = form.get('subject_token') ?? form.get('assertion')
@@ -176,7 +178,7 @@ for (const [type, config] of exchanges) {
     t.equal(endpoint.seen.length, 2)
   })
 
-  await t.test(`${type}: an endpoint that refuses every subject token is asked twice`, async (t) => {
+  await t.test(`${type}: an endpoint that rejects every subject token gets two requests`, async (t) => {
     const self = await signedIn(t)
     const endpoint = await startLoopback(() => ({ status: 400, body: { error: 'invalid_grant' } }))
     t.teardown(() => endpoint.close())
@@ -184,7 +186,7 @@ for (const [type, config] of exchanges) {
     await t.rejects(async () => strategy.apply(testRequest(), self.caller), { code: 'SUBJECT_REFUSED' })
     t.equal(endpoint.seen.length, 2)
     await t.rejects(async () => strategy.apply(testRequest(), self.caller), { code: 'SUBJECT_REFUSED' })
-    t.equal(endpoint.seen.length, 3, 'and does not make us refresh again and again')
+    t.equal(endpoint.seen.length, 3, 'and causes no repeated refreshes')
     t.equal(self.refreshes(), 1)
   })
 }

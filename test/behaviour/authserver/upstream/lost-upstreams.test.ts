@@ -25,7 +25,7 @@ const minute = 60_000
 interface Self {
   readonly rig: Rig
   readonly hub: Hub
-  /** Members of the next responses of hub's token endpoint to a code. */
+  /** Members of the hub token endpoint's next responses to a code. */
   atLogin: Record<string, unknown>
   /** Hub's response to a refresh token. */
   renew: (refreshToken: string, serial: number) => PeerResponse
@@ -70,7 +70,7 @@ const tokenOf = async ({ rig }: Self, caller: Caller): Promise<string | undefine
 const sentRefreshTokens = ({ hub }: Self): readonly string[] =>
   hub.seen.flatMap(({ form }) => form.get('refresh_token') ?? [])
 
-t.test('a second login that brings no refresh token keeps the first one', async (t) => {
+t.test('a second login without a refresh token keeps the first one', async (t) => {
   const self = await setup(t, 'alone')
   self.atLogin = { refresh_token: 'of-the-first-consent' }
   const first = await signIn(self)
@@ -81,7 +81,7 @@ t.test('a second login that brings no refresh token keeps the first one', async 
   t.same(sentRefreshTokens(self), ['of-the-first-consent'])
 })
 
-t.test('another client of the same user gets it, another account does not', async (t) => {
+t.test('another client of the same user gets the refresh token, another account does not', async (t) => {
   const self = await setup(t, 'second')
   self.atLogin = { refresh_token: 'of-the-first-consent' }
   await signIn(self)
@@ -95,11 +95,11 @@ t.test('another client of the same user gets it, another account does not', asyn
   t.same(sentRefreshTokens(self), ['of-the-first-consent'])
 })
 
-t.test('rows that share a refresh token survive its rotation, one use at a time', async (t) => {
+t.test('rows that share a refresh token survive its rotation, one refresh at a time', async (t) => {
   const self = await setup(t, 'alone')
   let valid = 'rt-0'
   self.renew = (old, n) => {
-    // The second use of a token would end the connection.
+    // A second use of a refresh token would end the connection.
     if (old !== valid) return { status: 400, body: { error: 'invalid_grant' } }
     valid = `rt-${n}`
     return { body: { access_token: `at-${n}`, refresh_token: valid, token_type: 'bearer', expires_in: 3600 } }
@@ -119,7 +119,7 @@ t.test('rows that share a refresh token survive its rotation, one use at a time'
   t.equal(new Set(sentRefreshTokens(self)).size, 4, 'each was used once')
 })
 
-t.test('one that was refused is replaced by a newer one of the same account', async (t) => {
+t.test('a rejected refresh token is replaced by a newer one of the same account', async (t) => {
   const self = await setup(t, 'alone')
   self.atLogin = { refresh_token: 'old' }
   const first = await signIn(self)
@@ -136,7 +136,7 @@ t.test('one that was refused is replaced by a newer one of the same account', as
 })
 
 t.test(
-  'the only provider is over and cannot be renewed: the grant ends, and the client signs in again',
+  'when the only provider cannot be renewed, the grant ends and the client signs in again',
   async (t) => {
     const self = await setup(t, 'alone')
     const { rig } = self
@@ -171,24 +171,27 @@ t.test(
   },
 )
 
-t.test('one of several is over: the grant goes on, and the user is told where to renew it', async (t) => {
-  const self = await setup(t, 'second')
-  const { rig } = self
-  const { caller, client, tokens } = await signIn(self)
-  rig.pass(61 * minute)
-  const advice = `the sign-in session with hub has ended: ask the user to open ${rig.issuer}/oauth/accounts and renew hub there, then try again`
-  await t.rejects(tokenOf(self, caller), { code: 'UPSTREAM_TOKEN_MISSING', message: advice })
-  await t.rejects(tokenOf(self, caller), { message: advice }, 'the same the next time')
-  t.equal((await client.refresh(tokens)).outcome, '200')
-  t.notOk(rig.events.some(({ type }) => type === 'grant_ended'))
-})
+t.test(
+  'when one of several providers ends, the grant continues and the user learns where to renew it',
+  async (t) => {
+    const self = await setup(t, 'second')
+    const { rig } = self
+    const { caller, client, tokens } = await signIn(self)
+    rig.pass(61 * minute)
+    const advice = `the sign-in session with hub has ended: ask the user to open ${rig.issuer}/oauth/accounts and renew hub there, then try again`
+    await t.rejects(tokenOf(self, caller), { code: 'UPSTREAM_TOKEN_MISSING', message: advice })
+    await t.rejects(tokenOf(self, caller), { message: advice }, 'and again the next time')
+    t.equal((await client.refresh(tokens)).outcome, '200')
+    t.notOk(rig.events.some(({ type }) => type === 'grant_ended'))
+  },
+)
 
-t.test('one of several is over that every request needs: the grant ends', async (t) => {
+t.test('when a provider that every request needs ends, the grant ends', async (t) => {
   const self = await setup(t, 'second', 'hub')
   const { rig } = self
   const { caller, client, tokens } = await signIn(self)
   rig.pass(61 * minute)
-  await t.rejects(tokenOf(self, caller), { code: 'UPSTREAM_TOKEN_MISSING' }, 'found out by a call')
+  await t.rejects(tokenOf(self, caller), { code: 'UPSTREAM_TOKEN_MISSING' }, 'detected by a call')
   rig.pass(6_000)
   const required = () => rig.server.upstreamTokens.required(caller, 'hub')
   await t.rejects(required(), { code: 'UPSTREAM_TOKEN_MISSING' })
@@ -197,7 +200,7 @@ t.test('one of several is over that every request needs: the grant ends', async 
   t.equal((await client.refresh(tokens)).outcome, '400 invalid_grant')
 })
 
-t.test('tokens that the store has lost end the grant, too, but not in the middle of a login', async (t) => {
+t.test('tokens that the store has lost end the grant too, but not during a login', async (t) => {
   const store = makeMemoryStore()
   const { rig, client } = await startWithClient(t, { store })
   const tokens = await client.signIn()
@@ -205,7 +208,7 @@ t.test('tokens that the store has lost end the grant, too, but not in the middle
   const state = makeState(store, () => rig.config.secrets().hmacSecrets)
   await state.rows.delete(upstreamRowKey(String(tokens.claims['tsid']), 'corp'))
   await t.rejects(rig.server.upstreamTokens.get(caller), { code: 'UPSTREAM_TOKEN_MISSING' })
-  t.equal(await rig.server.isLive(caller), true, 'they may arrive in a moment')
+  t.equal(await rig.server.isLive(caller), true, 'the tokens may still arrive')
   rig.pass(5_000)
   await t.rejects(rig.server.upstreamTokens.get(caller), { code: 'UPSTREAM_TOKEN_MISSING' })
   t.equal((await client.refresh(tokens)).outcome, '400 invalid_grant')
@@ -220,7 +223,7 @@ t.test('disconnecting the only provider signs the client out', async (t) => {
   t.equal((await client.refresh(tokens)).outcome, '400 invalid_grant')
 })
 
-t.test('a provider that policies read cannot be left out', async (t) => {
+t.test('a provider that policies read cannot be skipped', async (t) => {
   const { rig } = await setup(t, 'second', 'hub')
   const client = await TestClient.register(rig)
   const page = await client.authorize()
@@ -231,7 +234,7 @@ t.test('a provider that policies read cannot be left out', async (t) => {
 })
 
 t.test(
-  'with partialFailureMode fail, a backend whose provider was left out is absent, and appears once it is connected',
+  'with partialFailureMode fail, the backend of a skipped provider is absent until the provider is connected',
   async (t) => {
     const self = await setup(t, 'second')
     const { rig } = self
@@ -269,7 +272,7 @@ t.test(
       const { text } = await stateless(vmcp.url, 'tools/list', {}, { headers })
       return [...text.matchAll(/"name":"(\w+)"/g)].map(([, name = '']) => name)
     }
-    t.ok((await tools()).includes('plain_echo'), 'what needs no connection is listed')
+    t.ok((await tools()).includes('plain_echo'), 'tools that need no connection are listed')
     t.notOk((await tools()).some((name) => name.startsWith('behind_')))
 
     const accounts = await client.browser.open(`${rig.issuer}/oauth/accounts`)

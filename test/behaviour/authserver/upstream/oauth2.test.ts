@@ -1,4 +1,4 @@
-/** Plain OAuth 2.0 upstreams: where identity comes from, odd token responses. */
+/** Plain OAuth 2.0 upstreams: identity sources and unusual token responses. */
 import { createHash } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import t from 'tap'
@@ -37,36 +37,39 @@ const userInfo = (url: string, more: object = {}) => ({
   ...more,
 })
 
-t.test('oauth2: the request upstream: parameters of the endpoint kept, PKCE always, no nonce', async (t) => {
-  const self = await startPeer(t, {}, () => ({ additionalAuthorizationParams: { audience: 'api' } }))
-  await outcome(self)
-  const [request] = self.seen('/authorize')
-  t.match(Object.fromEntries(request?.query ?? []), {
-    tenant: '1',
-    audience: 'api',
-    client_id: 'our-id',
-    scope: 'repo',
-    response_type: 'code',
-    code_challenge_method: 'S256',
-    redirect_uri: `${self.rig.issuer}/oauth/callback`,
-  })
-  t.notOk(request?.query.has('nonce'))
-  const [exchange] = self.seen('/token')
-  t.match(Object.fromEntries(exchange?.form ?? []), {
-    grant_type: 'authorization_code',
-    code: 'upstream-code',
-    redirect_uri: `${self.rig.issuer}/oauth/callback`,
-    code_verifier: /^[\w-]{43}$/,
-  })
-  const expected = createHash('sha256')
-    .update(exchange?.form.get('code_verifier') ?? '')
-    .digest('base64url')
-  t.equal(request?.query.get('code_challenge'), expected)
-  t.match(exchange?.headers.authorization, /^Basic /)
-})
+t.test(
+  "oauth2: the authorization request keeps the endpoint's parameters, always uses PKCE and has no nonce",
+  async (t) => {
+    const self = await startPeer(t, {}, () => ({ additionalAuthorizationParams: { audience: 'api' } }))
+    await outcome(self)
+    const [request] = self.seen('/authorize')
+    t.match(Object.fromEntries(request?.query ?? []), {
+      tenant: '1',
+      audience: 'api',
+      client_id: 'our-id',
+      scope: 'repo',
+      response_type: 'code',
+      code_challenge_method: 'S256',
+      redirect_uri: `${self.rig.issuer}/oauth/callback`,
+    })
+    t.notOk(request?.query.has('nonce'))
+    const [exchange] = self.seen('/token')
+    t.match(Object.fromEntries(exchange?.form ?? []), {
+      grant_type: 'authorization_code',
+      code: 'upstream-code',
+      redirect_uri: `${self.rig.issuer}/oauth/callback`,
+      code_verifier: /^[\w-]{43}$/,
+    })
+    const expected = createHash('sha256')
+      .update(exchange?.form.get('code_verifier') ?? '')
+      .digest('base64url')
+    t.equal(request?.query.get('code_challenge'), expected)
+    t.match(exchange?.headers.authorization, /^Basic /)
+  },
+)
 
 t.test(
-  'oauth2: without an identity source the subject follows from the access token, without name or e-mail',
+  'oauth2: without an identity source the subject derives from the access token, without name or e-mail',
   async (t) => {
     const self = await startPeer(t, {})
     const claims = await outcome(self)
@@ -75,7 +78,7 @@ t.test(
   },
 )
 
-t.test('oauth2: userinfo: fields in order, first non-empty wins, numbers keep every digit', async (t) => {
+t.test('oauth2: userinfo: the first non-empty field is used, and numbers keep every digit', async (t) => {
   const responses: PeerAnswers = {
     userinfo: {
       headers: { 'content-type': 'application/json' },
@@ -98,10 +101,10 @@ t.test('oauth2: userinfo: fields in order, first non-empty wins, numbers keep ev
   responses.userinfo = { body: { id: '9007199254740993' } }
   t.equal((await outcome(self))['sub'], first['sub'], 'the same id as text')
   responses.userinfo = { headers: { 'content-type': 'application/json' }, body: '{"id": 9007199254740992}' }
-  t.not((await outcome(self))['sub'], first['sub'], 'its neighbour is another user')
+  t.not((await outcome(self))['sub'], first['sub'], 'the next id is another user')
 })
 
-t.test('oauth2: userinfo that fails or names nobody ends the login', async (t) => {
+t.test('oauth2: a failed userinfo request, or one without a subject, ends the login', async (t) => {
   const responses: PeerAnswers = {}
   const self = await startPeer(t, responses, (url) => ({ userInfo: userInfo(url) }))
   const cases: readonly (readonly [PeerResponse, string])[] = [
@@ -123,7 +126,7 @@ const jwt = (claims: string): string =>
   `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(claims).toString('base64url')}.sig`
 
 t.test(
-  'oauth2: identityFromToken reads the raw answer; @upstreamjwt reads a JWT in it; userinfo is not called',
+  'oauth2: identityFromToken reads the token response, @upstreamjwt reads a JWT in it, and userinfo is not requested',
   async (t) => {
     const responses: PeerAnswers = {}
     const self = await startPeer(t, responses, (url) => ({
@@ -152,7 +155,7 @@ t.test(
     }
     const other = await outcome(self)
     t.not(other['sub'], first['sub'], 'large numbers keep their digits')
-    t.notOk('name' in other || 'email' in other, 'what is no text is left out')
+    t.notOk('name' in other || 'email' in other, 'non-text values are ignored')
     for (const token of [
       'opaque',
       'a.b',
@@ -168,7 +171,7 @@ t.test(
   },
 )
 
-t.test('oauth2: tokenResponseMapping finds the tokens, on refresh too', async (t) => {
+t.test('oauth2: tokenResponseMapping finds the tokens, also on refresh', async (t) => {
   const responses: PeerAnswers = {
     token: {
       body: {
@@ -196,34 +199,37 @@ t.test('oauth2: tokenResponseMapping finds the tokens, on refresh too', async (t
   t.match(await self.rig.server.upstreamTokens.get(caller), { accessToken: 'second-at' })
   t.equal(self.seen('/token').at(-1)?.form.get('refresh_token'), 'mapped-rt')
   responses.token = { body: { ok: false, error: 'bad_thing' } }
-  t.same(await outcome(self), { error: 'server_error' }, 'ok:false is a refusal')
+  t.same(await outcome(self), { error: 'server_error' }, 'ok:false is a rejection')
   responses.token = { body: { ok: false } }
   t.same(await outcome(self), { error: 'server_error' })
   responses.token = { body: { authed_user: {} } }
   t.same(await outcome(self), { error: 'server_error' }, 'no token at the path')
 })
 
-t.test('oauth2: a 200 that carries an error is a refusal, a plain text one is unusable', async (t) => {
-  const responses: PeerAnswers = {}
-  const self = await startPeer(t, responses)
-  for (const token of [
-    { body: { error: 'bad_verification_code' } },
-    { body: 'access_token=a&token_type=bearer' },
-    { body: { ...bearer, token_type: 'mac' } },
-  ]) {
-    responses.token = token
-    t.same(await outcome(self), { error: 'server_error' })
-  }
-})
+t.test(
+  'oauth2: a 200 response with an error is a rejection, and a plain text response is unusable',
+  async (t) => {
+    const responses: PeerAnswers = {}
+    const self = await startPeer(t, responses)
+    for (const token of [
+      { body: { error: 'bad_verification_code' } },
+      { body: 'access_token=a&token_type=bearer' },
+      { body: { ...bearer, token_type: 'mac' } },
+    ]) {
+      responses.token = token
+      t.same(await outcome(self), { error: 'server_error' })
+    }
+  },
+)
 
-t.test('oauth2: prompt=login cannot be honoured and is refused', async (t) => {
+t.test('oauth2: prompt=login is rejected because it cannot be honored', async (t) => {
   const self = await startPeer(t, {})
   const again = await login(self.rig, { client_id: self.clientId, prompt: 'login' })
   t.equal(again.response.searchParams.get('error'), 'login_required')
   t.equal(self.seen('/authorize').length, 0)
 })
 
-t.test('oauth2: max_age cannot be honoured and is refused, prompt=none as well', async (t) => {
+t.test('oauth2: max_age and prompt=none are rejected because they cannot be honored', async (t) => {
   const self = await startPeer(t, {})
   const aged = await login(self.rig, { client_id: self.clientId, max_age: '60' })
   t.equal(aged.response.searchParams.get('error'), 'login_required')

@@ -1,4 +1,4 @@
-/** OpenID Connect upstreams: discovery, subject, userinfo, parameters, and every forged answer. */
+/** OpenID Connect upstreams: discovery, subject, userinfo, parameters, and all kinds of forged responses. */
 import { createServer } from 'node:http'
 import { SignJWT, exportJWK, generateKeyPair } from 'jose'
 import t, { type Test } from 'tap'
@@ -38,7 +38,7 @@ proves('2.oidcConfig.userInfoOverride', '2.endpoint.callback', '2.auth.embeddedA
 proves('2.userInfo.endpointUrl', '2.userInfo.httpMethod', '2.userInfo.additionalHeaders')
 
 t.test(
-  'oidc: scopes, extra parameters, state, nonce and PKCE are in the request; the hint is passed on',
+  'oidc: the request contains scopes, extra parameters, state, nonce and PKCE, and the forwarded hint',
   async (t) => {
     const rig = await startAuthServer(t, {
       upstreams: ({ issuer, provider }) => [
@@ -78,7 +78,7 @@ t.test(
 )
 
 t.test(
-  'oidc: a provider that is down at start costs readiness, not the process, and is found when it comes',
+  'oidc: a provider that is down at start-up affects readiness only, and works once it is up',
   async (t) => {
     const port = await freePort()
     const issuer = `http://127.0.0.1:${port}`
@@ -114,7 +114,7 @@ t.test(
   },
 )
 
-t.test('oidc: the subject is the configured claim, and its absence ends the login', async (t) => {
+t.test('oidc: the subject is the configured claim, and a missing claim ends the login', async (t) => {
   const make = (subjectClaim: string, claims: object): Promise<Rig> =>
     startAuthServer(t, {
       provider: {
@@ -136,10 +136,10 @@ t.test('oidc: the subject is the configured claim, and its absence ends the logi
   const without = await make('oid', {})
   const done = await login(without)
   t.equal(done.response.searchParams.get('error'), 'server_error')
-  t.notMatch(done.response.href, /oid/, 'the client is not told what the provider lacks')
+  t.notMatch(done.response.href, /oid/, 'the client does not learn what the provider lacks')
 })
 
-t.test('oidc: the same user is the same subject after a restart without storage', async (t) => {
+t.test('oidc: a user keeps the same subject after a restart without storage', async (t) => {
   const rig = await startAuthServer(t)
   const one = decodeJwt((await tokensOf(await redeem(rig, await login(rig)))).access_token).sub
   const two = decodeJwt((await tokensOf(await redeem(rig, await login(rig)))).access_token).sub
@@ -147,7 +147,7 @@ t.test('oidc: the same user is the same subject after a restart without storage'
 })
 
 t.test(
-  'oidc: userInfoOverride gives name and e-mail when it speaks of the same user, by the mapped fields',
+  'oidc: userInfoOverride takes name and e-mail from the mapped fields if the subject is the same',
   async (t) => {
     const seen: SeenRequest[] = []
     let info: object = { id: 'alice', display: 'Alice from userinfo', mails: 7, mail: 'a@userinfo.test' }
@@ -181,11 +181,15 @@ t.test(
     info = { id: 'mallory', display: 'Mallory' }
     t.equal((await login(rig)).response.searchParams.get('error'), 'server_error', 'another user')
     status = 503
-    t.match((await login(rig)).code, /^gh_ac_/, 'its silence costs only name and e-mail')
+    t.match(
+      (await login(rig)).code,
+      /^gh_ac_/,
+      'without a userinfo response only name and e-mail are missing',
+    )
   },
 )
 
-/** A provider that forges: everything is under the test's control. */
+/** A provider that returns forged responses, which the test chooses. */
 async function forger(t: Test): Promise<{
   rig: Rig
   clientId: string
@@ -247,7 +251,7 @@ async function forger(t: Test): Promise<{
 }
 
 t.test(
-  'oidc: a response that cannot be believed ends the login, and nothing the provider wrote reaches the client',
+  'oidc: an untrustworthy response ends the login, and no provider text reaches the client',
   async (t) => {
     const { rig, forge, clientId } = await forger(t)
     const outcome = async (): Promise<string> => {
@@ -301,14 +305,14 @@ t.test(
   },
 )
 
-t.test('oidc: mix-up: a response must come from the issuer that was asked (RFC 9207)', async (t) => {
+t.test('oidc: mix-up: the issuer of a response must be the requested one (RFC 9207)', async (t) => {
   const { rig, peer, forge, clientId } = await forger(t)
   const outcome = async (change: (query: URLSearchParams) => void): Promise<string | null> => {
     forge.callback = change
     return (await login(rig, { client_id: clientId })).response.searchParams.get('error')
   }
   t.equal(await outcome((query) => query.set('iss', 'https://evil.example')), 'server_error')
-  t.equal(await outcome((query) => query.delete('iss')), 'server_error', 'the metadata promises one')
+  t.equal(await outcome((query) => query.delete('iss')), 'server_error', 'the metadata announces it')
   t.equal(await outcome((query) => query.append('iss', peer.url)), 'server_error', 'twice')
   t.equal(await outcome((query) => query.append('code', 'other')), 'server_error')
   t.equal(await outcome((query) => query.delete('code')), 'server_error')
@@ -316,33 +320,36 @@ t.test('oidc: mix-up: a response must come from the issuer that was asked (RFC 9
   t.equal(tokenCalls, 0, 'no code was sent anywhere')
 })
 
-t.test('oidc: the provider’s errors become codes of ours, its words stay in the log', async (t) => {
-  const { rig, forge, clientId } = await forger(t)
-  const cases: readonly (readonly [string, string])[] = [
-    ['access_denied', 'access_denied'],
-    ['login_required', 'login_required'],
-    ['consent_required', 'consent_required'],
-    ['account_selection_required', 'interaction_required'],
-    ['temporarily_unavailable', 'temporarily_unavailable'],
-    ['server_error', 'server_error'],
-    ['invalid_scope', 'server_error'],
-    ['anything <b>', 'server_error'],
-  ]
-  for (const [theirs, ours] of cases) {
-    forge.callback = (query) => {
-      query.delete('code')
-      query.set('error', theirs)
-      query.set('error_description', 'SECRET words\nof the provider')
+t.test(
+  "oidc: provider errors become codes of the server, and the provider's text is only logged",
+  async (t) => {
+    const { rig, forge, clientId } = await forger(t)
+    const cases: readonly (readonly [string, string])[] = [
+      ['access_denied', 'access_denied'],
+      ['login_required', 'login_required'],
+      ['consent_required', 'consent_required'],
+      ['account_selection_required', 'interaction_required'],
+      ['temporarily_unavailable', 'temporarily_unavailable'],
+      ['server_error', 'server_error'],
+      ['invalid_scope', 'server_error'],
+      ['anything <b>', 'server_error'],
+    ]
+    for (const [theirs, ours] of cases) {
+      forge.callback = (query) => {
+        query.delete('code')
+        query.set('error', theirs)
+        query.set('error_description', 'SECRET words\nof the provider')
+      }
+      const { response } = await login(rig, { client_id: clientId })
+      t.equal(response.searchParams.get('error'), ours, theirs)
+      t.equal(response.searchParams.get('state'), 'client-state')
+      t.notMatch(response.href, /SECRET/)
     }
-    const { response } = await login(rig, { client_id: clientId })
-    t.equal(response.searchParams.get('error'), ours, theirs)
-    t.equal(response.searchParams.get('state'), 'client-state')
-    t.notMatch(response.href, /SECRET/)
-  }
-  t.ok(rig.events.some((event) => event.type === 'login_failed' && event.outcome === 'denied'))
-})
+    t.ok(rig.events.some((event) => event.type === 'login_failed' && event.outcome === 'denied'))
+  },
+)
 
-t.test('oidc: max_age is refused when the provider’s login is too old or of unknown age', async (t) => {
+t.test("oidc: max_age is rejected when the provider's login is too old or has no time", async (t) => {
   const { rig, forge, clientId } = await forger(t)
   const now = Math.floor(Date.now() / 1000)
   const outcome = async (authTime: number | undefined): Promise<string | null> => {
@@ -354,24 +361,23 @@ t.test('oidc: max_age is refused when the provider’s login is too old or of un
   t.equal(await outcome(undefined), 'login_required')
 })
 
-t.test('oidc: prompt=login is refused when the provider says that nobody signed in again', async (t) => {
-  const { rig, peer, forge, clientId } = await forger(t)
-  const outcome = async (authTime: number | undefined): Promise<string | null> => {
-    forge.claims = () => (authTime === undefined ? {} : { auth_time: authTime })
-    return (await login(rig, { client_id: clientId, prompt: 'login' })).response.searchParams.get('error')
-  }
-  const now = Math.floor(Date.now() / 1000)
-  t.equal(await outcome(now), null)
-  t.equal(peer.seen.find(({ path }) => path === '/authorize')?.query.get('prompt'), 'login')
-  t.equal(
-    await outcome(now - 3600),
-    'login_required',
-    'the parameter was taken out on the way, or not honoured',
-  )
-  t.equal(await outcome(undefined), null, 'a provider need not say when')
-})
+t.test(
+  'oidc: prompt=login is rejected when the provider reports that the user did not sign in again',
+  async (t) => {
+    const { rig, peer, forge, clientId } = await forger(t)
+    const outcome = async (authTime: number | undefined): Promise<string | null> => {
+      forge.claims = () => (authTime === undefined ? {} : { auth_time: authTime })
+      return (await login(rig, { client_id: clientId, prompt: 'login' })).response.searchParams.get('error')
+    }
+    const now = Math.floor(Date.now() / 1000)
+    t.equal(await outcome(now), null)
+    t.equal(peer.seen.find(({ path }) => path === '/authorize')?.query.get('prompt'), 'login')
+    t.equal(await outcome(now - 3600), 'login_required', 'the parameter was removed or ignored')
+    t.equal(await outcome(undefined), null, 'a provider may omit the time')
+  },
+)
 
-t.test('oidc: clocks may differ by a minute, and no more', async (t) => {
+t.test('oidc: clocks may differ by at most a minute', async (t) => {
   const { rig, forge, clientId } = await forger(t)
   const now = Math.floor(Date.now() / 1000)
   const outcome = async (claims: Record<string, number>): Promise<string | null> => {

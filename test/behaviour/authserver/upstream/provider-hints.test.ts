@@ -1,4 +1,6 @@
-/** `provider` of an upstream: what the requests to it have beyond the standards, and that what is written wins. */
+/**
+ * The `provider` setting of an upstream: the request parameters that it adds, and the precedence of explicit settings.
+ */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import {
@@ -12,7 +14,7 @@ import {
 import { corp, login, redeem, startAuthServer } from '../../../helpers/authserver/authserver.ts'
 import { outcome, startPeer } from '../../../helpers/authserver/oauth2-peer.ts'
 
-t.test('the schema and the table name the same providers, and each one acts', async (t) => {
+t.test('the schema and the table list the same providers, and each provider has an effect', async (t) => {
   const schema: unknown = JSON.parse(readFileSync('schemas/common/embedded-auth-server.json', 'utf8'))
   t.match(schema, { $defs: { IdentityProvider: { enum: [...providerIds] } } })
   const client = { clientId: 'x', clientSecret: 'y' }
@@ -31,7 +33,7 @@ t.test('the schema and the table name the same providers, and each one acts', as
   }
 })
 
-t.test('oidc: what a real provider is asked for with each hint, and the login goes on', async (t) => {
+t.test('oidc: a real provider gets the parameters of each hint, and the login succeeds', async (t) => {
   for (const [provider, prompt, scope] of [
     ['google', 'consent', 'openid email'],
     ['entra', null, 'openid email offline_access'],
@@ -114,7 +116,7 @@ for (const { provider, scopes = [], params = {}, query, secretInBody = false } o
   })
 }
 
-t.test('a prompt that a client asks for is sent beside the one of the provider', async (t) => {
+t.test("a prompt from the client is sent together with the provider's prompt", async (t) => {
   t.match(hintedParams(hintFor('google'), { prompt: 'login' }), { prompt: 'login consent' })
   t.match(hintedParams(hintFor('google'), { prompt: 'consent' }), { prompt: 'consent' })
   t.same(hintedParams(undefined, { prompt: 'login' }), { prompt: 'login' })

@@ -1,4 +1,4 @@
-/** Refreshes that an upstream has answered: what it rotated is kept, whatever else goes wrong. */
+/** Refreshes that an upstream has answered: rotated tokens are kept even when a later step fails. */
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import type { UpstreamTokensRecord } from '../../../../runtime/authserver/model/records.ts'
@@ -15,7 +15,7 @@ import { sha256, upstreamRowKey } from '../../../../runtime/authserver/model/ide
 
 const hour = 3_600_000
 
-/** A provider that rotates: only the newest refresh token counts. */
+/** A provider that rotates refresh tokens and accepts only the newest one. */
 async function setup(t: Test) {
   let nowMs = Date.now()
   let serial = 0
@@ -74,7 +74,7 @@ async function setup(t: Test) {
   return { self, upstream, first, pass: (ms: number) => void (nowMs += ms) }
 }
 
-/** What a refresh that fails says. */
+/** Returns the error of a failed refresh. */
 function failure(refresh: Promise<unknown>): Promise<string> {
   return refresh.then(
     () => 'none',
@@ -82,7 +82,7 @@ function failure(refresh: Promise<unknown>): Promise<string> {
   )
 }
 
-t.test('upstream refresh: the rotated tokens are kept while the key set cannot be had', async (t) => {
+t.test('upstream refresh: rotated tokens are kept while the key set is unavailable', async (t) => {
   const { self, upstream, first, pass } = await setup(t)
   const fine = await upstream.refresh(first)
   t.match(fine, { accessToken: 'at-1', refreshToken: 'rt-1', idToken: /^ey/ })
@@ -97,7 +97,7 @@ t.test('upstream refresh: the rotated tokens are kept while the key set cannot b
   t.not(again.idToken, fine.idToken)
 })
 
-t.test('upstream refresh: an ID token that cannot be accepted is dropped, the tokens are kept', async (t) => {
+t.test('upstream refresh: an invalid ID token is dropped, and the tokens are kept', async (t) => {
   const { self, upstream, first } = await setup(t)
   const fine = await upstream.refresh(first)
   self.forged = true
@@ -114,71 +114,74 @@ t.test('upstream refresh: an ID token without the configured claim is checked by
   t.equal(await failure(upstream.refresh(next)), 'refused invalid_grant')
 })
 
-t.test('upstream refresh: another user is refused', async (t) => {
+t.test('upstream refresh: a token for another user is rejected', async (t) => {
   const { self, upstream, first } = await setup(t)
   self.claims = { sub: 'u', oid: 'mallory' }
   t.equal(await failure(upstream.refresh(first)), 'refused invalid_grant')
 })
 
-t.test('upstream refresh: a refusal of the old token does not end what was renewed meanwhile', async (t) => {
-  let nowMs = Date.UTC(2026, 0, 1)
-  const now = (): number => nowMs
-  const secret = new Uint8Array(32)
-  const state = makeState(makeMemoryStore({ now }), () => [secret])
-  const sessions = new Sessions({ state, now })
-  const tokens = (accessToken: string): UpstreamTokensRecord => ({
-    provider: 'corp',
-    subject: 's',
-    accessToken,
-    refreshToken: `refresh of ${accessToken}`,
-    obtainedAtMs: nowMs,
-    expiresAtMs: nowMs + hour,
-  })
-  const clientId = 'https://notes.example/client'
-  const alice = { userId: 'alice', authTimeSec: 0 }
-  const { sessionId, grantId } = await sessions.open({
-    user: alice,
-    clientId,
-    obtained: [tokens('old')],
-    endsAtMs: nowMs + 500 * hour,
-  })
-  let meanwhile = async (): Promise<void> => {}
-  const upstream: Upstream = {
-    name: 'corp',
-    type: 'oidc',
-    host: 'corp.example',
-    issuer: undefined,
-    origin: undefined,
-    notReady: undefined,
-    start: () => {},
-    close: () => {},
-    begin: async () => '',
-    finish: async () => ({ tokens: tokens('x'), identity: { subject: 's', synthesized: false } }),
-    async refresh() {
-      await meanwhile()
-      throw new OAuthClientError('refused', 'gone', { error: 'invalid_grant' })
-    },
-  }
-  const events: string[] = []
-  const store = new UpstreamTokenStore({
-    upstreams: [upstream],
-    primary: undefined,
-    state,
-    sessions,
-    accountsUrl: 'https://i.example/oauth/accounts',
-    now,
-    log: silentLog,
-    emit: ({ type }) => void events.push(type),
-  })
-  const claims = { tsid: sessionId, gid: sha256(grantId), client_id: clientId }
-  const caller = makeCaller({ issuer: 'https://i.example', subject: 'alice', claims })
-  nowMs += 2 * hour
-  meanwhile = async () => void (await sessions.connect(sessionId, 'alice', tokens('new')))
-  t.match(await store.get(caller), { accessToken: 'new' })
-  t.ok(await state.rows.get(upstreamRowKey(sessionId, 'corp')))
-  t.same(events, [])
-  nowMs += 2 * hour
-  meanwhile = async () => {}
-  await t.rejects(store.get(caller), { code: 'UPSTREAM_TOKEN_MISSING' })
-  t.equal(await sessions.get(sessionId), undefined, 'with nothing renewed the session ends')
-})
+t.test(
+  'upstream refresh: a rejection of the old token does not end tokens renewed in the meantime',
+  async (t) => {
+    let nowMs = Date.UTC(2026, 0, 1)
+    const now = (): number => nowMs
+    const secret = new Uint8Array(32)
+    const state = makeState(makeMemoryStore({ now }), () => [secret])
+    const sessions = new Sessions({ state, now })
+    const tokens = (accessToken: string): UpstreamTokensRecord => ({
+      provider: 'corp',
+      subject: 's',
+      accessToken,
+      refreshToken: `refresh of ${accessToken}`,
+      obtainedAtMs: nowMs,
+      expiresAtMs: nowMs + hour,
+    })
+    const clientId = 'https://notes.example/client'
+    const alice = { userId: 'alice', authTimeSec: 0 }
+    const { sessionId, grantId } = await sessions.open({
+      user: alice,
+      clientId,
+      obtained: [tokens('old')],
+      endsAtMs: nowMs + 500 * hour,
+    })
+    let meanwhile = async (): Promise<void> => {}
+    const upstream: Upstream = {
+      name: 'corp',
+      type: 'oidc',
+      host: 'corp.example',
+      issuer: undefined,
+      origin: undefined,
+      notReady: undefined,
+      start: () => {},
+      close: () => {},
+      begin: async () => '',
+      finish: async () => ({ tokens: tokens('x'), identity: { subject: 's', synthesized: false } }),
+      async refresh() {
+        await meanwhile()
+        throw new OAuthClientError('refused', 'gone', { error: 'invalid_grant' })
+      },
+    }
+    const events: string[] = []
+    const store = new UpstreamTokenStore({
+      upstreams: [upstream],
+      primary: undefined,
+      state,
+      sessions,
+      accountsUrl: 'https://i.example/oauth/accounts',
+      now,
+      log: silentLog,
+      emit: ({ type }) => void events.push(type),
+    })
+    const claims = { tsid: sessionId, gid: sha256(grantId), client_id: clientId }
+    const caller = makeCaller({ issuer: 'https://i.example', subject: 'alice', claims })
+    nowMs += 2 * hour
+    meanwhile = async () => void (await sessions.connect(sessionId, 'alice', tokens('new')))
+    t.match(await store.get(caller), { accessToken: 'new' })
+    t.ok(await state.rows.get(upstreamRowKey(sessionId, 'corp')))
+    t.same(events, [])
+    nowMs += 2 * hour
+    meanwhile = async () => {}
+    await t.rejects(store.get(caller), { code: 'UPSTREAM_TOKEN_MISSING' })
+    t.equal(await sessions.get(sessionId), undefined, 'without a renewed token the session ends')
+  },
+)

@@ -1,4 +1,7 @@
-/** Upstream tokens whose refresh is refused: kept or lost by the table of refusals, and not presented in vain. */
+/**
+ * Upstream tokens whose refresh is rejected: kept or lost according to the table of rejections, and not sent again in
+ * vain.
+ */
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import { type Caller, makeCaller } from '../../../../runtime/net/index.ts'
@@ -25,7 +28,7 @@ for (const { name, response, refusal } of tokenRefusals) {
     const asked = peer.seen('/token').length
     if (refusal !== 'temporary') {
       await get().catch(() => {})
-      t.equal(peer.seen('/token').length, asked, 'not asked again at once')
+      t.equal(peer.seen('/token').length, asked, 'no immediate second request')
     }
     if (ends) return
     responses.token = { body: bearer }

@@ -1,4 +1,4 @@
-/** Our own registration at plain OAuth 2.0 upstreams: by endpoint or discovery, renewed, refused. */
+/** The server's own registration at plain OAuth 2.0 upstreams: by endpoint or discovery, renewal, rejection. */
 import t from 'tap'
 import { makeMemoryStore } from '../../../../runtime/store/index.ts'
 import { login, redeem, type Rig, startAuthServer, tokensOf } from '../../../helpers/authserver/authserver.ts'
@@ -12,7 +12,7 @@ proves('2.dcrConfig.registrationEndpoint', '2.dcrConfig.initialAccessTokenRef', 
 proves('2.dcrConfig.softwareStatement', '2.call.registration')
 
 t.test(
-  'registration: by endpoint, with everything configured, once for all replicas, and used for the requests',
+  'registration: by endpoint, with all settings, once for all replicas, and used in requests',
   async (t) => {
     const responses: PeerAnswers = {
       registration: { status: 201, body: { client_id: 'registered-id', client_secret: 'registered-secret' } },
@@ -48,7 +48,7 @@ t.test(
   },
 )
 
-t.test('registration: renewed before its secret ends, and after the provider forgot it', async (t) => {
+t.test('registration: renewed before its secret expires, and after the provider has lost it', async (t) => {
   let count = 0
   let rigNow = Date.now
   const responses: PeerAnswers = {}
@@ -72,7 +72,7 @@ t.test('registration: renewed before its secret ends, and after the provider for
   t.equal(count, 3)
 })
 
-t.test('registration: refusals and absence end the login, not the server', async (t) => {
+t.test('registration: a rejected or unavailable registration ends the login, not the server', async (t) => {
   const responses: PeerAnswers = {}
   const self = await startPeer(t, responses, (url) => ({ dcr: { registrationEndpoint: `${url}/register` } }))
   for (const registration of [
@@ -85,7 +85,7 @@ t.test('registration: refusals and absence end the login, not the server', async
     t.same(await outcome(self), { error: 'server_error' })
     const asked = self.seen('/register').length
     t.same(await outcome(self), { error: 'server_error' })
-    t.equal(self.seen('/register').length, asked, 'not asked again at once')
+    t.equal(self.seen('/register').length, asked, 'no immediate second request')
     t.match(await self.rig.server.notReady(), [
       /^the upstream provider hub has not accepted this server’s registration/,
     ])
@@ -97,7 +97,7 @@ t.test('registration: refusals and absence end the login, not the server', async
 })
 
 t.test(
-  'registration: by discovery, against a real provider; typed endpoints win over discovered ones',
+  'registration: by discovery, with a real provider, and configured endpoints override discovered ones',
   async (t) => {
     const provider = await startOidcProvider({
       features: { registration: { enabled: true, initialAccessToken: 'first' } },

@@ -1,4 +1,4 @@
-/** Several upstreams: the chain, leaving some out, an upstream step that fails, coming back later. */
+/** Several upstreams: the chain, skipped providers, a failed upstream step, connecting later. */
 import t, { type Test } from 'tap'
 import type { Caller } from '../../../../runtime/net/index.ts'
 import { corp, type Rig, startAuthServer } from '../../../helpers/authserver/authserver.ts'
@@ -15,7 +15,7 @@ interface Three {
   readonly hub: Hub
   readonly desk: Hub
   readonly client: TestClient
-  /** What hub's authorization endpoint sends back instead of a code. */
+  /** Parameters that hub's authorization endpoint returns instead of a code. */
   failing: string | undefined
 }
 
@@ -52,7 +52,7 @@ async function tokensAt({ rig }: Three, caller: Caller): Promise<readonly (strin
 const logins = ({ hub, desk }: Three): readonly number[] =>
   [hub, desk].map((provider) => provider.count('/authorize'))
 
-t.test('several: one click leads through all of them, the first one says who it is', async (t) => {
+t.test('several: one click leads through all providers, and the first one identifies the user', async (t) => {
   const self = await three(t)
   const { caller } = await self.client.signIn()
   t.match(caller.subject, /^[0-9a-f-]{36}$/, 'the OIDC identity, not a synthesized one')
@@ -67,7 +67,7 @@ t.test('several: one click leads through all of them, the first one says who it 
   await t.rejects(self.rig.server.upstreamTokens.get(caller, 'nobody'), { code: 'NOT_FOUND' })
 })
 
-t.test('several: primaryUpstreamProvider chooses another one for the policy', async (t) => {
+t.test('several: primaryUpstreamProvider selects another provider for the policy', async (t) => {
   const self = await three(t, { primaryUpstreamProvider: 'desk' })
   const { caller } = await self.client.signIn()
   t.equal(self.rig.server.upstreamTokens.primary, 'desk')
@@ -77,7 +77,7 @@ t.test('several: primaryUpstreamProvider chooses another one for the policy', as
   })
 })
 
-t.test('several: what is unticked on the page is left out, the first cannot be', async (t) => {
+t.test('several: providers unticked on the page are skipped, except the first', async (t) => {
   const self = await three(t)
   const page = await self.client.authorize()
   t.match(page.text, /<input type="checkbox" checked disabled> corp/)
@@ -88,55 +88,55 @@ t.test('several: what is unticked on the page is left out, the first cannot be',
   t.same((await tokensAt(self, callerOf(access))).slice(1), [undefined, 'desk-at'])
 })
 
+t.test('several: when a later step fails, the user can retry, skip it or cancel', async (t) => {
+  const self = await three(t)
+  self.failing = 'access_denied'
+  const one = self.client.with()
+  const failed = await one.login()
+  t.equal(failed.url.pathname, '/oauth/confirm')
+  t.match(failed.text, 'hub could not be connected')
+  t.notMatch(failed.text, 'access_denied')
+  const again = await one.consent(failed, 'retry')
+  t.match(again.text, 'hub could not be connected', 'still failing')
+  const { access } = await one.exchange(await one.consent(again, 'skip'))
+  t.same((await tokensAt(self, callerOf(access))).slice(1), [undefined, 'desk-at'])
+
+  const two = self.client.with()
+  const page = await two.login()
+  self.failing = undefined
+  t.match((await two.consent(page, 'retry')).code, /^gh_ac_/)
+
+  self.failing = 'server_error'
+  const last = await TestClient.register(self.rig)
+  t.equal((await last.consent(await last.login(), 'cancel')).error, 'access_denied')
+})
+
 t.test(
-  'several: a later upstream step that fails is for the user to decide: again, without it, or not at all',
+  'several: a returning user of the same client only visits providers that are not connected',
   async (t) => {
     const self = await three(t)
-    self.failing = 'access_denied'
-    const one = self.client.with()
-    const failed = await one.login()
-    t.equal(failed.url.pathname, '/oauth/confirm')
-    t.match(failed.text, 'hub could not be connected')
-    t.notMatch(failed.text, 'access_denied')
-    const again = await one.consent(failed, 'retry')
-    t.match(again.text, 'hub could not be connected', 'still failing')
-    const { access } = await one.exchange(await one.consent(again, 'skip'))
-    t.same((await tokensAt(self, callerOf(access))).slice(1), [undefined, 'desk-at'])
-
-    const two = self.client.with()
-    const page = await two.login()
-    self.failing = undefined
-    t.match((await two.consent(page, 'retry')).code, /^gh_ac_/)
-
-    self.failing = 'server_error'
-    const last = await TestClient.register(self.rig)
-    t.equal((await last.consent(await last.login(), 'cancel')).error, 'access_denied')
+    const first = await self.client.with().signIn()
+    t.same(logins(self), [1, 1])
+    const second = await self.client.with().signIn()
+    t.same(logins(self), [1, 1], 'hub and desk are still connected')
+    t.equal(second.claims['tsid'], first.claims['tsid'], 'the same session')
+    const other = await (await TestClient.register(self.rig)).signIn()
+    t.same(logins(self), [2, 2], 'another client starts from nothing')
+    t.not(other.claims['tsid'], first.claims['tsid'])
   },
 )
 
-t.test('several: who comes back with the same client is only sent to what is not connected', async (t) => {
-  const self = await three(t)
-  const first = await self.client.with().signIn()
-  t.same(logins(self), [1, 1])
-  const second = await self.client.with().signIn()
-  t.same(logins(self), [1, 1], 'hub and desk are still connected')
-  t.equal(second.claims['tsid'], first.claims['tsid'], 'the same session')
-  const other = await (await TestClient.register(self.rig)).signIn()
-  t.same(logins(self), [2, 2], 'another client starts from nothing')
-  t.not(other.claims['tsid'], first.claims['tsid'])
-})
-
-t.test('several: an abandoned chain leaves no tokens behind', async (t) => {
+t.test('several: an abandoned chain stores no tokens', async (t) => {
   const self = await three(t)
   self.failing = 'access_denied'
   await self.client.with().login()
   self.failing = undefined
   await self.client.signIn()
-  t.same(logins(self), [2, 1], 'hub was asked again')
+  t.same(logins(self), [2, 1], 'hub got another request')
 })
 
 t.test(
-  'several: with prompt=none an upstream step that needs the user is interaction_required',
+  'several: with prompt=none, an upstream step that needs the user ends with interaction_required',
   async (t) => {
     const self = await three(t)
     const client = await TestClient.register(self.rig, { redirect_uris: [webRedirect] })
@@ -146,6 +146,6 @@ t.test(
     self.rig.pass(3_600_000)
     await t.rejects(self.rig.server.upstreamTokens.get(caller, 'hub'), { code: 'UPSTREAM_TOKEN_MISSING' })
     const missing = await client.authorize({ prompt: 'none' })
-    t.equal(missing.error, 'interaction_required', 'hub would have to ask')
+    t.equal(missing.error, 'interaction_required', 'hub would need the user')
   },
 )

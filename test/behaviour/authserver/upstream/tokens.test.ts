@@ -1,4 +1,4 @@
-/** Upstream tokens at request time: whose they are, when they are renewed, and what a failure costs. */
+/** Upstream tokens at request time: owner, renewal, and the effect of failures. */
 import t, { type Test } from 'tap'
 import { type Caller, makeCaller } from '../../../../runtime/net/index.ts'
 import type { Rig } from '../../../helpers/authserver/authserver.ts'
@@ -11,7 +11,7 @@ interface Self {
   readonly hub: Hub
   readonly client: TestClient
   readonly caller: Caller
-  /** The access token that a request would carry. */
+  /** The access token that the request carries. */
   readonly get: (as?: Caller) => Promise<string | undefined>
   readonly refreshes: () => number
   response: (n: number) => PeerResponse | Promise<PeerResponse>
@@ -51,7 +51,7 @@ async function setup(t: Test, first: object = {}): Promise<Self> {
 
 const minute = 60_000
 
-t.test('upstream tokens: used while fresh, renewed a minute ahead of their end', async (t) => {
+t.test('upstream tokens: a fresh token is used, and renewed a minute before it expires', async (t) => {
   const { rig, get, refreshes } = await setup(t)
   t.equal(await get(), 'at-0')
   rig.pass(58 * minute)
@@ -64,7 +64,7 @@ t.test('upstream tokens: used while fresh, renewed a minute ahead of their end',
 })
 
 t.test(
-  'upstream tokens: a short life is used for at least its half; no stated end is never renewed',
+  'upstream tokens: a short-lived token is used for at least half of its life, and one without expiry is never renewed',
   async (t) => {
     const short = await setup(t, { expires_in: 40 })
     t.equal(await short.get(), 'at-0')
@@ -77,13 +77,13 @@ t.test(
   },
 )
 
-t.test('upstream tokens: one refresh at a time, over all replicas, however many ask', async (t) => {
+t.test('upstream tokens: simultaneous requests on all replicas cause one refresh', async (t) => {
   const self = await setup(t)
   const second = await self.rig.replica()
   const used = new Set<string>()
   self.response = async (n) => {
     const sent = self.hub.seen.at(-1)?.form.get('refresh_token') ?? ''
-    // A provider that rotates: the second use of a refresh token would end the connection.
+    // A provider that rotates refresh tokens. A second use of one would end the connection.
     if (used.has(sent)) return { status: 400, body: { error: 'invalid_grant' } }
     used.add(sent)
     return responseOf(n)
@@ -106,25 +106,28 @@ t.test('upstream tokens: a response without a new refresh token keeps the old on
   }
 })
 
-t.test('upstream tokens: a refused refresh means signing in again, and the row is gone', async (t) => {
-  for (const error of ['invalid_grant', 'bad_refresh_token']) {
-    const self = await setup(t)
-    self.response = () => ({ status: 400, body: { error, error_description: 'SECRET' } })
-    self.rig.pass(61 * minute)
-    await t.rejects(self.get(), {
-      code: 'UPSTREAM_TOKEN_MISSING',
-      status: 401,
-      message: 'the sign-in session with hub has ended: ask the user to sign in again from this client',
-    })
-    t.equal(await self.get(), undefined)
-    t.equal(self.refreshes(), 1, 'not tried again')
-    t.ok(self.rig.events.some((event) => event.type === 'upstream_refused' && event.upstream === 'hub'))
-    t.match((await self.client.login()).code, /^gh_ac_/)
-  }
-})
+t.test(
+  'upstream tokens: after a rejected refresh the row is deleted and the user must sign in again',
+  async (t) => {
+    for (const error of ['invalid_grant', 'bad_refresh_token']) {
+      const self = await setup(t)
+      self.response = () => ({ status: 400, body: { error, error_description: 'SECRET' } })
+      self.rig.pass(61 * minute)
+      await t.rejects(self.get(), {
+        code: 'UPSTREAM_TOKEN_MISSING',
+        status: 401,
+        message: 'the sign-in session with hub has ended: ask the user to sign in again from this client',
+      })
+      t.equal(await self.get(), undefined)
+      t.equal(self.refreshes(), 1, 'not tried again')
+      t.ok(self.rig.events.some((event) => event.type === 'upstream_refused' && event.upstream === 'hub'))
+      t.match((await self.client.login()).code, /^gh_ac_/)
+    }
+  },
+)
 
 t.test(
-  'upstream tokens: silence of the provider costs nothing while the token is valid, then 503, and the row stays',
+  'upstream tokens: an unresponsive provider has no effect until the token expires, then causes 503, and the row stays',
   async (t) => {
     const self = await setup(t)
     self.response = () => ({ status: 503 })
@@ -139,7 +142,11 @@ t.test(
       headers: { 'retry-after': '5' },
     })
     self.response = () => ({ status: 401, body: { error: 'invalid_client' } })
-    await t.rejects(self.get(), { code: 'AUTH_UNAVAILABLE' }, 'our own error is no reason to sign in again')
+    await t.rejects(
+      self.get(),
+      { code: 'AUTH_UNAVAILABLE' },
+      'an error of the server does not require a new sign-in',
+    )
     self.rig.pass(11_000)
     self.response = () => 'cut'
     await t.rejects(self.get(), { code: 'AUTH_UNAVAILABLE' })
@@ -148,7 +155,7 @@ t.test(
   },
 )
 
-t.test('upstream tokens: without a refresh token the end is the end', async (t) => {
+t.test('upstream tokens: without a refresh token the connection ends when the token expires', async (t) => {
   const self = await setup(t, { refresh_token: undefined })
   self.rig.pass(59.5 * minute)
   t.equal(await self.get(), 'at-0')
@@ -157,7 +164,7 @@ t.test('upstream tokens: without a refresh token the end is the end', async (t) 
   t.equal(self.refreshes(), 0)
 })
 
-t.test('upstream tokens: another user or client never gets them', async (t) => {
+t.test('upstream tokens: another user or client never gets the tokens', async (t) => {
   const { rig, caller, get } = await setup(t)
   t.ok(await get())
   for (const [subject, claims] of [
@@ -173,7 +180,7 @@ t.test('upstream tokens: another user or client never gets them', async (t) => {
   }
 })
 
-t.test('upstream tokens: one requester may give up without hurting the others', async (t) => {
+t.test('upstream tokens: an aborted request does not affect the other requests', async (t) => {
   const self = await setup(t)
   let release: () => void = () => {}
   const held = new Promise<void>((resolve) => (release = resolve))
@@ -195,7 +202,7 @@ t.test('upstream tokens: one requester may give up without hurting the others', 
   t.equal(await second, 'at-1')
 })
 
-t.test('upstream tokens: a session that was ended by an administrator is gone with them', async (t) => {
+t.test('upstream tokens: ending a session as administrator deletes its tokens', async (t) => {
   const { rig, caller, get } = await setup(t)
   t.equal(await rig.server.endSession(String(caller.claims['tsid'])), true)
   t.equal(await rig.server.endSession(String(caller.claims['tsid'])), false)

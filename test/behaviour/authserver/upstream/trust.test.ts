@@ -15,7 +15,7 @@ import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
 import { type Authority, makeAuthority } from '../../../helpers/certificates.ts'
 
 const realNow = Date.now
-/** Moves the clock, because certificate files are reloaded only after some seconds. */
+/** Advances the clock, because certificate files are reloaded only after some seconds. */
 function moveClock(ms: number): void {
   Date.now = () => realNow() + ms
 }
@@ -111,7 +111,7 @@ await t.test(
   },
 )
 
-await t.test('an unusable bundle is an error at the start', async (t) => {
+await t.test('an unusable bundle is a start-up error', async (t) => {
   const provider = await startProvider(t, await makeAuthority())
   for (const [path, message] of [
     ['/nowhere/ca.crt', /upstreamProviders\[0\]\.caBundlePath.*cannot be read/],

@@ -264,7 +264,7 @@ t.test('filter: a virtual server hides the tools that need a provider of other g
   t.equal(await tools(engineer.access), 'code_echo')
 })
 
-t.test('filter: unknown names and empty rules are errors of the file', async (t) => {
+t.test('filter: unknown names and empty rules are configuration errors', async (t) => {
   const parse = (upstreamFilter: object) =>
     parseAuthServerConfig(
       JSON.stringify({

@@ -1,4 +1,7 @@
-/** Approvals in the console, written into the files of `gatehouse dev`: what may be approved, by whom, and what the file says then. */
+/**
+ * Approvals in the console, written to the files of `gatehouse dev`: what can be approved, by which users, and the
+ * resulting file.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -20,7 +23,7 @@ const after = {
 const textOf = ({ kind, name, state }: Drifted) => `${kind} ${name} ${state}`.replace('  ', ' ')
 
 t.test(
-  'everything that differs is approved item by item; the file is what gatehouse lock would write',
+  'each difference is approved separately, and the file equals the output of gatehouse lock',
   async (t) => {
     const logFile = join(t.testdir(), 'audit.log')
     const rig = await startApprovals(t, lockText(before), after, {
@@ -37,7 +40,7 @@ t.test(
     ])
     for (const one of drift) t.match(await rig.approve(one), { status: 200, json: { file: rig.file } })
     t.equal(rig.read(), lockText(after))
-    t.notMatch(rig.read(), /[\u200b\u202e]/u, 'hidden characters are escapes')
+    t.notMatch(rig.read(), /[\u200b\u202e]/u, 'hidden characters are escaped')
     await rig.takeUp()
     t.same(await rig.drift(), [])
     const lines = readFileSync(logFile, 'utf8')
@@ -54,7 +57,7 @@ t.test(
   },
 )
 
-t.test('the detail shows the difference by part, and where the approval goes', async (t) => {
+t.test('the detail shows the difference by part, and the file of the approval', async (t) => {
   const rig = await startApprovals(t, lockText(before), after)
   const { json } = await rig.console.api('pins/item?backend=files&kind=tool&name=read')
   t.match(json, {
@@ -97,55 +100,61 @@ t.test('tools that pinning blocks are listed with the reason', async (t) => {
   t.match((await rig.console.api('tools/read')).json, { raw: evil, drift: [{ part: 'text' }] })
 })
 
-t.test('an approval of something else than what is offered is refused, and writes nothing', async (t) => {
-  const rig = await startApprovals(t, lockText(before), after)
-  const drift = await rig.drift()
-  const [read, write] = ['read', 'write'].map((name) => drift.find((one) => one.name === name))
-  if (!read || !write) throw new Error('no such drift')
-  const digest = `sha256:${'0'.repeat(64)}`
-  const stale = { status: 409, json: { code: 'APPROVAL_STALE' } }
-  t.match(await rig.approve(read, { digest }), stale, 'another digest')
-  t.match(await rig.approve(read, { digest: write.digest }), stale, 'the digest of another tool')
-  t.match(await rig.approve(read, { state: 'new' }), stale, 'another state')
-  t.match(await rig.approve(read, { name: 'list' }), stale, 'another tool')
-  t.match(await rig.approve(read, { name: 'nothing' }), stale, 'no such tool')
-  t.match(await rig.approve(read, { backend: 'nothing' }), stale, 'no such backend')
-  for (const wrong of [
-    { digest: 'x' },
-    { digest: 1 },
-    { kind: '__proto__' },
-    { state: 'pinned' },
-    { name: null },
-  ])
-    t.match(await rig.approve(read, wrong), { status: 400 }, JSON.stringify(wrong))
-  await rig.offer({ ...after, tools: [changed(approved, { description: 'Another still' }), fresh] })
-  t.match(
-    await rig.approve(read),
-    { ...stale, json: { code: 'APPROVAL_STALE', title: /now offers a different definition/ } },
-    'it changed since',
-  )
-  await rig.offer({ ...after, tools: [approved, fresh] })
-  t.match(
-    await rig.approve(read),
-    { ...stale, json: { code: 'APPROVAL_STALE', title: /no longer differs/ } },
-    'it is as approved again',
-  )
-  t.equal(rig.read(), lockText(before))
-})
+t.test(
+  'an approval of a definition that is not the offered one is rejected and writes nothing',
+  async (t) => {
+    const rig = await startApprovals(t, lockText(before), after)
+    const drift = await rig.drift()
+    const [read, write] = ['read', 'write'].map((name) => drift.find((one) => one.name === name))
+    if (!read || !write) throw new Error('no such drift')
+    const digest = `sha256:${'0'.repeat(64)}`
+    const stale = { status: 409, json: { code: 'APPROVAL_STALE' } }
+    t.match(await rig.approve(read, { digest }), stale, 'another digest')
+    t.match(await rig.approve(read, { digest: write.digest }), stale, 'the digest of another tool')
+    t.match(await rig.approve(read, { state: 'new' }), stale, 'another state')
+    t.match(await rig.approve(read, { name: 'list' }), stale, 'another tool')
+    t.match(await rig.approve(read, { name: 'nothing' }), stale, 'no such tool')
+    t.match(await rig.approve(read, { backend: 'nothing' }), stale, 'no such backend')
+    for (const wrong of [
+      { digest: 'x' },
+      { digest: 1 },
+      { kind: '__proto__' },
+      { state: 'pinned' },
+      { name: null },
+    ])
+      t.match(await rig.approve(read, wrong), { status: 400 }, JSON.stringify(wrong))
+    await rig.offer({ ...after, tools: [changed(approved, { description: 'Another still' }), fresh] })
+    t.match(
+      await rig.approve(read),
+      { ...stale, json: { code: 'APPROVAL_STALE', title: /now offers a different definition/ } },
+      'it has changed since',
+    )
+    await rig.offer({ ...after, tools: [approved, fresh] })
+    t.match(
+      await rig.approve(read),
+      { ...stale, json: { code: 'APPROVAL_STALE', title: /no longer differs/ } },
+      'it matches the approval again',
+    )
+    t.equal(rig.read(), lockText(before))
+  },
+)
 
-t.test('two approvals at once: of two items both are written, of one item one', async (t) => {
-  const rig = await startApprovals(t, lockText(before), after)
-  const drift = await rig.drift()
-  const statuses = (replies: readonly { status: number }[]) =>
-    replies.map(({ status }) => status).sort((a, b) => a - b)
-  const [read, write] = ['read', 'write'].map((name) => drift.find((one) => one.name === name))
-  if (!read || !write) throw new Error('no such drift')
-  t.same(statuses(await Promise.all([rig.approve(read), rig.approve(read)])), [200, 409])
-  t.match(await rig.approve(read), { status: 409, json: { code: 'APPROVAL_STALE' } }, 'not reloaded yet')
-  t.same(
-    statuses(await Promise.all([rig.approve(write), ...drift.slice(0, 3).map((one) => rig.approve(one))])),
-    [200, 200, 200, 200],
-  )
-  await rig.takeUp()
-  t.same((await rig.drift()).map(textOf), ['tool list removed'])
-})
+t.test(
+  'of two simultaneous approvals, both are written for two items, and one for the same item',
+  async (t) => {
+    const rig = await startApprovals(t, lockText(before), after)
+    const drift = await rig.drift()
+    const statuses = (replies: readonly { status: number }[]) =>
+      replies.map(({ status }) => status).sort((a, b) => a - b)
+    const [read, write] = ['read', 'write'].map((name) => drift.find((one) => one.name === name))
+    if (!read || !write) throw new Error('no such drift')
+    t.same(statuses(await Promise.all([rig.approve(read), rig.approve(read)])), [200, 409])
+    t.match(await rig.approve(read), { status: 409, json: { code: 'APPROVAL_STALE' } }, 'not reloaded yet')
+    t.same(
+      statuses(await Promise.all([rig.approve(write), ...drift.slice(0, 3).map((one) => rig.approve(one))])),
+      [200, 200, 200, 200],
+    )
+    await rig.takeUp()
+    t.same((await rig.drift()).map(textOf), ['tool list removed'])
+  },
+)

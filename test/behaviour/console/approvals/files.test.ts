@@ -1,4 +1,7 @@
-/** Files that approvals are written into: other documents, lists, JSON, edits meanwhile, links, and what cannot be written. */
+/**
+ * The files that approvals are written to: other documents, lists, JSON, concurrent edits, links, and files that cannot
+ * be written.
+ */
 import {
   chmodSync,
   lstatSync,
@@ -32,7 +35,7 @@ async function only(rig: ApprovalRig): Promise<Drifted> {
   return drift
 }
 
-/** Approves what differs, and takes it up. */
+/** Approves the difference and reloads. */
 async function approveAll(t: Test, rig: ApprovalRig): Promise<void> {
   for (const drift of await rig.drift()) t.match(await rig.approve(drift), { status: 200 })
   await rig.takeUp()
@@ -51,12 +54,12 @@ t.test('other documents, comments and settings of a file stay as they are', asyn
   const text = rig.read()
   await approveAll(t, rig)
   const next = rig.read()
-  t.ok(next.startsWith(head), 'what is before it')
-  t.ok(next.endsWith(tail), 'what is after it')
-  t.equal(next, text.replace('description: Reads a file', 'description: Reads'), 'one line is another')
+  t.ok(next.startsWith(head), 'the text before it')
+  t.ok(next.endsWith(tail), 'the text after it')
+  t.equal(next, text.replace('description: Reads a file', 'description: Reads'), 'a single changed line')
 })
 
-t.test('a lock in a List, in flow style, in a JSON file and in a folder below', async (t) => {
+t.test('a lock can be in a List, in flow style, in a JSON file, or in a subfolder', async (t) => {
   const list = { apiVersion: 'v1', kind: 'List', items: [{ kind: 'Other' }, manifest(lockText(before))] }
   const texts = {
     'list.yaml': JSON.stringify(list),
@@ -74,12 +77,12 @@ t.test('a lock in a List, in flow style, in a JSON file and in a folder below', 
         { file },
       )
       await approveAll(t, rig)
-      t.notMatch(rig.read(), /[\u200b\u202e]/u, 'hidden characters are escapes')
-      t.equal(readdirSync(join(rig.file, '..')).length, 1, 'nothing is left beside it')
+      t.notMatch(rig.read(), /[\u200b\u202e]/u, 'hidden characters are escaped')
+      t.equal(readdirSync(join(rig.file, '..')).length, 1, 'no other file is left')
     })
 })
 
-t.test('a definition that a manifest could not hold as an object is text', async (t) => {
+t.test('a definition that a manifest cannot hold as an object is stored as text', async (t) => {
   const big =
     '{"name":"read","inputSchema":{"type":"object","properties":{"n":{"maximum":9007199254740993}}}}'
   const lone = '{"name":"list","description":"\\ud800","inputSchema":{"type":"object"}}'
@@ -88,7 +91,7 @@ t.test('a definition that a manifest could not hold as an object is text', async
   t.equal(rig.read(), lockText({ tools: [big, lone] }))
 })
 
-t.test('texts that look like YAML are text', async (t) => {
+t.test('texts that look like YAML stay text', async (t) => {
   const description = '---\n...\n*a &b !!x | > # no\n\ttab\r\n- "x\': y\\\n{{a}}\u0085\u2028\ufeff'
   const name = '&a *b: [c]'
   const tools = [changed(approved, { description }), other, changed(other, { name, description: '? !!js' })]
@@ -96,7 +99,7 @@ t.test('texts that look like YAML are text', async (t) => {
   await approveAll(t, rig)
 })
 
-t.test('an edit of the file that is not in force is not overwritten', async (t) => {
+t.test('a file edit that is not loaded yet is not overwritten', async (t) => {
   const rig = await startApprovals(t, lockText(before), after)
   const edit = lockText({ tools: [changed(approved, { description: 'Edited' }), other] })
   writeFileSync(rig.file, edit)
@@ -113,11 +116,11 @@ t.test('an edit of the file that is not in force is not overwritten', async (t) 
   t.equal(rig.read(), 'kind: [')
   const elsewhere = lockText({ tools: [approved, changed(other, { description: 'Edited' })] })
   writeFileSync(rig.file, elsewhere)
-  t.match(await rig.approve(await only(rig)), { status: 200 }, 'an edit of another item stays')
+  t.match(await rig.approve(await only(rig)), { status: 200 }, 'an edit of another item is kept')
   t.match(rig.read(), /description: Edited/)
 })
 
-t.test('a lock that is gone, twice there, invalid, or written with anchors', async (t) => {
+t.test('a lock that is missing, duplicated, invalid, or written with anchors is not changed', async (t) => {
   const rig = await startApprovals(t, lockText(before), after)
   const drift = await only(rig)
   const tries: Record<string, readonly [string, RegExp]> = {
@@ -154,7 +157,7 @@ t.test('a lock that is gone, twice there, invalid, or written with anchors', asy
   })
 })
 
-t.test('a link stays a link, the mode stays, and what is not writable is left alone', async (t) => {
+t.test('a link stays a link, the mode stays, and a read-only file is left alone', async (t) => {
   const rig = await startApprovals(t, lockText(before), after)
   const real = join(mkdtempSync(join(rig.folder, '..', 'real-')), 'lock.yaml')
   renameSync(rig.file, real)
@@ -170,18 +173,15 @@ t.test('a link stays a link, the mode stays, and what is not writable is left al
   t.equal(readFileSync(real, 'utf8'), lockText(after))
 })
 
-t.test(
-  'an approval that is being written elsewhere holds this one off; one that was left behind does not',
-  async (t) => {
-    const rig = await startApprovals(t, lockText(before), after)
-    const mark = join(rig.folder, '.files.lock.yaml.approval')
-    writeFileSync(mark, '')
-    const drift = await only(rig)
-    t.match(await rig.approve(drift), { status: 409, json: { title: /approve again/ } })
-    t.equal(rig.read(), lockText(before))
-    const longAgo = Date.now() / 1000 - 3600
-    utimesSync(mark, longAgo, longAgo)
-    t.match(await rig.approve(drift), { status: 200 })
-    t.same(readdirSync(rig.folder), ['files.lock.yaml'])
-  },
-)
+t.test('a concurrent approval is rejected until the other one is done or stale', async (t) => {
+  const rig = await startApprovals(t, lockText(before), after)
+  const mark = join(rig.folder, '.files.lock.yaml.approval')
+  writeFileSync(mark, '')
+  const drift = await only(rig)
+  t.match(await rig.approve(drift), { status: 409, json: { title: /approve again/ } })
+  t.equal(rig.read(), lockText(before))
+  const longAgo = Date.now() / 1000 - 3600
+  utimesSync(mark, longAgo, longAgo)
+  t.match(await rig.approve(drift), { status: 200 })
+  t.same(readdirSync(rig.folder), ['files.lock.yaml'])
+})

@@ -1,4 +1,4 @@
-/** Approvals against whoever wants something approved that nobody read: long texts, digits, a lock that changed, odd names. */
+/** Attempts to get an unreviewed definition approved: long texts, digits, a lock that changed, unusual names. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { makeApprover } from '../../../../runtime/tools/lock/approval/approver.ts'
@@ -13,7 +13,7 @@ const before = { tools: [approved, other] }
 const item = async (rig: ApprovalRig, name = 'read') =>
   (await rig.console.api(`pins/item?backend=files&kind=tool&name=${encodeURIComponent(name)}`)).json
 
-t.test('all of a difference is shown, at the end of a long line and after many lines too', async (t) => {
+t.test('the complete difference is shown, even at the end of long lines and after many lines', async (t) => {
   const description = `${'fine '.repeat(2_000)}HIDDEN-IN-LINE\n${'fine\n'.repeat(2_000)}HIDDEN-BELOW`
   const rig = await startApprovals(t, lockText(before), {
     tools: [changed(approved, { description }), other],
@@ -24,7 +24,7 @@ t.test('all of a difference is shown, at the end of a long line and after many l
   t.notMatch(diff, /more lines|characters\)/)
 })
 
-t.test('what is longer than a page shows is not approved there', async (t) => {
+t.test('a difference that is longer than the page can show cannot be approved there', async (t) => {
   const description = `${'fine '.repeat(90_000)}HIDDEN`
   const rig = await startApprovals(t, lockText(before), {
     tools: [changed(approved, { description }), other],
@@ -36,7 +36,7 @@ t.test('what is longer than a page shows is not approved there', async (t) => {
   t.equal(rig.read(), lockText(before))
 })
 
-t.test('a number that only differs beyond what a double holds is seen to differ', async (t) => {
+t.test('numbers that differ beyond the precision of a double are shown as different', async (t) => {
   const numbered = (n: string) =>
     `{"name":"read","inputSchema":{"type":"object","properties":{"n":{"maximum":${n}}}}}`
   const rig = await startApprovals(t, lockText({ tools: [numbered('9007199254740993')] }), {
@@ -47,7 +47,7 @@ t.test('a number that only differs beyond what a double holds is seen to differ'
   })
 })
 
-t.test('a lock that changed between the look and the click is not overwritten', async (t) => {
+t.test('a lock that changed between review and approval is not overwritten', async (t) => {
   const offered = changed(approved, { description: 'Reads' })
   const rig = await startApprovals(t, lockText(before), { tools: [offered, other] })
   const [seen] = await rig.drift()
@@ -61,7 +61,7 @@ t.test('a lock that changed between the look and the click is not overwritten', 
     status: 409,
     json: { code: 'APPROVAL_STALE', title: /lock has changed/ },
   })
-  t.match(await rig.approve(seen, { approvedDigest: undefined }), { status: 409 }, 'not without it either')
+  t.match(await rig.approve(seen, { approvedDigest: undefined }), { status: 409 }, 'rejected without it, too')
   t.match(await rig.approve(seen, { approvedDigest: 'x' }), { status: 400 })
   t.equal(rig.read(), edit)
   const [again] = await rig.drift()
@@ -69,7 +69,7 @@ t.test('a lock that changed between the look and the click is not overwritten', 
   t.match(await rig.approve(again), { status: 200 })
 })
 
-t.test('an item that the lock does not have any more takes no other one with it', (t) => {
+t.test('an approval of an item that the lock no longer contains changes no other item', (t) => {
   const reviewed = { kind: 'tool', name: 'gone', offered: undefined, perCaller: false } as const
   const spec = {
     tools: [
@@ -87,7 +87,7 @@ t.test('an item that the lock does not have any more takes no other one with it'
   t.end()
 })
 
-t.test('names that mean something to programs, shells, paths and readers', async (t) => {
+t.test('names with a meaning for programs, shells, paths and readers are written safely', async (t) => {
   const names = ['__proto__', 'constructor', '..', '-rf', 'a\u202eb', '{{x}}', `'"\`$(id)`, 'é\u0301', '#']
   const named = (name: string) => changed(other, { name, description: 'Odd' })
   const rig = await startApprovals(t, lockText(before), { tools: [approved, other, ...names.map(named)] })
@@ -99,7 +99,7 @@ t.test('names that mean something to programs, shells, paths and readers', async
   t.notMatch(rig.read(), /\u202e/u)
 })
 
-t.test('a name that UTF-8 cannot hold is told, and written nowhere', async (t) => {
+t.test('a name that UTF-8 cannot encode is reported and never written', async (t) => {
   const odd = `{"name":"\\ud800","inputSchema":{"type":"object"}}`
   const rig = await startApprovals(t, lockText(before), {
     tools: [changed(approved, { description: 'Reads' }), other, odd],
@@ -132,7 +132,7 @@ t.test('a name that UTF-8 cannot hold is told, and written nowhere', async (t) =
   )
 })
 
-t.test('files of other encodings and other line ends', async (t) => {
+t.test('files with other encodings and line endings keep them', async (t) => {
   const offered = { tools: [changed(approved, { description: 'Reads' }), other] }
   const rig = await startApprovals(t, lockText(before), offered)
   const [drift] = await rig.drift()
@@ -140,14 +140,14 @@ t.test('files of other encodings and other line ends', async (t) => {
   const latin = Buffer.from(`# caf\u00e9\n---\n${lockText(before)}`, 'latin1')
   writeFileSync(rig.file, latin)
   t.match(await rig.approve(drift), { status: 409, json: { code: 'LOCK_NOT_WRITTEN', title: /not UTF-8/ } })
-  t.ok(readFileSync(rig.file).equals(latin), 'no byte of it is another')
+  t.ok(readFileSync(rig.file).equals(latin), 'its bytes are unchanged')
   const dos = (text: string): string => text.replaceAll('\n', '\r\n')
   writeFileSync(rig.file, dos(`\ufeff# ours\n${lockText(before)}`))
   t.match(await rig.approve(drift), { status: 200 })
   t.equal(rig.read(), dos(`\ufeff# ours\n${lockText(offered)}`))
 })
 
-t.test('manifests from standard input are told as such', async (t) => {
+t.test('manifests from standard input are reported as such', async (t) => {
   const rig = await startApprovals(t, lockText(before), { tools: [changed(approved, { title: 'x' }), other] })
   const approver = await makeApprover({
     env: { [vmcpEnvironment.consoleManifests]: '[]', [vmcpEnvironment.namespace]: 'default' },
@@ -158,7 +158,7 @@ t.test('manifests from standard input are told as such', async (t) => {
   t.match(approver.way(detail), { way: 'none', why: /standard input/ })
 })
 
-t.test('of a backend that shows callers different things, forms stand beside each other', async (t) => {
+t.test('definitions that differ per caller are approved side by side', async (t) => {
   const forTeam = (team: number) => changed(approved, { description: `Reads for team ${team}` })
   const own = (headers: Record<string, unknown>) => Number(headers['x-team'] ?? 0)
   const rig = await startApprovals(
@@ -179,12 +179,12 @@ t.test('of a backend that shows callers different things, forms stand beside eac
     t.same(await rig.drift(), [])
   }
   t.equal(rig.read().match(/Reads for team/g)?.length, 8)
-  t.match(rig.read(), /Reads a file/, 'what others see stays approved')
+  t.match(rig.read(), /Reads a file/, 'the definitions of other teams stay approved')
   await as(9, 'tools/list')
   await until(async () => (await rig.drift()).length === 1)
   const [ninth] = await rig.drift()
   if (!ninth) throw new Error('nothing differs')
   t.match(await rig.approve(ninth), { status: 409, json: { code: 'LOCK_NOT_WRITTEN', title: /8 variants/ } })
-  t.match((await as(8, 'tools/list')).text, /Reads for team 8/, 'the approved form is what team 8 sees')
+  t.match((await as(8, 'tools/list')).text, /Reads for team 8/, 'team 8 sees the approved definition')
   t.match((await as(9, 'tools/list')).text, /Reads a file/, 'and team 9 sees the frozen one')
 })

@@ -1,4 +1,4 @@
-/** Each of these failures is driven against a running server, and five views tell the same of it. */
+/** Causes each failure on a running server. Five views must report it alike. */
 import t from 'tap'
 import { backendFailures } from '../../../helpers/failures/backends.ts'
 import { tellAlike } from '../../../helpers/failures/views.ts'

@@ -1,4 +1,4 @@
-/** What goes wrong with the certificate that a server shows: told alike everywhere. */
+/** Causes each failure of a server certificate. All views must report it alike. */
 import t from 'tap'
 import { certificateFailures } from '../../../helpers/failures/certificates.ts'
 import { tellAlike } from '../../../helpers/failures/views.ts'

@@ -1,4 +1,4 @@
-/** The tables name at least thirty failures, and every type of event that is one. */
+/** The tables contain at least thirty failures, and every event type that is a failure. */
 import t from 'tap'
 import type { EventType } from '../../../../runtime/observe/events/fields.ts'
 import { nextSteps } from '../../../../runtime/observe/events/next-steps.ts'
@@ -21,7 +21,7 @@ const failures = [
   ...settingFailures,
 ]
 
-/** Types that need more than a virtual server; each has a test of its own. */
+/** Types that a virtual server alone cannot cause. Each has its own test. */
 const elsewhere: Partial<Record<EventType, string>> = {
   attach_state: 'an attached stdio server: test/behaviour/proxy/attached/reports.test.ts',
   backend_message_unassigned:
@@ -35,7 +35,7 @@ const elsewhere: Partial<Record<EventType, string>> = {
   session_unsaved: 'a store that goes away within a request: test/unit/observe/recent-failures.test.ts',
 }
 
-/** They close a problem, and open none. */
+/** Events that close a problem and never open one. */
 const recoveries: ReadonlySet<string> = new Set([
   'audit_recovered',
   'backend_included',
@@ -44,13 +44,13 @@ const recoveries: ReadonlySet<string> = new Set([
   'token_check_recovered',
 ])
 
-t.test('thirty failures and more', async (t) => {
+t.test('the tables contain at least thirty failures', async (t) => {
   t.ok(failures.length >= 30, String(failures.length))
   const names = failures.map(({ name }) => name)
   t.equal(new Set(names).size, names.length)
 })
 
-t.test('each type of failure is driven', async (t) => {
+t.test('each failure type is tested', async (t) => {
   const driven = new Set<string>(failures.map(({ type }) => type))
   for (const type of Object.keys(eventTable) as EventType[]) {
     const isFailure = (type in nextSteps || eventTable[type].condition !== undefined) && !recoveries.has(type)
@@ -59,6 +59,6 @@ t.test('each type of failure is driven', async (t) => {
   for (const type of Object.keys(elsewhere)) t.notOk(driven.has(type), `${type} is driven now`)
 })
 
-t.test('what comes call by call says why conditions are silent', async (t) => {
+t.test('failures of single calls have a reason for having no condition', async (t) => {
   for (const { name, lasts, silent } of failures) t.ok(lasts || silent?.condition, name)
 })

@@ -1,6 +1,6 @@
 /**
- * What goes wrong with a server that is attached to: each call ends with a result or with an error that says what happened, sessions
- * go on, and what is wrong is told with the next step.
+ * Failures of an attached server: each call ends with a result or an error with the cause, sessions continue, and each
+ * problem is reported with the next step.
  */
 import t, { type Test as TapTest } from 'tap'
 import { makeEvents } from '../../../../runtime/observe/index.ts'
@@ -25,7 +25,7 @@ async function isWaiting(lines: readonly string[]): Promise<void> {
 const lost =
   /the connection to the server was lost during the request \(.+\); the request may have been executed and is not sent again/
 
-t.test('broken: a server that is killed loses what is with it, and nothing else', async (t) => {
+t.test('broken: a killed server loses its in-flight calls, and nothing else', async (t) => {
   const { stub, bridge, url, lines } = await bridgeTo(t)
   const session = await openSession(url)
   const call = session.request('tools/call', { name: 'wait', arguments: {} })
@@ -39,14 +39,14 @@ t.test('broken: a server that is killed loses what is with it, and nothing else'
   const opening = openSession(url)
   stub.restarts++
   stub.start()
-  t.match((await meanwhile).text, 'meanwhile', 'what was not sent waits')
+  t.match((await meanwhile).text, 'meanwhile', 'unsent messages wait')
   t.ok((await opening).id, 'and so does a new session')
-  t.match((await echo(session, 'after')).text, 'after', 'the session goes on')
+  t.match((await echo(session, 'after')).text, 'after', 'the session continues')
   await until(() => isReady(bridge))
   t.match(JSON.parse(stub.record['attach.json'] ?? ''), { attached: true, restarts: 1, lost: 1 })
 })
 
-t.test('broken: a stream that breaks is attached to again, without another initialize', async (t) => {
+t.test('broken: a stream that breaks is reattached without another initialize', async (t) => {
   const { stub, url, lines } = await bridgeTo(t)
   const session = await openSession(url)
   const call = session.request('tools/call', { name: 'wait', arguments: {} })
@@ -58,7 +58,7 @@ t.test('broken: a stream that breaks is attached to again, without another initi
   t.match(JSON.parse(stub.record['attach.json'] ?? ''), { run: 'pod-1/stub://1' })
 })
 
-t.test('broken: a stream that stays open after its container has gone is left', async (t) => {
+t.test('broken: a stream that outlives its container is closed', async (t) => {
   const { stub, url, lines } = await bridgeTo(t)
   const session = await openSession(url)
   const call = session.request('tools/call', { name: 'wait', arguments: {} })
@@ -69,14 +69,14 @@ t.test('broken: a stream that stays open after its container has gone is left', 
   t.match((await echo(session, 'after')).text, 'after')
 })
 
-t.test('broken: a server that does not come back is reported to each request in time', async (t) => {
+t.test('broken: each request gets a timely error when the server does not come back', async (t) => {
   const { stub, url, bridge } = await bridgeTo(t, { waitMs: 300 })
   const session = await openSession(url)
   await stub.kill()
   stub.waiting = { reason: 'CrashLoopBackOff', message: 'back-off 5m0s restarting failed container' }
   const told = () => JSON.parse(stub.record['attach.json'] ?? '')
   await until(() => told().reason === 'CrashLoopBackOff')
-  t.equal(told().revision, 'server-one', 'of which template the pod is')
+  t.equal(told().revision, 'server-one', 'the pod’s template')
   const { response } = await echo(session, 'never')
   t.match(
     response?.error?.message,
@@ -87,7 +87,7 @@ t.test('broken: a server that does not come back is reported to each request in 
 
 for (const { name, spoil, reason, message } of [
   {
-    name: 'attach is refused',
+    name: 'attach is rejected',
     spoil: { refusal: { code: 403, message: 'pods "server-0" is forbidden: cannot create pods/attach' } },
     reason: 'AccessRefused',
     message: /pods "server-0" is forbidden.+the Role and RoleBinding/,
@@ -117,7 +117,7 @@ for (const { name, spoil, reason, message } of [
     message: /returned 500/,
   },
 ])
-  t.test(`broken: ${name}: said in an event and the record, and mended when it is`, async (t) => {
+  t.test(`broken: ${name}: reported in an event and the record, and cleared afterwards`, async (t) => {
     const { stub, baseUrl } = await startApiStub(t)
     Object.assign(stub, spoil)
     const told: string[] = []
@@ -137,14 +137,14 @@ for (const { name, spoil, reason, message } of [
     t.match((await echo(session, 'mended')).text, 'mended')
   })
 
-t.test('broken: a record that cannot be written stops nobody', async (t) => {
+t.test('broken: a record that cannot be written blocks no request', async (t) => {
   const { stub, baseUrl } = await startApiStub(t)
   stub.recordStatus = 403
   const { url } = await attachedBridge(t, baseUrl)
   t.match((await echo(await openSession(url), 'still')).text, 'still')
 })
 
-t.test('broken: half a line of an earlier proxy costs nothing', async (t) => {
+t.test('broken: half a line from an earlier proxy is ignored', async (t) => {
   const { stub, baseUrl } = await startApiStub(t)
   stub.child.stdin?.write('{"jsonrpc":"2.0","id":"old-1","method":"tools/call","params":{"name":"ec')
   const { url } = await attachedBridge(t, baseUrl)
@@ -152,9 +152,9 @@ t.test('broken: half a line of an earlier proxy costs nothing', async (t) => {
 })
 
 t.test(
-  'broken: a proxy that is rolled goes on where the last one was, and hears none of its responses',
+  'broken: a replacement proxy continues where the last one stopped, and skips its responses',
   async (t) => {
-    // A server that refuses a second initialize, as some do.
+    // A server that rejects a second initialize, as some servers do.
     const { stub, baseUrl } = await startApiStub(t, ['test/helpers/mcp/once-program.ts'])
     const first = await attachedBridge(t, baseUrl, { pod: 'proxy-a' })
     const before = await openSession(first.url)
@@ -165,7 +165,7 @@ t.test(
     const pending = before.request('slow', { ms: 400 }).catch(() => undefined)
     await first.close()
     await pending
-    t.equal(JSON.parse(stub.record['attach.json'] ?? '').holder, null, 'it has said that it is gone')
+    t.equal(JSON.parse(stub.record['attach.json'] ?? '').holder, null, 'it has released the record')
     const second = await attachedBridge(t, baseUrl, { pod: 'proxy-b' })
     const session = await openSession(second.url)
     t.match(session.initialized.result, { serverInfo: { name: 'once' } })
@@ -173,7 +173,7 @@ t.test(
   },
 )
 
-t.test('broken: of two proxies one is attached, the other waits for its end and says so', async (t) => {
+t.test('broken: with two proxies, one is attached and the other one waits and reports it', async (t) => {
   const { stub, baseUrl } = await startApiStub(t)
   const first = await attachedBridge(t, baseUrl, { pod: 'proxy-a' })
   await until(() => isReady(first))
@@ -182,7 +182,7 @@ t.test('broken: of two proxies one is attached, the other waits for its end and 
   const refused = await openSession(second.url)
   t.match(refused.initialized.error?.message, /was not sent: another proxy is attached/)
   t.notOk(await isReady(second))
-  t.equal(stub.streams.attachers, 1, 'never both')
+  t.equal(stub.streams.attachers, 1, 'never both at once')
   t.match((await echo(session, 'here')).text, 'here')
   await first.close()
   await until(() => isReady(second))
@@ -190,7 +190,7 @@ t.test('broken: of two proxies one is attached, the other waits for its end and 
   t.equal(stub.streams.attachers, 1)
 })
 
-t.test('broken: the record of a proxy that was killed is taken over once it is silent', async (t) => {
+t.test('broken: the record of a killed proxy is taken over when it stops being renewed', async (t) => {
   const { stub, baseUrl } = await startApiStub(t)
   stub.record['attach.json'] = JSON.stringify({ holder: 'proxy-dead', attached: true })
   const bridge = await attachedBridge(t, baseUrl)
@@ -200,7 +200,7 @@ t.test('broken: the record of a proxy that was killed is taken over once it is s
   t.equal(JSON.parse(stub.record['attach.json'] ?? '').holder, 'proxy-a')
 })
 
-t.test('broken: a line that is too long fails its request only', async (t) => {
+t.test('broken: a line that is too long fails only its request', async (t) => {
   const { url } = await bridgeTo(t, {}, ['test/helpers/mcp/once-program.ts'])
   const session = await openSession(url)
   const [long, short] = await Promise.all([
@@ -211,7 +211,7 @@ t.test('broken: a line that is too long fails its request only', async (t) => {
   t.ok(short.response?.result)
 })
 
-t.test('broken: what is no message is dropped, standard error is apart', async (t) => {
+t.test('broken: output that is not a message is dropped, and standard error is separate', async (t) => {
   const { url, lines } = await bridgeTo(t, {}, ['test/helpers/mcp/once-program.ts'])
   const session = await openSession(url)
   t.ok((await session.request('chatter')).response?.result)
@@ -219,7 +219,7 @@ t.test('broken: what is no message is dropped, standard error is apart', async (
   t.notOk(lines.some((line) => line.includes('no message')))
 })
 
-t.test('broken: a server that does not read is not given more than fits', async (t) => {
+t.test('broken: a server that does not read only gets what its buffer can hold', async (t) => {
   const { stub, url } = await bridgeTo(t, { waitMs: 500 }, ['test/helpers/mcp/once-program.ts'])
   const session = await openSession(url)
   stub.child.kill('SIGSTOP')

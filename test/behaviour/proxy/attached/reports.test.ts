@@ -35,7 +35,7 @@ async function told(t: TapTest, words: readonly string[] = sessionProgram, spoil
   return { stub, bridge, events, seen, lines, output, metrics }
 }
 
-/** Resolves when an event has come that the test is about. */
+/** Resolves when the event under test has arrived. */
 function happened(seen: readonly { type: EventType; fields: object }[], type: EventType, wanted: object) {
   return until(() =>
     seen.some(

@@ -1,6 +1,6 @@
 /**
- * A stdio server with its image's own entrypoint: one process, attached to, that all sessions share. Real servers and
- * SDK clients; the API server is a stub (test/e2e/kube/attach.test.ts has the real one).
+ * A stdio server that its image starts, with one attached process that all sessions share. Real servers and SDK
+ * clients; the API server is a stub (test/e2e/kube/attach.test.ts uses a real one).
  */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -26,7 +26,7 @@ async function connect(t: TapTest, url: string) {
   return client
 }
 
-t.test('attached: many clients share one process, each with ids of its own', async (t) => {
+t.test('attached: many clients share one process, each with separate ids', async (t) => {
   const { stub, bridge, url } = await bridgeTo(t, everything)
   const clients = await Promise.all(Array.from({ length: 8 }, () => connect(t, url)))
   t.equal(clients[0]?.getServerVersion()?.name, 'mcp-servers/everything')
@@ -49,7 +49,7 @@ t.test('attached: many clients share one process, each with ids of its own', asy
   })
 })
 
-t.test('attached: equal ids and progress tokens of two clients do not meet', async (t) => {
+t.test('attached: equal ids and progress tokens of two clients do not collide', async (t) => {
   const { url } = await bridgeTo(t, everything)
   const sessions = await Promise.all([openSession(url), openSession(url)])
   const answers = await Promise.all(
@@ -81,7 +81,7 @@ t.test('attached: equal ids and progress tokens of two clients do not meet', asy
   }
 })
 
-t.test('attached: no client is offered what would show it another one', async (t) => {
+t.test('attached: clients are offered no feature that would expose other clients', async (t) => {
   const { url } = await bridgeTo(t, everything)
   const session = await openSession(url, { capabilities: { sampling: {}, elicitation: {}, roots: {} } })
   const { capabilities } = session.initialized.result as { capabilities: object }
@@ -96,7 +96,7 @@ t.test('attached: no client is offered what would show it another one', async (t
   t.notMatch(sampled.messages, [{ method: 'sampling/createMessage' }])
 })
 
-t.test('attached: an older client opens its session in its own revision', async (t) => {
+t.test('attached: an older client gets a session in its own revision', async (t) => {
   const { url } = await bridgeTo(t, everything)
   for (const version of ['2024-11-05', '2025-06-18']) {
     const session = await openSession(url, { version })
@@ -105,17 +105,17 @@ t.test('attached: an older client opens its session in its own revision', async 
   }
 })
 
-t.test('attached: updates go to subscribers only, the last one ends the subscription', async (t) => {
+t.test('attached: only subscribers get updates, and the last one ends the subscription', async (t) => {
   const { stub, url } = await bridgeTo(t, [program, 'session'])
   const uri = 'test://watched-resource'
   const [one, two] = [await openSession(url), await openSession(url)]
   const heardByTwo = await two.listen()
-  // The notification takes the stream of the request that waits.
+  // The notification uses the stream of the waiting request.
   const touch = async () => {
     const { messages } = await one.request('tools/call', { name: 'test_trigger_resource_update' })
     return messages.flatMap(({ method, params }) => (method === updated ? [params?.['uri']] : []))
   }
-  t.strictSame(await touch(), [], 'nobody has subscribed')
+  t.strictSame(await touch(), [], 'there are no subscribers')
   t.ok((await one.request('resources/subscribe', { uri })).response?.result)
   t.strictSame(await touch(), [uri])
   await two.request('ping')
@@ -129,7 +129,7 @@ t.test('attached: updates go to subscribers only, the last one ends the subscrip
 })
 
 t.test(
-  'attached: a cancelled call is cancelled at the server, and so are those of a client that leaves',
+  'attached: cancelled calls, and calls of a disconnected client, are cancelled at the server',
   async (t) => {
     const lines: string[] = []
     const { url } = await bridgeTo(t, [program, 'session'], { onLine: (line: string) => lines.push(line) })

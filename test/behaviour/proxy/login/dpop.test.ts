@@ -1,4 +1,7 @@
-/** Tokens of the proxy's login that are bound to a key, at our own authorization server and a server that checks proofs. */
+/**
+ * Tokens of the proxy's login that are bound to a key, with the embedded authorization server and a server that checks
+ * proofs.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
@@ -152,7 +155,7 @@ await t.test(
 )
 
 await t.test(
-  'a demand that becomes known with the first request: a renewal gets a bound token',
+  'a server that requires bound tokens only on the first request: a renewal gets a bound token',
   async (t) => {
     const world = await startBoundWorld(t, { server: optional, resource: required })
     const configured = { remoteAuthIssuer: world.origin, remoteAuthResource: world.resource }
@@ -189,7 +192,7 @@ await t.test('off: a server that demands bound tokens is reported', async (t) =>
 })
 
 await t.test(
-  'a server that never accepts a nonce: the requests are bounded, and no login follows',
+  'a server that never accepts a nonce: the number of requests is bounded, and no login follows',
   async (t) => {
     const world = await startBoundWorld(t)
     const demand = (challenge: string) => (exchange: Exchange) => {

@@ -1,4 +1,7 @@
-/** A login whose renewal is refused: it ends, or goes on, by the table of refusals; the endpoint is not asked in vain. */
+/**
+ * A login whose renewal is rejected: the table of rejections decides whether it ends, and the endpoint is not called in
+ * vain.
+ */
 import t from 'tap'
 import { makeDispatcher, silentLog } from '../../../../runtime/net/index.ts'
 import { makeReadiness } from '../../../../runtime/proxy/server/readiness.ts'
@@ -21,7 +24,7 @@ t.teardown(() => dispatcher.destroy())
 for (const { name, response, refusal } of tokenRefusals) {
   const ends = refusal === 'grant' || refusal === 'request'
 
-  await t.test(`a token that has ended, and ${name}: the login ${ends ? 'ends' : 'goes on'}`, async (t) => {
+  await t.test(`an expired token, and ${name}: the login ${ends ? 'ends' : 'goes on'}`, async (t) => {
     const kept = await startKeptLogins(() => response, {
       input: { remoteAuthClientId: 'c' },
     })
@@ -33,14 +36,14 @@ for (const { name, response, refusal } of tokenRefusals) {
     await t.rejects(async () => login.token(), failure)
     t.equal(kept.asked(), 1)
     await t.rejects(async () => login.token(), failure)
-    if (refusal !== 'temporary') t.equal(kept.asked(), 1, 'not asked again at once')
+    if (refusal !== 'temporary') t.equal(kept.asked(), 1, 'no immediate second request')
     t.equal(kept.isKept(), !ends)
     const readiness = makeReadiness({ target, dispatcher, login })
     t.match(await readiness.notReady(), ends ? /sign in again/ : /temporarily unavailable/)
   })
 
   if (!ends) continue
-  await t.test(`a token that the target refuses, and ${name}: readiness reports it`, async (t) => {
+  await t.test(`a token that the target rejects, and ${name}: readiness reports it`, async (t) => {
     const kept = await startKeptLogins(() => response, { input: { remoteAuthClientId: 'c' } })
     t.teardown(() => kept.close())
     const login = kept.open()
@@ -52,11 +55,11 @@ for (const { name, response, refusal } of tokenRefusals) {
     await t.rejects(refused(), { code: 'BACKEND_AUTH_FAILED' }, 'another request that was in flight')
     const readiness = makeReadiness({ target, dispatcher, login })
     t.match(await readiness.notReady(), /the login to the target has ended/)
-    t.equal(kept.asked(), 1, 'the dead refresh token was presented once')
+    t.equal(kept.asked(), 1, 'the revoked refresh token was sent once')
   })
 }
 
-await t.test('the last minute of a token whose renewal was refused ahead of time is used', async (t) => {
+await t.test('a token is used until it expires when its early renewal was rejected', async (t) => {
   const kept = await startKeptLogins(() => ({ status: 400, body: { error: 'bad_refresh_token' } }), {
     tokens: { expiresAt: 1_800_000_000_000 + 60_000 },
   })
@@ -68,7 +71,7 @@ await t.test('the last minute of a token whose renewal was refused ahead of time
   await t.rejects(async () => login.token(), { code: 'BACKEND_AUTH_FAILED' })
 })
 
-await t.test('an authorization server that is away at the start does not cost the login', async (t) => {
+await t.test('an authorization server that is down at the start does not end the login', async (t) => {
   let response: { status?: number; body?: object } = { status: 503 }
   const kept = await startKeptLogins(() => response)
   t.teardown(() => kept.close())
@@ -81,7 +84,7 @@ await t.test('an authorization server that is away at the start does not cost th
   t.match(await next.token(), { value: 'at-1' })
 })
 
-await t.test('a resource document that is no JSON is named when the guessed endpoints fail', async (t) => {
+await t.test('an error about guessed endpoints names a resource document that is not JSON', async (t) => {
   const target = await startLoopback(({ path }) => {
     if (path.startsWith('/.well-known/oauth-protected-resource'))
       return { headers: { 'content-type': 'text/html' }, body: '<p>welcome</p>' }

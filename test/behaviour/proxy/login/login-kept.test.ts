@@ -1,4 +1,4 @@
-/** Logins that are kept for the next start, on disk, encrypted. */
+/** Logins that are stored for the next start, on disk, encrypted. */
 import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { startLogin, startWorld } from '../../../helpers/proxy/login-rig.ts'
 import { walk } from '../../../helpers/authserver/oidc-provider.ts'
 import { json, rpc, startUpstream } from '../../../helpers/proxy/rig.ts'
 
-await t.test('login: it is kept for the next start, encrypted and for the user only', async (t) => {
+await t.test('login: it is stored for the next start, encrypted and readable by the user only', async (t) => {
   const world = await startWorld()
   const dir = mkdtempSync(join(tmpdir(), 'kept-'))
   const first = await startLogin(world, { remoteAuth: true }, { GATEHOUSE_STATE_DIR: dir })
@@ -24,7 +24,7 @@ await t.test('login: it is kept for the next start, encrypted and for the user o
   }
   const again = await startLogin(world, { remoteAuth: true }, { GATEHOUSE_STATE_DIR: dir })
   await again.proxy.ready
-  t.same(again.lines, [], 'nobody was asked')
+  t.same(again.lines, [], 'the user was not prompted')
   t.equal((await again.call()).status, 200)
   await again.proxy.close({ graceMs: 0 })
 
@@ -49,34 +49,31 @@ await t.test('login: it is kept for the next start, encrypted and for the user o
   await world.close()
 })
 
-await t.test(
-  'login: a target that names a private authorization server, but is public itself, is not followed',
-  async (t) => {
-    // The guard is lifted for loopback targets; the rule itself is proven in test/security.
-    const world = await startWorld()
-    t.teardown(() => world.close())
-    const liar = await startUpstream((seen, res) => {
-      if (seen.url?.startsWith('/.well-known/oauth-protected-resource')) {
-        res.setHeader('Content-Type', 'application/json')
-        res.end(
-          JSON.stringify({
-            resource: 'https://other.example/mcp',
-            authorization_servers: [world.idp.issuer],
-          }),
-        )
-      } else res.writeHead(401, { 'WWW-Authenticate': 'Bearer' }).end()
-    })
-    const run = await startLogin({ ...world, target: liar }, { remoteAuth: true })
-    t.teardown(async () => {
-      await run.proxy.close({ graceMs: 0 })
-      await liar.close()
-    })
-    await t.rejects(run.proxy.ready, { message: /another resource/ })
-  },
-)
+await t.test('login: a public target that names a private authorization server is rejected', async (t) => {
+  // Loopback targets are allowed here; test/security covers the rule itself.
+  const world = await startWorld()
+  t.teardown(() => world.close())
+  const liar = await startUpstream((seen, res) => {
+    if (seen.url?.startsWith('/.well-known/oauth-protected-resource')) {
+      res.setHeader('Content-Type', 'application/json')
+      res.end(
+        JSON.stringify({
+          resource: 'https://other.example/mcp',
+          authorization_servers: [world.idp.issuer],
+        }),
+      )
+    } else res.writeHead(401, { 'WWW-Authenticate': 'Bearer' }).end()
+  })
+  const run = await startLogin({ ...world, target: liar }, { remoteAuth: true })
+  t.teardown(async () => {
+    await run.proxy.close({ graceMs: 0 })
+    await liar.close()
+  })
+  await t.rejects(run.proxy.ready, { message: /another resource/ })
+})
 
 await t.test(
-  'login: one that nobody asked for is offered; clients that bring a token are not held up',
+  'login: an optional login is offered, and does not delay clients that bring a token',
   async (t) => {
     const world = await startWorld()
     const plain = resolveProxyConfig('demo', { targetUri: world.target.url }, {})
@@ -102,13 +99,13 @@ await t.test(
     const call = (headers: Record<string, string> = {}): Promise<Response> =>
       fetch(`${proxy.url}/mcp`, { method: 'POST', headers: { ...json, ...headers }, body: rpc(1) })
     const page = await url.promise
-    t.equal((await call()).status, 503, 'without a token the login is waited for')
+    t.equal((await call()).status, 503, 'without a token the request waits for the login')
     const own = await call({ authorization: 'Bearer own' })
     t.equal(own.status, 401)
     t.match(
       own.headers.get('www-authenticate'),
       /resource_metadata/,
-      'the target speaks to the client itself',
+      'the target’s response reaches the client',
     )
     await fetch(await walk(page, 'http://localhost:'))
     let status = 503

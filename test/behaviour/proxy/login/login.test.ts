@@ -1,4 +1,4 @@
-/** The proxy's own login to its target: detection, registration, code flow, renewal, step-up, kept logins. */
+/** The proxy's own login to its target: detection, registration, code flow, renewal, step-up, stored logins. */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -36,7 +36,7 @@ proves(
 )
 
 await t.test(
-  'login: an issuer alone is enough: registration, PKCE, default scopes, token on every request',
+  'login: an issuer is sufficient: registration, PKCE, default scopes, token on every request',
   async (t) => {
     const world = await startWorld()
     const run = await startLogin(world, { remoteAuth: true, remoteAuthIssuer: world.idp.issuer })
@@ -45,7 +45,7 @@ await t.test(
       await world.close()
     })
     const early = await run.call()
-    t.equal(early.status, 503, 'the port is open, the login is not done')
+    t.equal(early.status, 503, 'the port is open before the login is complete')
     t.match(early.headers.get('retry-after'), /^\d+$/)
     const url = new URL(await run.loginUrl())
     t.equal(url.searchParams.get('scope'), 'openid profile email')
@@ -64,7 +64,7 @@ await t.test(
   },
 )
 
-await t.test('login: what the target says is found without an issuer', async (t) => {
+await t.test("login: without an issuer, the target's metadata is used", async (t) => {
   const world = await startWorld()
   const run = await startLogin(world, { remoteAuth: true })
   t.teardown(async () => {
@@ -81,7 +81,7 @@ await t.test('login: what the target says is found without an issuer', async (t)
 })
 
 await t.test(
-  'login: with a client id the need is detected, and a target without one is forwarded to plainly',
+  'login: with a client id, the proxy detects whether a login is required, and forwards plainly otherwise',
   async (t) => {
     const open = await startUpstream((seen, res) =>
       res.end(`open ${seen.headers.authorization ?? 'nothing'}`),
@@ -109,7 +109,7 @@ await t.test(
       await open.close()
     })
     await plain.proxy.ready
-    t.equal(await (await plain.call()).text(), 'open nothing')
+    t.equal(await (await plain.call()).text(), 'no URL is opened')
     t.equal(new URL(await run.loginUrl()).searchParams.get('client_id'), 'given')
     await run.browse()
     await run.proxy.ready
@@ -118,37 +118,40 @@ await t.test(
   },
 )
 
-await t.test('login: typed endpoints, resource, scopes and scope parameter are used as given', async (t) => {
-  const world = await startWorld({
-    clients: [
-      {
-        client_id: 'c',
-        token_endpoint_auth_method: 'none',
-        redirect_uris: ['http://localhost/callback'],
-        application_type: 'native',
-      },
-    ],
-  })
-  const run = await startLogin(world, {
-    remoteAuth: true,
-    remoteAuthClientId: 'c',
-    remoteAuthAuthorizeUrl: `${world.idp.issuer}/auth`,
-    remoteAuthTokenUrl: `${world.idp.issuer}/token`,
-    remoteAuthResource: 'https://api.example',
-    remoteAuthScopes: ['read', 'write'],
-    remoteAuthScopeParamName: 'user_scope',
-  })
-  t.teardown(async () => {
-    await run.proxy.close({ graceMs: 0 })
-    await world.close()
-  })
-  const url = new URL(await run.loginUrl())
-  t.equal(url.searchParams.get('resource'), 'https://api.example')
-  t.equal(url.searchParams.get('user_scope'), 'read write')
-  t.equal(url.searchParams.get('scope'), null)
-})
+await t.test(
+  'login: configured endpoints, resource, scopes and scope parameter are used unchanged',
+  async (t) => {
+    const world = await startWorld({
+      clients: [
+        {
+          client_id: 'c',
+          token_endpoint_auth_method: 'none',
+          redirect_uris: ['http://localhost/callback'],
+          application_type: 'native',
+        },
+      ],
+    })
+    const run = await startLogin(world, {
+      remoteAuth: true,
+      remoteAuthClientId: 'c',
+      remoteAuthAuthorizeUrl: `${world.idp.issuer}/auth`,
+      remoteAuthTokenUrl: `${world.idp.issuer}/token`,
+      remoteAuthResource: 'https://api.example',
+      remoteAuthScopes: ['read', 'write'],
+      remoteAuthScopeParamName: 'user_scope',
+    })
+    t.teardown(async () => {
+      await run.proxy.close({ graceMs: 0 })
+      await world.close()
+    })
+    const url = new URL(await run.loginUrl())
+    t.equal(url.searchParams.get('resource'), 'https://api.example')
+    t.equal(url.searchParams.get('user_scope'), 'read write')
+    t.equal(url.searchParams.get('scope'), null)
+  },
+)
 
-await t.test('login: a foreign redirect does not end it, an error of the server does', async (t) => {
+await t.test('login: a foreign redirect does not end it, an error from the server does', async (t) => {
   const world = await startWorld()
   const run = await startLogin(world, { remoteAuth: true, remoteAuthIssuer: world.idp.issuer })
   t.teardown(async () => {
@@ -175,7 +178,7 @@ await t.test('login: a foreign redirect does not end it, an error of the server 
   t.equal(call.status, 502)
 })
 
-await t.test('login: a response of another issuer is refused (RFC 9207)', async (t) => {
+await t.test('login: a response from another issuer is rejected (RFC 9207)', async (t) => {
   const world = await startWorld()
   const run = await startLogin(world, { remoteAuth: true, remoteAuthIssuer: world.idp.issuer })
   t.teardown(async () => {
@@ -204,41 +207,44 @@ await t.test('login: the time limit ends it', async (t) => {
   await t.rejects(run.proxy.ready, { message: /not completed within 0\.05s/ })
 })
 
-await t.test('login: a token that ends soon is renewed once for all who wait, with rotation', async (t) => {
-  const world = await startWorld({
-    configuration: {
-      ttl: {
-        AccessToken: 5,
-        RefreshToken: 86_400,
-        Grant: 86_400,
-        Session: 86_400,
-        Interaction: 600,
-        IdToken: 60,
+await t.test(
+  'login: an expiring token is renewed once for all waiting requests, with rotation',
+  async (t) => {
+    const world = await startWorld({
+      configuration: {
+        ttl: {
+          AccessToken: 5,
+          RefreshToken: 86_400,
+          Grant: 86_400,
+          Session: 86_400,
+          Interaction: 600,
+          IdToken: 60,
+        },
+        rotateRefreshToken: true,
       },
-      rotateRefreshToken: true,
-    },
-  })
-  const run = await startLogin(world, { remoteAuth: true })
-  t.teardown(async () => {
-    await run.proxy.close({ graceMs: 0 })
-    await world.close()
-  })
-  await run.browse()
-  await run.proxy.ready
-  const before = world.idp.requests.filter((path) => path === '/token').length
-  const responses = await Promise.all([run.call(), run.call(), run.call()])
-  t.same(
-    responses.map((response) => response.status),
-    [200, 200, 200],
-  )
-  // Five seconds are less than the margin, so every wave of requests renews exactly once.
-  t.equal(world.idp.requests.filter((path) => path === '/token').length, before + 1)
-  t.equal((await run.call()).status, 200, 'the rotated refresh token works, too')
-  t.equal(world.idp.requests.filter((path) => path === '/token').length, before + 2)
-})
+    })
+    const run = await startLogin(world, { remoteAuth: true })
+    t.teardown(async () => {
+      await run.proxy.close({ graceMs: 0 })
+      await world.close()
+    })
+    await run.browse()
+    await run.proxy.ready
+    const before = world.idp.requests.filter((path) => path === '/token').length
+    const responses = await Promise.all([run.call(), run.call(), run.call()])
+    t.same(
+      responses.map((response) => response.status),
+      [200, 200, 200],
+    )
+    // Five seconds are less than the margin, so every wave of requests renews exactly once.
+    t.equal(world.idp.requests.filter((path) => path === '/token').length, before + 1)
+    t.equal((await run.call()).status, 200, 'the rotated refresh token works, too')
+    t.equal(world.idp.requests.filter((path) => path === '/token').length, before + 2)
+  },
+)
 
 await t.test(
-  'login: a refused token is renewed and the request sent again; the challenge is not shown',
+  'login: a rejected token is renewed and the request repeated, and clients see no challenge',
   async (t) => {
     const world = await startWorld()
     const run = await startLogin(world, { remoteAuth: true })
@@ -266,7 +272,7 @@ await t.test(
 )
 
 await t.test(
-  'login: more scopes are asked for when the target wants them, earlier ones are kept',
+  'login: more scopes are requested when the target requires them, and earlier ones are kept',
   async (t) => {
     const world = await startWorld()
     const run = await startLogin(world, { remoteAuth: true })
@@ -286,7 +292,7 @@ await t.test(
   },
 )
 
-await t.test('login: an offered one that fails leaves plain forwarding', async (t) => {
+await t.test('login: after a failed optional login, requests are forwarded plainly', async (t) => {
   const target = await startUpstream((_seen, res) => {
     res.writeHead(401, { 'WWW-Authenticate': 'Bearer resource_metadata="http://127.0.0.1:1/x"' }).end()
   })

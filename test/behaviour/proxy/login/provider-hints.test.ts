@@ -1,4 +1,4 @@
-/** `--remote-auth-provider`: what each provider's login gets beyond the standards, and that what is given wins. */
+/** `--remote-auth-provider`: the parameters that each provider's login adds, and the precedence of explicit flags. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { providerIds } from '../../../../runtime/oauth/index.ts'
@@ -27,13 +27,13 @@ async function loginUrl(t: Test, input: Parameters<typeof startLogin>[1], interc
   return { params: new URL(await login.loginUrl()).searchParams, resource: world.resource }
 }
 
-await t.test('without a hint: the resource, and the scopes that the server asks for', async (t) => {
+await t.test('without a hint: the resource, and the scopes that the server requests', async (t) => {
   const { params, resource } = await loginUrl(t, {})
   t.equal(params.get('resource'), resource)
   for (const name of ['audience', 'access_type', 'prompt']) t.equal(params.get(name), null)
 })
 
-await t.test('google: offline access, asked for each time', async (t) => {
+await t.test('google: offline access, requested each time', async (t) => {
   const { params } = await loginUrl(t, { remoteAuthProvider: 'google' })
   t.strictSame([params.get('access_type'), params.get('prompt')], ['offline', 'consent'])
 })
@@ -55,19 +55,19 @@ await t.test('entra and cognito: PKCE is used although it is not announced', asy
   )
 })
 
-await t.test('atlassian: its audience and consent', async (t) => {
+await t.test('atlassian: adds its audience and consent parameters', async (t) => {
   const { params } = await loginUrl(t, { remoteAuthProvider: 'atlassian' })
   t.strictSame([params.get('audience'), params.get('prompt')], ['api.atlassian.com', 'consent'])
 })
 
-await t.test('what is given wins', async (t) => {
+await t.test('explicit flags override the hint', async (t) => {
   const resource = 'https://api.example'
   const input = { remoteAuthProvider: 'entra', remoteAuthResource: resource, remoteAuthScopes: ['read'] }
   const { params } = await loginUrl(t, input)
   t.strictSame([params.get('resource'), params.get('scope')], [resource, 'read'])
 })
 
-await t.test('another name is refused with those that are known', async (t) => {
+await t.test('an unknown name is rejected with the list of known names', async (t) => {
   const args = [
     'proxy',
     '--target-uri',

@@ -1,4 +1,4 @@
-/** The proxy's own login at targets that name their scopes late, ask again and again, or have a path of their own. */
+/** The proxy's own login at targets that name their scopes late, request a login repeatedly, or have a path. */
 import t, { type Test } from 'tap'
 import { resolveProxyConfig } from '../../../../runtime/config/index.ts'
 import { parseTarget } from '../../../../runtime/config/proxy/target.ts'
@@ -67,7 +67,7 @@ async function startLogin(t: Test, path: string, check: (seen: Seen) => Verdict)
   }
 }
 
-await t.test('login: scopes that a target names only behind an open handshake are asked for', async (t) => {
+await t.test('login: scopes that a target names only after an open handshake are requested', async (t) => {
   const { target, logins, call } = await startLogin(t, '/mcp', ({ headers, body, method }) =>
     headers.authorization === undefined && method === 'POST' && !body.includes('"initialize"')
       ? { status: 401, challenge: 'Bearer scope="read"' }
@@ -76,32 +76,29 @@ await t.test('login: scopes that a target names only behind an open handshake ar
   t.equal(logins[0]?.searchParams.get('scope'), 'read offline_access')
   const asked = target.seen.filter(({ url, method }) => url === '/mcp' && method !== 'GET')
   t.match(asked, [{ body: /"initialize"/ }, { body: /"tools\/list"/ }, { method: 'DELETE' }])
-  t.equal(asked[1]?.headers['mcp-session-id'], 'probe', 'asked in the session that was opened')
-  t.equal(asked[2]?.headers['mcp-session-id'], 'probe', 'and that is given back')
+  t.equal(asked[1]?.headers['mcp-session-id'], 'probe', 'requested in the opened session')
+  t.equal(asked[2]?.headers['mcp-session-id'], 'probe', 'and the session is closed')
   t.equal((await call()).status, 200)
 })
 
-await t.test(
-  'login: a target that asks again for what was asked for has the user asked once more',
-  async (t) => {
-    let scope = 'read'
-    const { logins, call } = await startLogin(t, '/mcp', ({ headers }) =>
-      headers.authorization === undefined
-        ? { status: 401, challenge: 'Bearer scope="read"' }
-        : { status: 403, challenge: `Bearer error="insufficient_scope", scope="${scope}"` },
-    )
-    t.equal((await call()).status, 403)
-    t.equal(logins.length, 2)
-    t.equal((await call()).status, 403)
-    t.equal(logins.length, 2, 'not with every request')
-    scope = 'write'
-    t.equal((await call()).status, 403)
-    t.equal(logins.length, 4, 'another scope is worth a login, and once more')
-    t.equal(logins[3]?.searchParams.get('scope'), 'read offline_access write')
-  },
-)
+await t.test('login: a target that requests the same scopes again causes one more login', async (t) => {
+  let scope = 'read'
+  const { logins, call } = await startLogin(t, '/mcp', ({ headers }) =>
+    headers.authorization === undefined
+      ? { status: 401, challenge: 'Bearer scope="read"' }
+      : { status: 403, challenge: `Bearer error="insufficient_scope", scope="${scope}"` },
+  )
+  t.equal((await call()).status, 403)
+  t.equal(logins.length, 2)
+  t.equal((await call()).status, 403)
+  t.equal(logins.length, 2, 'not with every request')
+  scope = 'write'
+  t.equal((await call()).status, 403)
+  t.equal(logins.length, 4, 'a new scope causes one more login')
+  t.equal(logins[3]?.searchParams.get('scope'), 'read offline_access write')
+})
 
-await t.test('login: a target with a path of its own is asked and named by it', async (t) => {
+await t.test('login: a target with a path is discovered and named with its path', async (t) => {
   const { target, logins, call } = await startLogin(t, '/servers/notes', ({ headers }) =>
     headers.authorization === undefined ? { status: 401, challenge: 'Bearer' } : undefined,
   )

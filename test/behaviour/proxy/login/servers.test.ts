@@ -1,4 +1,4 @@
-/** The proxy's own login at authorization servers that lack PKCE, or that refuse the client that we are. */
+/** The proxy's own login at authorization servers that lack PKCE, or that reject the proxy's client. */
 import { mkdtempSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -54,7 +54,7 @@ for (const [what, change, found] of [
   ['only plain', () => ['plain'], /lists plain/],
   ['no methods at all', () => undefined, /has no code_challenge_methods_supported/],
 ] as const) {
-  await t.test(`PKCE: a typed issuer whose metadata has ${what} is refused, exit 3`, async (t) => {
+  await t.test(`PKCE: a configured issuer whose metadata has ${what} is rejected, exit 3`, async (t) => {
     const world = await startChanged(t, (metadata) => ({
       ...metadata,
       code_challenge_methods_supported: change(),
@@ -71,42 +71,43 @@ for (const [what, change, found] of [
     t.equal(code, 3)
     t.match(stderr, /does not advertise PKCE with S256/)
     t.match(stderr, found)
-    t.match(stderr, /--remote-auth-authorize-url and --remote-auth-token-url/, 'the way out is named')
+    t.match(
+      stderr,
+      /--remote-auth-authorize-url and --remote-auth-token-url/,
+      'the error names the alternative',
+    )
     t.notOk(world.idp.requests.includes('/reg'), 'nothing was registered')
     t.notOk(world.idp.requests.includes('/auth'))
   })
 }
 
 for (const named of ['by the target', 'by a flag'] as const) {
-  await t.test(
-    `a server named ${named} that has no metadata: the error names the flags that help`,
-    async (t) => {
-      const world = await startWorld({
-        intercept(req, res) {
-          if (!req.url?.includes('/.well-known/')) return false
-          res.writeHead(404).end('Not Found')
-          return true
-        },
-      })
-      t.teardown(() => world.close())
-      const issuer = named === 'by a flag' ? ['--remote-auth-issuer', world.idp.issuer] : []
-      const { code, stderr } = await runGatehouse(
-        [
-          'proxy',
-          ...['--target-uri', world.target.url, '--remote-auth', ...issuer],
-          ...['--remote-auth-skip-browser', '--remote-auth-callback-port', '0', 'demo'],
-        ],
-        '',
-        { ...process.env, GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'login-')) },
-      )
-      t.equal(code, 3)
-      t.match(stderr, /has no metadata document/)
-      t.match(stderr, /--remote-auth-authorize-url and --remote-auth-token-url/)
-    },
-  )
+  await t.test(`a server named ${named} without metadata: the error names the flags that help`, async (t) => {
+    const world = await startWorld({
+      intercept(req, res) {
+        if (!req.url?.includes('/.well-known/')) return false
+        res.writeHead(404).end('Not Found')
+        return true
+      },
+    })
+    t.teardown(() => world.close())
+    const issuer = named === 'by a flag' ? ['--remote-auth-issuer', world.idp.issuer] : []
+    const { code, stderr } = await runGatehouse(
+      [
+        'proxy',
+        ...['--target-uri', world.target.url, '--remote-auth', ...issuer],
+        ...['--remote-auth-skip-browser', '--remote-auth-callback-port', '0', 'demo'],
+      ],
+      '',
+      { ...process.env, GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'login-')) },
+    )
+    t.equal(code, 3)
+    t.match(stderr, /has no metadata document/)
+    t.match(stderr, /--remote-auth-authorize-url and --remote-auth-token-url/)
+  })
 }
 
-await t.test('PKCE: endpoints that were typed have no metadata to compare with', async (t) => {
+await t.test('PKCE: configured endpoints have no metadata to compare with', async (t) => {
   const world = await startChanged(t, (metadata) => ({
     ...metadata,
     code_challenge_methods_supported: undefined,
@@ -122,7 +123,7 @@ await t.test('PKCE: endpoints that were typed have no metadata to compare with',
 })
 
 await t.test(
-  'metadata document: a server that shows a page of refusal gets a registration instead',
+  'metadata document: if the server shows a rejection page, the proxy registers instead',
   async (t) => {
     const world = await startChanged(t, announcesDocuments)
     const run = await startLogin(
@@ -132,7 +133,7 @@ await t.test(
     )
     t.teardown(() => run.proxy.close({ graceMs: 0 }))
     const url = new URL(await run.loginUrl())
-    t.not(url.searchParams.get('client_id'), documentUrl, 'the user is sent there as a registered client')
+    t.not(url.searchParams.get('client_id'), documentUrl, 'the user is redirected with the registered client')
     t.ok(world.idp.requests.includes('/reg'))
     await run.browse()
     await run.proxy.ready
@@ -141,7 +142,7 @@ await t.test(
 )
 
 for (const where of ['with the redirect', 'at the token endpoint'] as const) {
-  await t.test(`metadata document: a refusal ${where} is followed by a registration`, async (t) => {
+  await t.test(`metadata document: a rejection ${where} is followed by a registration`, async (t) => {
     let asked = 0
     const world = await startChanged(t, announcesDocuments, (req, res) => {
       const { pathname, searchParams } = new URL(req.url ?? '', 'http://x')
@@ -152,7 +153,7 @@ for (const where of ['with the redirect', 'at the token endpoint'] as const) {
         back.searchParams.set('iss', `http://${req.headers.host}`)
         if (where === 'with the redirect') back.searchParams.set('error', 'unauthorized_client')
         else back.searchParams.set('code', 'of-the-document')
-        // Asked in advance it shows its login page.
+        // Returns its login page when the proxy checks the client in advance.
         if (asked === 1) res.end('sign in')
         else res.writeHead(303, { location: back.href }).end()
         return true
@@ -178,7 +179,7 @@ for (const where of ['with the redirect', 'at the token endpoint'] as const) {
   })
 }
 
-await t.test('metadata document: without a registration endpoint it is the only way', async (t) => {
+await t.test('metadata document: without a registration endpoint it is the only option', async (t) => {
   const world = await startChanged(t, (metadata) => ({
     ...announcesDocuments(metadata),
     registration_endpoint: undefined,
@@ -190,10 +191,10 @@ await t.test('metadata document: without a registration endpoint it is the only 
   )
   t.teardown(() => run.proxy.close({ graceMs: 0 }))
   t.equal(new URL(await run.loginUrl()).searchParams.get('client_id'), documentUrl)
-  t.notOk(world.idp.requests.includes('/auth'), 'and the server is not asked in advance')
+  t.notOk(world.idp.requests.includes('/auth'), 'and the server is not checked in advance')
 })
 
-await t.test('registration: one that the server has lost is made again', async (t) => {
+await t.test('registration: one that the server has lost is repeated', async (t) => {
   const world = await startChanged(t, (metadata) => metadata)
   const env = { GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'lost-')) }
   const input = { remoteAuth: true, remoteAuthIssuer: world.idp.issuer, remoteAuthCallbackPort: '18667' }
@@ -217,7 +218,7 @@ await t.test('registration: one that the server has lost is made again', async (
   t.equal((await second.call()).status, 200)
 })
 
-/** How authorization servers refuse a client that they do not know, beside the page with status 400. */
+/** Responses of authorization servers to an unknown client, other than the page with status 400. */
 const refusals: readonly {
   readonly name: string
   readonly refuse: (res: ServerResponse, redirect: URL) => void
@@ -248,7 +249,7 @@ const refusals: readonly {
   },
 ]
 
-/** Answers authorization requests of the clients in the set with a refusal. */
+/** Rejects authorization requests of the clients in the set. */
 function refusing(
   clients: ReadonlySet<string>,
   refuse: (res: ServerResponse, redirect: URL) => void,
@@ -265,7 +266,7 @@ function refusing(
 }
 
 for (const { name, refuse } of refusals) {
-  await t.test(`metadata document: ${name} is a refusal`, async (t) => {
+  await t.test(`metadata document: ${name} is a rejection`, async (t) => {
     const world = await startChanged(t, announcesDocuments, refusing(new Set([documentUrl]), refuse))
     const run = await startLogin(
       world,
@@ -279,11 +280,11 @@ for (const { name, refuse } of refusals) {
     t.equal((await run.call()).status, 200)
   })
 
-  await t.test(`registration: ${name} for a stored one leads to another`, async (t) => {
+  await t.test(`registration: ${name} for a stored registration causes a new one`, async (t) => {
     const lost = new Set<string>()
     const world = await startChanged(t, (metadata) => metadata, refusing(lost, refuse))
     const env = { GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'lost-')) }
-    // The redirect URI is part of the registration's name.
+    // The redirect URI is part of the registration's key.
     const input = { remoteAuth: true, remoteAuthIssuer: world.idp.issuer, remoteAuthCallbackPort: '18668' }
     const first = await startLogin(world, input, env)
     lost.add(new URL(await first.loginUrl()).searchParams.get('client_id') ?? '')
@@ -298,7 +299,7 @@ for (const { name, refuse } of refusals) {
 }
 
 for (const status of [401, 403]) {
-  await t.test(`metadata document: a bare ${status} of the token endpoint is a refusal`, async (t) => {
+  await t.test(`metadata document: a bare ${status} from the token endpoint is a rejection`, async (t) => {
     let codes = 0
     const world = await startChanged(t, announcesDocuments, (req, res) => {
       const { pathname, searchParams } = new URL(req.url ?? '', 'http://x')
@@ -332,9 +333,9 @@ for (const status of [401, 403]) {
 }
 
 for (const what of ['a metadata document', 'a stored registration'] as const) {
-  await t.test(`a login with ${what} that nobody completes: the next one registers`, async (t) => {
+  await t.test(`after an incomplete login with ${what}, the next login registers`, async (t) => {
     const refused = new Set([documentUrl])
-    // An error page with status 200 cannot be told from a login page.
+    // An error page with status 200 looks the same as a login page.
     const page = refusing(refused, (res) => void res.end('<h1>Unknown client</h1>'))
     const world = await startChanged(
       t,
@@ -367,7 +368,7 @@ for (const what of ['a metadata document', 'a stored registration'] as const) {
   })
 }
 
-await t.test('registration: integrated sign-in and a busy server are no refusals', async (t) => {
+await t.test('registration: integrated sign-in and a busy server are not rejections', async (t) => {
   const known = new Set<string>()
   let refuse = (res: ServerResponse): void =>
     void res.writeHead(401, { 'www-authenticate': 'Negotiate' }).end()

@@ -8,7 +8,7 @@ import { type KeptLogins, startKeptLogins } from '../../../helpers/proxy/kept-lo
 
 const lifeSec = 60
 
-/** Ends the family at the second use of a refresh token, as RFC 9700 asks for. */
+/** Revokes the family at the second use of a refresh token, as RFC 9700 requires. */
 async function startRotating(): Promise<{ kept: KeptLogins; isRevoked: () => boolean }> {
   let generation = 0
   let revoked = false
@@ -47,12 +47,12 @@ await t.test('two processes: 1,000 calls over 50 expirations need no second logi
   t.notOk(isRevoked())
 })
 
-await t.test('a token that the target refuses is renewed once for both', async (t) => {
+await t.test('a token that the target rejects is renewed once for both processes', async (t) => {
   const { kept, isRevoked } = await startRotating()
   t.teardown(() => kept.close())
   const [a, b] = [kept.open(), kept.open()]
   await Promise.all([a.start(), b.start()])
-  // The clock distinguishes an older file from a newer one.
+  // The clock distinguishes older files from newer ones.
   kept.pass(1)
   const url = 'http://127.0.0.1:1/mcp'
   await Promise.all([
@@ -64,7 +64,7 @@ await t.test('a token that the target refuses is renewed once for both', async (
 })
 
 await t.test(
-  'a login that is renewed after the clock was set back is newer for the other processes',
+  'a login renewed after the clock was set back counts as newer for the other processes',
   async (t) => {
     const { kept, isRevoked } = await startRotating()
     t.teardown(() => kept.close())
@@ -87,7 +87,7 @@ await t.test(
   },
 )
 
-await t.test('a process that is refused keeps the file that another one renewed', async (t) => {
+await t.test('a rejected process keeps the file that another process renewed', async (t) => {
   let isGood = true
   const kept = await startKeptLogins(() =>
     isGood
@@ -105,7 +105,7 @@ await t.test('a process that is refused keeps the file that another one renewed'
   t.ok(kept.isKept())
 })
 
-await t.test('a process whose login has ended takes over the login that another one makes', async (t) => {
+await t.test('a process whose login has ended adopts the new login of another process', async (t) => {
   let response: { status?: number; body: object } = { status: 400, body: { error: 'invalid_grant' } }
   const kept = await startKeptLogins(() => response)
   t.teardown(() => kept.close())
@@ -119,7 +119,7 @@ await t.test('a process whose login has ended takes over the login that another 
   t.match(await a.token(), { value: 'at-1' })
 })
 
-await t.test('lock: a path that is no readable file is an error at once', async (t) => {
+await t.test('lock: a path that is not a readable file is an immediate error', async (t) => {
   const dir = t.testdir({ folder: {}, target: 'x' })
   const { signal } = new AbortController()
   symlinkSync(join(dir, 'nowhere'), join(dir, 'dangling'))
@@ -136,7 +136,7 @@ await t.test('lock: a path that is no readable file is an error at once', async 
       },
       name,
     )
-    t.ok(lstatSync(path), 'it is still there')
+    t.ok(lstatSync(path), 'the file is still there')
   }
   mkdirSync(join(dir, 'free.lock.guard'))
   writeFileSync(join(dir, 'free.lock'), '999999999 elsewhere x')
@@ -147,7 +147,7 @@ await t.test('lock: a path that is no readable file is an error at once', async 
   )
 })
 
-await t.test('lock: one at a time; one that a dead process left is taken', async (t) => {
+await t.test('lock: one holder at a time, and the lock of a dead process is taken over', async (t) => {
   const dir = t.testdir({})
   const path = join(dir, 'locks', 'x.lock')
   const { signal } = new AbortController()
@@ -163,7 +163,7 @@ await t.test('lock: one at a time; one that a dead process left is taken', async
     ),
   )
   t.same(results, [0, 1, 2, 3, 4])
-  t.same(readdirSync(join(dir, 'locks')), [], 'nothing is left')
+  t.same(readdirSync(join(dir, 'locks')), [], 'no file is left')
 
   const { hostname } = await import('node:os')
   writeFileSync(path, `999999999 ${hostname()} x`)

@@ -76,7 +76,7 @@ async function browse(url: string): Promise<void> {
   await (await fetch(url)).arrayBuffer()
 }
 
-/** Ends the current token at the provider, and sets the clocks of the processes ahead. */
+/** Revokes the current token at the provider, and advances the clocks of the processes. */
 async function endToken(
   { provider }: World,
   processes: readonly StdioProcess[],
@@ -130,7 +130,11 @@ await t.test('three processes: one is killed while it renews the login', async (
   await endToken(world, processes, hourMs)
   const messages = await callAll(processes, 30)
   t.equal(killed.length, 1)
-  t.equal(messages.filter((message) => textOf(message) === 'done').length, 20, 'the calls of the others')
+  t.equal(
+    messages.filter((message) => textOf(message) === 'done').length,
+    20,
+    'the calls of the other processes',
+  )
   const others = processes.filter(({ pid }) => !killed.includes(pid))
   for (let expiration = 2; expiration <= 5; expiration++) {
     await endToken(world, others, expiration * hourMs)

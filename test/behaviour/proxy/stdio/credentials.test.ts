@@ -1,4 +1,4 @@
-/** `proxy stdio` with credentials: bearer token, injected headers, and a login that happens while the client waits. */
+/** `proxy stdio` with credentials: bearer token, injected headers, and a login while the client waits. */
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import { untyped } from '../../../helpers/untyped.ts'
 
 proves('1.command.stdio')
 
-/** An MCP server of few words, that takes requests with this authorization only. */
+/** A minimal MCP server that only accepts requests with this authorization. */
 async function startGuarded(t: Test, isGood: (authorization: string) => boolean): Promise<Upstream> {
   const target = await startUpstream((seen, res) => {
     if (!isGood(seen.headers.authorization ?? '')) {
@@ -54,7 +54,7 @@ await t.test('credentials: token file, headers and secrets reach the server', as
   t.match(target.seen[0], { url: '/mcp?key=k', headers: { 'x-team': 'blue' } })
 })
 
-await t.test('credentials: a refusal is told with the request’s id, and says what to do', async (t) => {
+await t.test('credentials: a rejection has the request’s id and the next step', async (t) => {
   const target = await startGuarded(t, () => false)
   const bare = startStdio(t, `${target.url}/mcp`)
   bare.send(rpc(1, 'tools/list'))
@@ -72,7 +72,7 @@ await t.test('credentials: a refusal is told with the request’s id, and says w
 })
 
 await t.test(
-  'login: the client waits while somebody signs in; the URL is on standard error only',
+  'login: the client waits while the user signs in, and the URL is only on standard error',
   async (t) => {
     const target = await startGuarded(t, (authorization) => authorization.startsWith('Bearer eyJ'))
     const idp = await startOidcProvider({ resources: { [target.url]: {}, [`${target.url}/mcp`]: {} } })
@@ -113,13 +113,13 @@ await t.test(
     await connected
     t.equal(client.getServerVersion()?.name, 'guarded')
     t.same((await client.listTools()).tools, [])
-    t.same(violations, [], 'nothing but messages on standard output')
+    t.same(violations, [], 'standard output contains only messages')
     t.notMatch(errors, /eyJ/, 'no token in the log')
   },
 )
 
 await t.test(
-  'command: a login that fails ends it with 3, contradictions with 2, before anything is sent',
+  'command: a failed login exits with 3, and contradictory flags exit with 2 before any request',
   async (t) => {
     const target = await startGuarded(t, () => false)
     const idp = await startOidcProvider({ resources: { [target.url]: {} } })

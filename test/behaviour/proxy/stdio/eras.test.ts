@@ -7,7 +7,7 @@ import { initialize, initialized, startStdio, statelessMeta } from '../../../hel
 
 const meta = { _meta: statelessMeta }
 
-await t.test('a stateless client, a server of sessions: each transport', async (t) => {
+await t.test('a stateless client and a session server: each transport', async (t) => {
   const fixture = await startFixture()
   t.teardown(() => fixture.close())
   for (const url of [fixture.url, fixture.sseUrl]) {
@@ -30,7 +30,7 @@ await t.test('a stateless client, a server of sessions: each transport', async (
   }
 })
 
-await t.test('a session client, a stateless server: initialize is answered for it', async (t) => {
+await t.test('a session client and a stateless server: the proxy answers initialize', async (t) => {
   const fixture = await startFixture({ era: 'stateless' })
   t.teardown(() => fixture.close())
   const bridge = startStdio(t, fixture.url)
@@ -49,7 +49,7 @@ await t.test('a session client, a stateless server: initialize is answered for i
 })
 
 await t.test(
-  'a stateless client, a server of sessions: an unreadable notification fails no call',
+  'a stateless client and a session server: an unreadable notification fails no call',
   async (t) => {
     const unreadable = '"params":{"progressToken":1,"progressToken":2}'
     const backend = await startRawBackend({
@@ -75,7 +75,7 @@ await t.test(
   },
 )
 
-await t.test('a server that speaks neither era: the client gets its own refusal', async (t) => {
+await t.test("a server of neither era: the client gets the server's own rejection", async (t) => {
   const target = await startUpstream((seen, res) => {
     const { id } = seen.body === '' ? { id: null } : JSON.parse(seen.body)
     res.writeHead(400, { 'Content-Type': 'application/json' })

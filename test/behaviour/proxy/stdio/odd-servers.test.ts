@@ -1,4 +1,4 @@
-/** `proxy stdio` in front of servers that deviate from the protocol in a way that means only one thing. */
+/** `proxy stdio` with servers that deviate from the protocol in an unambiguous way. */
 import t from 'tap'
 import { startOddBackend } from '../../../helpers/mcp/odd-backend.ts'
 import { harmlessOddities } from '../../../helpers/mcp/oddities.ts'
@@ -8,13 +8,13 @@ t.setTimeout(120_000)
 t.jobs = 4
 
 for (const oddity of harmlessOddities) {
-  // Whether a stream follows is decided by the content type here.
+  // Here the content type determines whether a stream follows.
   if (oddity.reported === 'content_type') continue
   t.test(oddity.name, async (t) => {
     const server = await startOddBackend([oddity])
     t.teardown(() => server.close())
     const rig = startStdio(t, server.url)
-    /** The next response; other messages of the server are skipped. */
+    /** Returns the next response and skips other messages of the server. */
     const response = async (id: number) => {
       for (;;) {
         const message = await rig.message()

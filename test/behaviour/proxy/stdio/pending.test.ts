@@ -1,4 +1,4 @@
-/** `proxy stdio` that ends: every request of the client that is still pending is answered with an error first. */
+/** When `proxy stdio` ends, it first answers every pending request of the client with an error. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import t from 'tap'
@@ -59,26 +59,29 @@ for (const [name, sent, ids] of [
   })
 }
 
-await t.test('a server that hangs up in the handshake: all pending requests are answered', async (t) => {
-  const hasty = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
-  t.teardown(() => hasty.close())
-  await once(hasty, 'listening')
-  const address = hasty.address()
-  const port = typeof address === 'object' && address ? address.port : 0
-  const bridge = startStdio(t, `http://127.0.0.1:${port}/mcp`)
-  for (const line of lines) bridge.send(line)
-  const answers = await readAnswers(bridge.message, 3)
-  t.match(
-    answers,
-    [0, 1, 2].map((id) => ({ id, error: { code: -32603 } })),
-  )
-})
+await t.test(
+  'a server that disconnects during the handshake: all pending requests are answered',
+  async (t) => {
+    const hasty = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
+    t.teardown(() => hasty.close())
+    await once(hasty, 'listening')
+    const address = hasty.address()
+    const port = typeof address === 'object' && address ? address.port : 0
+    const bridge = startStdio(t, `http://127.0.0.1:${port}/mcp`)
+    for (const line of lines) bridge.send(line)
+    const answers = await readAnswers(bridge.message, 3)
+    t.match(
+      answers,
+      [0, 1, 2].map((id) => ({ id, error: { code: -32603 } })),
+    )
+  },
+)
 
 for (const [name, sent, ids] of [
   ['session', [rpc(1, 'ping'), rpc(2, 'tools/list')], [1, 2]],
   ['stateless', stateless, [3, 4]],
 ] as const) {
-  await t.test(`${name} requests that a signal or the end of input cuts off are answered`, async (t) => {
+  await t.test(`${name} requests cut off by a signal or the end of input are answered`, async (t) => {
     for (const end of ['signal', 'input'] as const) {
       const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()
       let requests = 0
@@ -102,33 +105,30 @@ for (const [name, sent, ids] of [
   })
 }
 
-await t.test(
-  'a login that fails: pending requests are answered, and the command ends with code 3',
-  async (t) => {
-    const target = await startUpstream((_seen, res) => res.writeHead(401).end())
-    const idp = await startOidcProvider({ resources: { [target.url]: {} } })
-    t.teardown(() => Promise.all([target.close(), idp.close()]))
-    const { code, stdout } = await runGatehouse(
-      [
-        ...['proxy', 'stdio', `${target.url}/mcp`, '--remote-auth', '--remote-auth-issuer', idp.issuer],
-        ...['--remote-auth-skip-browser', '--remote-auth-callback-port', '0', '--remote-auth-ephemeral'],
-        ...['--remote-auth-timeout', '100ms'],
-      ],
-      `${lines.join('\n')}\n`,
-    )
-    t.equal(code, 3)
-    const answers = stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Answer)
-    t.match(
-      answers,
-      [0, 1, 2].map((id) => ({ id, error: { code: -32603, message: /remote-auth-timeout/ } })),
-    )
-  },
-)
+await t.test('a failed login: pending requests are answered, and the command exits with 3', async (t) => {
+  const target = await startUpstream((_seen, res) => res.writeHead(401).end())
+  const idp = await startOidcProvider({ resources: { [target.url]: {} } })
+  t.teardown(() => Promise.all([target.close(), idp.close()]))
+  const { code, stdout } = await runGatehouse(
+    [
+      ...['proxy', 'stdio', `${target.url}/mcp`, '--remote-auth', '--remote-auth-issuer', idp.issuer],
+      ...['--remote-auth-skip-browser', '--remote-auth-callback-port', '0', '--remote-auth-ephemeral'],
+      ...['--remote-auth-timeout', '100ms'],
+    ],
+    `${lines.join('\n')}\n`,
+  )
+  t.equal(code, 3)
+  const answers = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Answer)
+  t.match(
+    answers,
+    [0, 1, 2].map((id) => ({ id, error: { code: -32603, message: /remote-auth-timeout/ } })),
+  )
+})
 
-await t.test('a request that its client has cancelled gets no answer', async (t) => {
+await t.test('a request that its client has cancelled gets no response', async (t) => {
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()
   const target = await startUpstream(() => arrive())
   t.teardown(() => target.close())
@@ -142,7 +142,7 @@ await t.test('a request that its client has cancelled gets no answer', async (t)
   t.strictSame(seen, [])
 })
 
-await t.test('a cancelled request of a session gets no answer when the input ends', async (t) => {
+await t.test('a cancelled request of a session gets no response when the input ends', async (t) => {
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()
   const target = await startUpstream((seen, res) => {
     if (seen.method !== 'POST') return void res.writeHead(405).end()

@@ -1,6 +1,6 @@
 /**
- * Stdio servers that end, or stop speaking, behind the bridge: every pending request is answered with an error that names
- * the reason, the log says it, and a server that cannot start is not started in a loop.
+ * Stdio servers behind the bridge that exit or stop responding: every pending request gets an error with the reason,
+ * the log contains it, and a server that cannot start is not restarted in a loop.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -81,7 +81,7 @@ for (const [name, fault, why] of ends) {
   })
 
   t.test(
-    `a server that ${name} over the deprecated HTTP+SSE transport: the stream carries the errors, and ends`,
+    `a server that ${name} over the deprecated HTTP+SSE transport: the stream carries the errors and ends`,
     async (t) => {
       const { url } = await bridge(t, { on: { 'tools/call': fault } }, { mode: 'sse' })
       const events = await stream(url)
@@ -96,7 +96,7 @@ for (const [name, fault, why] of ends) {
     },
   )
 
-  t.test(`a server that ${name} during initialize: the client is told`, async (t) => {
+  t.test(`a server that ${name} during initialize: the client gets an error`, async (t) => {
     const { url, failed } = await bridge(t, { on: { initialize: fault } })
     const body = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}'
     t.match((await post(url, body)).response, { id: 1, error: { code: -32603, message: why } })
@@ -105,7 +105,7 @@ for (const [name, fault, why] of ends) {
 }
 
 t.test(
-  'a server that closes its standard input and stays: pending requests fail, and it is ended',
+  'a server that closes its standard input and keeps running: pending requests fail, and it is terminated',
   async (t) => {
     const result =
       '{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}'
@@ -120,14 +120,14 @@ t.test(
     const session = await openSession(url)
     const pending = session.request('tools/call', { name: 'pid' })
     await until(() => lines.includes('closed'))
-    // Only a write finds the pipe broken.
+    // Only a write detects the broken pipe.
     const ping = session.request('ping')
     t.match((await pending).response?.error, { code: -32603, message: /closed its standard input$/ })
     t.match((await ping).response?.error, { code: -32603 })
   },
 )
 
-t.test('a server that ends in a stream: the stream ends with the error', async (t) => {
+t.test('a server that exits during a stream: the stream ends with the error', async (t) => {
   const { url } = await bridge(t, { on: { 'tools/call': { do: 'exit mid-stream' } } })
   const session = await openSession(url)
   const { messages } = await session.request('tools/call', { name: 'pid' })
@@ -137,14 +137,14 @@ t.test('a server that ends in a stream: the stream ends with the error', async (
   ])
 })
 
-t.test('a server that answers without a line end and exits: the answer arrives', async (t) => {
+t.test('a server that responds without a final newline and exits: the response arrives', async (t) => {
   const { url } = await bridge(t, { on: { 'tools/call': { do: 'answer without line end' } } })
   const session = await openSession(url)
   t.match((await session.request('tools/call', { name: 'pid' })).response?.result, { content: [{}] })
 })
 
 t.test(
-  'a server that prints its usage and exits: the output is shown, and the reason is its own',
+  'a server that prints its usage and exits: the output is shown, and the reason is the exit code',
   async (t) => {
     const script = { banner: ['usage: server --token TOKEN'], exitAtStart: 2 }
     const { failed, lines, warnings } = await bridge(t, script)
@@ -154,7 +154,7 @@ t.test(
   },
 )
 
-t.test('the last lines of output are part of the error where the bridge is told to show them', async (t) => {
+t.test('with showOutput, errors contain the last lines of output', async (t) => {
   const stderr = [
     ...Array.from({ length: 9 }, (_, n) => `line ${n}`),
     `\u001b[31mno database\u202e${'x'.repeat(999)}`,
@@ -169,15 +169,15 @@ t.test('the last lines of output are part of the error where the bridge is told 
   t.ok(message.length < 800)
 })
 
-t.test('a banner of many lines is one warning', async (t) => {
+t.test('a banner of many lines causes one warning', async (t) => {
   const banner = Array.from({ length: 500 }, (_, n) => `progress ${n}`)
   const { url, warnings } = await bridge(t, { banner })
   await openSession(url)
   t.equal(warnings.filter(({ message }) => message.includes('not a JSON-RPC message')).length, 1)
 })
 
-t.test('a server that worked and cannot start any more is not started for every request', async (t) => {
-  // It works once: each later process finds the file and ends.
+t.test('a server that can no longer start is not restarted for every request', async (t) => {
+  // It works once. Each later process finds the file and exits.
   const once = `
     const fs = require('node:fs')
     const [, journal] = process.argv
@@ -205,10 +205,8 @@ t.test('a server that worked and cannot start any more is not started for every 
   t.equal(readJournal(journal).length, 2)
 })
 
-t.test(
-  'a process started ahead that cannot run beside the first one does not end the first one',
-  async (t) => {
-    const alone = `
+t.test('a second process that cannot run next to the first one does not end it', async (t) => {
+  const alone = `
     const fs = require('node:fs')
     const [, folder] = process.argv
     try { fs.mkdirSync(folder) } catch { process.exit(9) }
@@ -216,18 +214,17 @@ t.test(
       const { id } = JSON.parse(line)
       if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'alone', version: '1' } } }))
     })`
-    const ended = Promise.withResolvers<string>()
-    const lock = join(t.testdir({}), 'lock')
-    const { url, failed } = await bridgeTo(t, ['-e', alone, lock], { onEnded: ended.resolve, now: () => 0 })
-    await until(() => existsSync(lock))
-    const session = await openSession(url)
-    t.equal(await Promise.race([failed, ended.promise]), 'exited with code 9')
-    t.match((await session.request('ping')).response, { result: {} })
-    t.equal(await Promise.race([failed, Promise.resolve('still serving')]), 'still serving')
-  },
-)
+  const ended = Promise.withResolvers<string>()
+  const lock = join(t.testdir({}), 'lock')
+  const { url, failed } = await bridgeTo(t, ['-e', alone, lock], { onEnded: ended.resolve, now: () => 0 })
+  await until(() => existsSync(lock))
+  const session = await openSession(url)
+  t.equal(await Promise.race([failed, ended.promise]), 'exited with code 9')
+  t.match((await session.request('ping')).response, { result: {} })
+  t.equal(await Promise.race([failed, Promise.resolve('still serving')]), 'still serving')
+})
 
-t.test('a server of neither era: clients and the bridge get its own words', async (t) => {
+t.test('a server of neither era: clients and the bridge get its own error text', async (t) => {
   const script = { on: { initialize: { do: 'refuse', message: 'set API_KEY' } } } as const
   const journal = join(t.testdir({ journal: '' }), 'journal')
   const bridge = await bridgeTo(t, scripted({ journal, ...script }), { ahead: false })

@@ -1,5 +1,5 @@
 /**
- * `proxy stdio` when things break: lost sessions, broken streams, servers of the deprecated HTTP+SSE transport, on the
+ * `proxy stdio` under failures: lost sessions, broken streams, servers of the deprecated HTTP+SSE transport, on the
  * wire.
  */
 import type { ServerResponse } from 'node:http'
@@ -10,7 +10,7 @@ import { rpc, type Seen, startUpstream } from '../../../helpers/proxy/rig.ts'
 import { initialize, initialized, startStdio } from '../../../helpers/proxy/stdio-rig.ts'
 import { untyped } from '../../../helpers/untyped.ts'
 
-// Streams break and reopen with pauses, so the file runs in a process of its own.
+// Streams break and reopen with pauses, so the file runs in a separate process.
 t.setTimeout(180_000)
 
 proves('1.command.stdio')
@@ -31,7 +31,7 @@ function response(res: ServerResponse, id: unknown, result: unknown, headers = {
 
 const opened = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 's', version: '1' } }
 
-/** Which sessions are alive, and how an unknown one is refused. */
+/** The sessions that are alive, and the rejection of unknown ones. */
 function sessionServer(refuse: (res: ServerResponse) => void) {
   const alive = new Set<string>()
   let opens = 0
@@ -54,61 +54,58 @@ function sessionServer(refuse: (res: ServerResponse) => void) {
   }
 }
 
-await t.test(
-  'session: one that the server has lost is opened again, and the request sent once more',
-  async (t) => {
-    const refusals: [string, (res: ServerResponse) => void][] = [
-      ['404', (res) => res.writeHead(404).end()],
-      [
-        '400 as in the early examples',
-        (res) => {
-          res.writeHead(400, { 'Content-Type': 'application/json' })
-          res.end(
-            '{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}',
-          )
-        },
-      ],
-      [
-        '-32001 with another status',
-        (res) => {
-          res.writeHead(400, { 'Content-Type': 'application/json' })
-          res.end('{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}')
-        },
-      ],
-    ]
-    for (const [name, refuse] of refusals) {
-      const { alive, server } = sessionServer(refuse)
-      const target = await server
-      t.teardown(() => target.close())
-      const bridge = startStdio(t, `${target.url}/mcp`)
-      bridge.send(initialize)
-      t.match(await bridge.message(), { id: 0, result: opened })
-      bridge.send(initialized)
-      bridge.send(rpc(1))
-      t.match(await bridge.message(), { id: 1, result: { session: 'session-1' } })
-      alive.clear()
-      // Several at once meet the loss; one initialize serves them all.
-      for (const id of [2, 3, 4]) bridge.send(rpc(id))
-      const ids = new Set<unknown>()
-      for (let i = 0; i < 3; i++) {
-        const message = await bridge.message()
-        t.ok(message.result, name)
-        ids.add(message.id)
-      }
-      t.same(ids, new Set([2, 3, 4]), 'the client never sees the second initialize')
-      t.equal(alive.size, 1, `${name}: one new session`)
-      t.equal(await bridge.end(), true)
-      t.equal(alive.size, 0, 'and it is ended')
-      t.equal(
-        target.seen.filter(({ body }) => body.includes('notifications/initialized')).length,
-        2,
-        'the new session is confirmed, too',
-      )
+await t.test('session: a lost session is reopened, and the request repeated once', async (t) => {
+  const refusals: [string, (res: ServerResponse) => void][] = [
+    ['404', (res) => res.writeHead(404).end()],
+    [
+      '400 as in the early examples',
+      (res) => {
+        res.writeHead(400, { 'Content-Type': 'application/json' })
+        res.end(
+          '{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}',
+        )
+      },
+    ],
+    [
+      '-32001 with another status',
+      (res) => {
+        res.writeHead(400, { 'Content-Type': 'application/json' })
+        res.end('{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}')
+      },
+    ],
+  ]
+  for (const [name, refuse] of refusals) {
+    const { alive, server } = sessionServer(refuse)
+    const target = await server
+    t.teardown(() => target.close())
+    const bridge = startStdio(t, `${target.url}/mcp`)
+    bridge.send(initialize)
+    t.match(await bridge.message(), { id: 0, result: opened })
+    bridge.send(initialized)
+    bridge.send(rpc(1))
+    t.match(await bridge.message(), { id: 1, result: { session: 'session-1' } })
+    alive.clear()
+    // Several requests notice the loss at once; one initialize serves them all.
+    for (const id of [2, 3, 4]) bridge.send(rpc(id))
+    const ids = new Set<unknown>()
+    for (let i = 0; i < 3; i++) {
+      const message = await bridge.message()
+      t.ok(message.result, name)
+      ids.add(message.id)
     }
-  },
-)
+    t.same(ids, new Set([2, 3, 4]), 'the client never sees the second initialize')
+    t.equal(alive.size, 1, `${name}: one new session`)
+    t.equal(await bridge.end(), true)
+    t.equal(alive.size, 0, 'and it is terminated')
+    t.equal(
+      target.seen.filter(({ body }) => body.includes('notifications/initialized')).length,
+      2,
+      'the new session is initialized, too',
+    )
+  }
+})
 
-await t.test('session: a request that the server has answered is not sent again', async (t) => {
+await t.test('session: a request that the server has answered is not repeated', async (t) => {
   const calls: unknown[] = []
   let isKnown = true
   const target = await startUpstream((seen, res) => {
@@ -141,7 +138,7 @@ await t.test('session: a request that the server has answered is not sent again'
   await bridge.end()
 })
 
-await t.test('session: one that cannot be opened again is -32001', async (t) => {
+await t.test('session: a session that cannot be reopened is error -32001', async (t) => {
   let dead = false
   const target = await startUpstream((seen, res) => {
     const { id, method } = messageOf(seen)
@@ -161,7 +158,7 @@ await t.test('session: one that cannot be opened again is -32001', async (t) => 
 })
 
 await t.test(
-  'streams: the standing stream comes back with its last event id, after the time the server asked for',
+  "streams: the standing stream is reopened with its last event id, after the server's retry time",
   async (t) => {
     const gets: { id: string | undefined; at: number }[] = []
     const target = await startUpstream((seen, res) => {
@@ -189,7 +186,7 @@ await t.test(
       gets.map(({ id }) => id),
       [undefined, 'e1', 'e2'],
     )
-    t.ok((gets[1]?.at ?? 0) - (gets[0]?.at ?? 0) >= 19, 'not sooner than asked')
+    t.ok((gets[1]?.at ?? 0) - (gets[0]?.at ?? 0) >= 19, 'not before the retry time')
   },
 )
 
@@ -198,7 +195,7 @@ for (const [what, refuse] of Object.entries<(res: ServerResponse) => void>({
   'with 408': (res) => void res.writeHead(408).end(),
   'by a cut connection': (res) => void res.destroy(),
 }))
-  await t.test(`streams: the standing stream comes back after a refusal ${what}`, async (t) => {
+  await t.test(`streams: the standing stream is reopened after a rejection ${what}`, async (t) => {
     let gets = 0
     const target = await startUpstream((seen, res) => {
       const { id, method } = messageOf(seen)
@@ -206,7 +203,7 @@ for (const [what, refuse] of Object.entries<(res: ServerResponse) => void>({
       else if (seen.method === 'GET') {
         if (++gets === 2) return refuse(res)
         res.writeHead(200, { 'Content-Type': 'text/event-stream' })
-        // Without event ids: the stream is opened again all the same.
+        // Even without event ids, the stream is reopened.
         res.write(
           `retry: 20\ndata: {"jsonrpc":"2.0","method":"notifications/message","params":{"n":${gets}}}\n\n`,
         )
@@ -222,7 +219,7 @@ for (const [what, refuse] of Object.entries<(res: ServerResponse) => void>({
       t.match(await bridge.message(), { method: 'notifications/message', params: { n } })
   })
 
-await t.test('streams: a response that comes in many instalments is followed to its end', async (t) => {
+await t.test('streams: a response in many parts is read to its end', async (t) => {
   let gets = 0
   const target = await startUpstream((seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })
@@ -245,7 +242,7 @@ await t.test('streams: a response that comes in many instalments is followed to 
   t.match(await bridge.message(), { id: 1, result: {} })
 })
 
-await t.test('streams: one that stays open after its response does not hold up the end', async (t) => {
+await t.test('streams: a stream that stays open after its response does not delay the exit', async (t) => {
   const target = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })
     res.write('data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n')
@@ -257,7 +254,7 @@ await t.test('streams: one that stays open after its response does not hold up t
   t.equal(await bridge.end(), true)
 })
 
-await t.test('end: responses that are due are waited for, but not for ever', async (t) => {
+await t.test('end: the exit waits for pending responses, up to a limit', async (t) => {
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<ServerResponse>()
   const target = await startUpstream((_seen, res) => arrive(res))
   t.teardown(() => target.close())
@@ -275,7 +272,7 @@ await t.test('end: responses that are due are waited for, but not for ever', asy
 })
 
 await t.test(
-  'the deprecated HTTP+SSE transport: the fixture, by its address and by falling back',
+  'the deprecated HTTP+SSE transport: the fixture works by its address and as a fallback',
   async (t) => {
     const fixture = await startFixture({
       before(req, res) {
@@ -303,7 +300,7 @@ await t.test(
 )
 
 await t.test(
-  'the deprecated HTTP+SSE transport: a stream that breaks fails what was in flight, and a new session is opened',
+  'the deprecated HTTP+SSE transport: a broken stream fails its calls, and a new session is opened',
   async (t) => {
     let streams = 0
     let current: ServerResponse | undefined
@@ -338,7 +335,7 @@ await t.test(
   },
 )
 
-await t.test('the deprecated HTTP+SSE transport: an endpoint on another origin is refused', async (t) => {
+await t.test('the deprecated HTTP+SSE transport: an endpoint on another origin is rejected', async (t) => {
   const elsewhere = await startUpstream((_seen, res) => res.writeHead(202).end())
   const target = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })

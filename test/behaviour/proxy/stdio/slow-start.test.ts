@@ -1,6 +1,6 @@
 /**
- * Stdio servers that start slowly, behind the bridge: a client that gives up waiting never ends or multiplies the process,
- * and the first request that the server reads is `initialize`.
+ * Stdio servers that start slowly, behind the bridge: a client that gives up never ends or multiplies the process, and
+ * the first request that the server reads is `initialize`.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ const initializeRequest = JSON.stringify({
 })
 const accept = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 
-/** A bridge whose server serves once `open` was called. No process is started ahead but the first. */
+/** A bridge whose server responds only after a call of `open`. Only the first process is started ahead. */
 async function slowBridge(t: Test, script: Partial<Script> = {}, more = {}, wrapper: readonly string[] = []) {
   const folder = t.testdir({ journal: '' })
   const gate = join(folder, 'gate')
@@ -42,14 +42,14 @@ async function slowBridge(t: Test, script: Partial<Script> = {}, more = {}, wrap
   }
 }
 
-/** Sends a request as a health check does: it gives up after a moment. */
+/** Sends a request like a health check, with a short timeout. */
 async function giveUp(url: string, body: string, headers: Record<string, string> = {}): Promise<void> {
   const signal = AbortSignal.timeout(150)
   await fetch(url, { method: 'POST', body, headers: { ...accept, ...headers }, signal }).then(
     () => Promise.reject(new Error('it was answered')),
     () => undefined,
   )
-  // Requests after these are handled after the end of the connection above.
+  // Later requests are handled after the disconnection above.
   for (let n = 0; n < 2; n++) await (await fetch(new URL('/health', url))).text()
 }
 
@@ -120,7 +120,7 @@ t.test('slow server behind a wrapper such as npx: one process, which ends with t
   await until(() => read().some(({ what }) => what === 'end'))
 })
 
-t.test('slow server: the look-up of the era and the first session share one process', async (t) => {
+t.test('slow server: era detection and the first session share one process', async (t) => {
   const { url, open, read } = await slowBridge(t)
   const { body, headers } = statelessRequest('server/discover')
   const discover = body.replace('"name":"wire"', '"name":"probe"')
@@ -133,17 +133,20 @@ t.test('slow server: the look-up of the era and the first session share one proc
   t.equal(starts(read()), 1)
   const other = initializeRequest.replace('"probe"', '"another"')
   t.match((await post(url, other)).response, { id: 7, result: {} })
-  t.equal(starts(read()), 2, 'a second session has a process of its own')
+  t.equal(starts(read()), 2, 'a second session has its own process')
 })
 
-t.test('slow server: clients with another initialize do not get the process of the first one', async (t) => {
-  const { url, open, read } = await slowBridge(t)
-  await giveUp(url, initializeRequest)
-  open()
-  const session = await openSession(url, { capabilities: { sampling: {} } })
-  t.match(session.initialized.result, { serverInfo: { name: 'scripted' } })
-  t.equal(starts(read()), 2)
-})
+t.test(
+  "slow server: clients with a different initialize do not get the first client's process",
+  async (t) => {
+    const { url, open, read } = await slowBridge(t)
+    await giveUp(url, initializeRequest)
+    open()
+    const session = await openSession(url, { capabilities: { sampling: {} } })
+    t.match(session.initialized.result, { serverInfo: { name: 'scripted' } })
+    t.equal(starts(read()), 2)
+  },
+)
 
 t.test(
   'slow server: a process that got _meta of a session client does not serve stateless ones',
@@ -161,7 +164,7 @@ t.test(
   },
 )
 
-t.test('slow server: processes of clients that gave up are bounded', async (t) => {
+t.test('slow server: the number of processes of clients that gave up is bounded', async (t) => {
   const { url, read } = await slowBridge(t)
   for (let n = 0; n < 12; n++) await giveUp(url, initializeRequest.replace('"probe"', `"probe ${n}"`))
   await until(() => read().filter(({ what }) => what === 'end').length >= 4)
@@ -195,9 +198,9 @@ t.test(
   },
 )
 
-t.test('a bridge says since when its server has been starting, until the first answer', async (t) => {
+t.test('a bridge reports how long its server has been starting, until the first response', async (t) => {
   const { bridge, url, open } = await slowBridge(t)
-  t.equal(bridge.startingSince, undefined, 'nobody has asked it anything')
+  t.equal(bridge.startingSince, undefined, 'it has received no request')
   await giveUpDiscover(url)
   t.type(bridge.startingSince, 'number')
   open()

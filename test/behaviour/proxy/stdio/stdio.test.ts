@@ -1,4 +1,4 @@
-/** `gatehouse proxy stdio`: a real SDK client over standard streams, and the wire details line by line. */
+/** `gatehouse proxy stdio`: a real SDK client over standard streams, and the wire format line by line. */
 import { once } from 'node:events'
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -16,7 +16,7 @@ import { program, runGatehouse } from '../../../helpers/gatehouse.ts'
 
 proves('1.command.stdio')
 
-/** The bridge in this process, with its two streams in hand. */
+/** The bridge in this process, and its two streams. */
 function start(target: Upstream, path = '/mcp') {
   const input = new PassThrough()
   const output = new PassThrough()
@@ -118,7 +118,7 @@ await t.test('stdio: sessions, revisions, notifications and the end of input, on
     url: '/some/path',
     headers: { 'mcp-session-id': 'sid', 'mcp-protocol-version': '2025-06-18', 'x-key': 'k' },
   })
-  t.equal(call?.headers.authorization, undefined, 'the bridge’s own token stays inside')
+  t.equal(call?.headers.authorization, undefined, 'the bridge’s own token is not forwarded')
   t.equal(target.seen.at(-1)?.method, 'DELETE')
 })
 
@@ -163,7 +163,7 @@ await t.test('stdio: failures become errors with the request’s id', async (t) 
   await bridge.done
 })
 
-await t.test('stdio: a stateless request gets the headers that its revision wants', async (t) => {
+await t.test('stdio: a stateless request gets the headers that its revision requires', async (t) => {
   const target = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Type': 'application/json' })
     res.end('{"jsonrpc":"2.0","id":1,"result":{}}')
@@ -187,7 +187,7 @@ await t.test('stdio: a stateless request gets the headers that its revision want
 })
 
 await t.test(
-  'stdio: as a command, it ends with 0 at the end of input and with 1 when nobody is there',
+  'stdio: the command exits with 0 at the end of input, and with 1 without a server',
   async (t) => {
     const target = await startUpstream((_seen, res) => {
       res.writeHead(200, { 'Content-Type': 'application/json' })
@@ -196,7 +196,7 @@ await t.test(
     t.teardown(() => target.close())
     const good = await runGatehouse(['proxy', 'stdio', `${target.url}/mcp`], `${rpc(1, 'ping')}\n`)
     t.equal(good.code, 0)
-    t.equal(good.stdout, '{"jsonrpc":"2.0","id":1,"result":{}}\n', 'nothing but messages')
+    t.equal(good.stdout, '{"jsonrpc":"2.0","id":1,"result":{}}\n', 'only messages')
     const bad = await runGatehouse(['proxy', 'stdio', 'http://127.0.0.1:1/mcp'], `${rpc(1, 'ping')}\n`)
     t.equal(bad.code, 1)
     t.match(JSON.parse(bad.stdout), { id: 1, error: { code: -32603 } })

@@ -1,4 +1,4 @@
-/** `proxy stdio`, what may and may not appear on its output, stateless requests, and its bounds. */
+/** `proxy stdio`: its output, stateless requests, and its limits. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
@@ -25,7 +25,7 @@ function response(res: ServerResponse, message: unknown, status = 200): void {
   res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(message))
 }
 
-await t.test('output: nothing but messages, whatever the server sends', async (t) => {
+await t.test('output: contains only messages, whatever the server sends', async (t) => {
   const bodies: Record<string, [contentType: string, body: string]> = {
     html: ['text/html', '<h1>captive portal</h1>'],
     text: ['application/json', 'oops'],
@@ -42,7 +42,7 @@ await t.test('output: nothing but messages, whatever the server sends', async (t
   const bridge = startStdio(t, `${target.url}/mcp`)
   for (const [id, method] of Object.keys(bodies).entries()) {
     bridge.send(rpc(id, method))
-    // A message for nobody we know passes: it is a message, and the client is the one to check it.
+    // A response with an unknown id is forwarded, because it is a valid message for the client to check.
     if (method === 'otherId') t.match(await bridge.message(), { id: 99999 })
     const line = await bridge.next()
     t.match(JSON.parse(line), { jsonrpc: '2.0', id, error: { code: -32603 } }, method)
@@ -51,7 +51,7 @@ await t.test('output: nothing but messages, whatever the server sends', async (t
 })
 
 await t.test(
-  'output: several messages in one response are one line each; an error without id gets the request’s',
+  'output: several messages in one response are one line each, and an error without id gets the request’s id',
   async (t) => {
     const target = await startUpstream((seen, res) => {
       const { id, method } = messageOf(seen)
@@ -77,7 +77,7 @@ await t.test(
   },
 )
 
-await t.test('input: what is no message is answered, without an id where none can be read', async (t) => {
+await t.test('input: a line that is not a message gets an error, with its id if readable', async (t) => {
   const target = await startUpstream((seen, res) =>
     response(res, { jsonrpc: '2.0', id: messageOf(seen).id, result: {} }),
   )
@@ -92,12 +92,12 @@ await t.test('input: what is no message is answered, without an id where none ca
   bridge.input.write(Buffer.concat([Buffer.alloc(64 * 1024 * 1024 + 1, 0x20), Buffer.from('\n')]))
   t.match(await bridge.message(), { error: { code: -32600, message: /too large/ } })
   bridge.input.write(`\r\n\n${rpc(2, 'ping')}\r\n`)
-  t.match(await bridge.message(), { id: 2, result: {} }, 'and the bridge goes on')
-  t.equal(target.seen.length, 1, 'the server saw none of it')
+  t.match(await bridge.message(), { id: 2, result: {} }, 'and the bridge continues')
+  t.equal(target.seen.length, 1, 'the server received none of it')
 })
 
 await t.test(
-  'input: a line of up to 64 MiB reaches the server, and a longer one is refused by its id',
+  'input: a line of up to 64 MiB reaches the server, and a longer one is rejected with its id',
   async (t) => {
     const most = 64 * 1024 * 1024
     const target = await startUpstream((seen, res) =>
@@ -116,21 +116,21 @@ await t.test(
     bridge.send(callOf(3, most + 1))
     t.match(await bridge.message(), { id: 3, error: { code: -32600, message: /too large/ } })
     bridge.send(line('{"method":"x","params":{"a":"', '"},"jsonrpc":"2.0","id":"late"}', most + 1))
-    t.match(await bridge.message(), { id: 'late', error: { code: -32600 } }, 'the id stands at the end')
+    t.match(await bridge.message(), { id: 'late', error: { code: -32600 } }, 'the id is at the end')
     bridge.send(line('{"params":{"a":"', '"},"id":"4","n":{"id":5}}', most + 1))
-    t.notOk('id' in (await bridge.message()), 'an id that may be of something else is not taken')
+    t.notOk('id' in (await bridge.message()), 'an id that may belong to another object is not used')
     bridge.send(callOf(6, 1_000))
     t.match(await bridge.message(), { id: 6, result: { bytes: 1_000 } }, 'the next one works')
   },
 )
 
 await t.test(
-  'server: a request that it finds too large gets its response, and the next one works',
+  'server: a request that the server finds too large gets its response, and the next one works',
   async (t) => {
     const origin = await startUpstream((seen, res) =>
       response(res, { jsonrpc: '2.0', id: messageOf(seen).id, result: {} }),
     )
-    // A proxy of the usual limit stands between.
+    // A proxy with the usual limit is in between.
     const between = await startRig(origin.url)
     t.teardown(() => Promise.all([between.close(), origin.close()]))
     const bridge = startStdio(t, `${between.url}/mcp`)
@@ -144,7 +144,7 @@ await t.test(
 )
 
 await t.test(
-  'stateless: a first request that lasts blocks nobody, and is cancelled by closing its stream',
+  'stateless: a long first request blocks no other request, and closing its stream cancels it',
   async (t) => {
     const { promise: closed, resolve: close } = Promise.withResolvers<void>()
     const target = await startUpstream((seen, res) => {
@@ -164,10 +164,10 @@ await t.test(
     bridge.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'listen:1' } })
     await closed
     bridge.send(rpc(3, 'tools/list', { _meta: statelessMeta }))
-    t.match(await bridge.message(), { id: 3 }, 'nothing was said about the cancelled one')
+    t.match(await bridge.message(), { id: 3 }, 'the cancelled request got no response')
     t.notOk(
       target.seen.some(({ body }) => body.includes('cancelled')),
-      'the server is not told in words',
+      'no cancellation message is sent to the server',
     )
     t.equal(await bridge.end(), true)
     t.notOk(
@@ -178,7 +178,7 @@ await t.test(
 )
 
 await t.test(
-  'stateless: arguments are mirrored; a refusal for want of a header makes it list the tools first',
+  'stateless: arguments are mirrored, and a rejection for a missing header causes a list of the tools',
   async (t) => {
     const tool = (name: string, header: string) => ({
       name,
@@ -212,16 +212,16 @@ await t.test(
     t.notMatch(target.seen[1]?.body, 'progressToken')
     call(2, 'mirrored')
     t.match(await bridge.message(), { id: 2, result: {} })
-    t.equal(target.seen.length, 5, 'what is known is not asked again')
+    t.equal(target.seen.length, 5, 'known tools are not listed again')
     header = 'Zone'
     call(3, 'mirrored')
-    t.match(await bridge.message(), { id: 3, result: {} }, 'a changed tool is learnt again')
+    t.match(await bridge.message(), { id: 3, result: {} }, 'a changed tool is listed again')
     call(4, 'never')
-    t.match(await bridge.message(), { id: 4, error: { code: -32020 } }, 'a refusal that stays is passed on')
+    t.match(await bridge.message(), { id: 4, error: { code: -32020 } }, 'a repeated rejection is forwarded')
   },
 )
 
-await t.test('order: nothing overtakes initialize; everything else runs side by side', async (t) => {
+await t.test('order: initialize comes first, and all other requests run concurrently', async (t) => {
   const held: (() => void)[] = []
   let arrived = (): void => {}
   const target = await startUpstream((seen, res) => {
@@ -257,42 +257,45 @@ await t.test('order: nothing overtakes initialize; everything else runs side by 
   t.match(await bridge.message(), { id: 7, result: {} })
 })
 
-await t.test('backpressure: a reader that does not read stops the server, not the memory', async (t) => {
-  const chunk = `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'm', params: { text: 'x'.repeat(65_536) } })}\n\n`
-  const total = 1_000
-  let sent = 0
-  let stuck = (): void => {}
-  const blocked = new Promise<void>((resolve) => {
-    stuck = resolve
-  })
-  const target = await startUpstream((_seen, res) => {
-    res.writeHead(200, { 'Content-Type': 'text/event-stream' })
-    const push = async (): Promise<void> => {
-      while (sent < total) {
-        sent++
-        if (res.write(chunk)) continue
-        const drained = once(res, 'drain')
-        // Long without module: held up. A slow machine only makes this come early, which changes nothing.
-        const late = setTimeout(stuck, 300)
-        await drained
-        clearTimeout(late)
+await t.test(
+  'backpressure: a client that does not read slows the server down instead of filling memory',
+  async (t) => {
+    const chunk = `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'm', params: { text: 'x'.repeat(65_536) } })}\n\n`
+    const total = 1_000
+    let sent = 0
+    let stuck = (): void => {}
+    const blocked = new Promise<void>((resolve) => {
+      stuck = resolve
+    })
+    const target = await startUpstream((_seen, res) => {
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      const push = async (): Promise<void> => {
+        while (sent < total) {
+          sent++
+          if (res.write(chunk)) continue
+          const drained = once(res, 'drain')
+          // No drain for this long counts as stuck. A slow machine only sends the signal earlier, which is harmless.
+          const late = setTimeout(stuck, 300)
+          await drained
+          clearTimeout(late)
+        }
+        res.end('data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n')
       }
-      res.end('data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n')
-    }
-    void push()
-  })
-  t.teardown(() => target.close())
-  const bridge = startStdio(t, `${target.url}/mcp`, { drainMs: 60_000 })
-  bridge.output.pause()
-  bridge.send(rpc(1))
-  await blocked
-  t.ok(sent < total / 2, `the server was held up after ${sent} of ${total} events`)
-  bridge.output.resume()
-  for (let i = 0; i < total; i++) await bridge.next()
-  t.match(await bridge.message(), { id: 1, result: {} }, 'and nothing was lost')
-})
+      void push()
+    })
+    t.teardown(() => target.close())
+    const bridge = startStdio(t, `${target.url}/mcp`, { drainMs: 60_000 })
+    bridge.output.pause()
+    bridge.send(rpc(1))
+    await blocked
+    t.ok(sent < total / 2, `the server was held up after ${sent} of ${total} events`)
+    bridge.output.resume()
+    for (let i = 0; i < total; i++) await bridge.next()
+    t.match(await bridge.message(), { id: 1, result: {} }, 'and no event was lost')
+  },
+)
 
-await t.test('end: an input without any message ends it well, and without asking the server', async (t) => {
+await t.test('end: input without a message exits with 0 and sends no request', async (t) => {
   const target = await startUpstream((_seen, res) => res.end())
   t.teardown(() => target.close())
   t.equal(await startStdio(t, `${target.url}/mcp`).end(), true)
@@ -303,7 +306,7 @@ await t.test('end: an input without any message ends it well, and without asking
   t.equal(await nobody.done, false, 'while the input is still open')
 })
 
-await t.test('command: a reader that goes away ends it, quietly', async (t) => {
+await t.test('command: a closed output ends it quietly', async (t) => {
   const target = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })
     const timer = setInterval(

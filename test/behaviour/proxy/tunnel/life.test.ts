@@ -1,4 +1,4 @@
-/** A tunnel over its life: what its program sees, how it ends, another URL after a restart, and the command itself. */
+/** The life of a tunnel: the environment of its program, its end, another URL after a restart, and the command. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ t.teardown(() => target.close())
 const dir = mkdtempSync(join(tmpdir(), 'tunnel-life-'))
 let scripts = 0
 
-/** A tunnel program of a few lines; `dir` is known to it. */
+/** A short tunnel program, which can use `dir`. */
 function script(source: string): readonly string[] {
   const path = join(dir, `program-${++scripts}.mjs`)
   writeFileSync(
@@ -54,26 +54,29 @@ function open(command: readonly string[], { env = {}, input = {}, ...more }: Opt
   })
 }
 
-await t.test('program: it sees none of our variables, and what it started ends with it', async (t) => {
-  const command = script(`
+await t.test(
+  "program: it gets none of the gateway's variables, and its child processes end with it",
+  async (t) => {
+    const command = script(`
     fs.writeFileSync(dir + '/env', JSON.stringify(process.env))
     const child = spawn('sleep', ['1000'], { stdio: 'ignore' })
     fs.writeFileSync(dir + '/pid', String(child.pid))
     console.error('the address is url=https://one.example')
     setInterval(() => {}, 1000)`)
-  const proxy = await open(command, {
-    env: { GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN: 's3cret', GATEHOUSE_SECRET_X: 's3cret', OTHER: 'alive' },
-  })
-  t.notMatch(readFileSync(join(dir, 'env'), 'utf8'), 's3cret')
-  t.match(readFileSync(join(dir, 'env'), 'utf8'), '"OTHER":"alive"')
-  const pid = Number(readFileSync(join(dir, 'pid'), 'utf8'))
-  t.ok(isAlive(pid))
-  await proxy.close({ graceMs: 0 })
-  while (isAlive(pid)) await new Promise((resolve) => setImmediate(resolve))
-  t.pass('gone')
-})
+    const proxy = await open(command, {
+      env: { GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN: 's3cret', GATEHOUSE_SECRET_X: 's3cret', OTHER: 'alive' },
+    })
+    t.notMatch(readFileSync(join(dir, 'env'), 'utf8'), 's3cret')
+    t.match(readFileSync(join(dir, 'env'), 'utf8'), '"OTHER":"alive"')
+    const pid = Number(readFileSync(join(dir, 'pid'), 'utf8'))
+    t.ok(isAlive(pid))
+    await proxy.close({ graceMs: 0 })
+    while (isAlive(pid)) await new Promise((resolve) => setImmediate(resolve))
+    t.pass('gone')
+  },
+)
 
-await t.test('program: one that never says its URL, and a stop meanwhile', async (t) => {
+await t.test('program: a missing URL is an error, and a stop cancels the wait', async (t) => {
   const silent = script(`fs.writeFileSync(dir + '/silent', String(process.pid)); setInterval(() => {}, 1000)`)
   await t.rejects(open(silent, { upWithinMs: 400 }), { message: /was not ready within 0.4s/ })
   const stop = new AbortController()
@@ -83,7 +86,7 @@ await t.test('program: one that never says its URL, and a stop meanwhile', async
   t.notOk(existsSync(join(dir, 'silent')) && isAlive(Number(readFileSync(join(dir, 'silent'), 'utf8'))))
 })
 
-await t.test('url: another one after a restart is the resource from then on', async (t) => {
+await t.test('url: another URL after a restart becomes the resource', async (t) => {
   const idp = await startLoopback(() => ({ body: { active: false } }))
   t.teardown(() => idp.close())
   const command = script(`
@@ -112,7 +115,7 @@ await t.test('url: another one after a restart is the resource from then on', as
   t.match(await ask('/.well-known/oauth-protected-resource/mcp'), '"resource":"https://two.example/mcp"')
 })
 
-await t.test('url: --resource-url stays what it is', async (t) => {
+await t.test('url: --resource-url stays in effect', async (t) => {
   const idp = await startLoopback(() => ({ body: { active: false } }))
   t.teardown(() => idp.close())
   const command = script(`console.log('url=https://one.example'); setInterval(() => {}, 1000)`)
@@ -130,40 +133,43 @@ await t.test('url: --resource-url stays what it is', async (t) => {
   )
 })
 
-await t.test('command: standard output has the URL alone; a signal ends it and its program', async (t) => {
-  const command = script(`
+await t.test(
+  'command: standard output contains only the URL, and a signal ends it and its program',
+  async (t) => {
+    const command = script(`
     fs.writeFileSync(dir + '/command', String(process.pid))
     console.log('url=https://demo.example/')
     setInterval(() => {}, 1000)`)
-  const args = [
-    'proxy',
-    'tunnel',
-    target.url,
-    'demo',
-    '--insecure-unauthenticated',
-    '--tunnel-provider',
-    'exec',
-  ]
-  const settings = JSON.stringify({ command, 'url-pattern': 'url=(\\S+)' })
-  const child = spawn(process.execPath, [program, ...args, '--provider-args', settings], {
-    stdio: 'pipe',
-  })
-  child.stderr.resume()
-  let stdout = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text
-  })
-  await once(child.stdout, 'data')
-  const pid = Number(readFileSync(join(dir, 'command'), 'utf8'))
-  t.ok(isAlive(pid))
-  child.kill('SIGTERM')
-  const [code] = await once(child, 'close')
-  t.equal(code, 0)
-  t.equal(stdout, 'https://demo.example\n')
-  t.notOk(isAlive(pid))
-})
+    const args = [
+      'proxy',
+      'tunnel',
+      target.url,
+      'demo',
+      '--insecure-unauthenticated',
+      '--tunnel-provider',
+      'exec',
+    ]
+    const settings = JSON.stringify({ command, 'url-pattern': 'url=(\\S+)' })
+    const child = spawn(process.execPath, [program, ...args, '--provider-args', settings], {
+      stdio: 'pipe',
+    })
+    child.stderr.resume()
+    let stdout = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+    })
+    await once(child.stdout, 'data')
+    const pid = Number(readFileSync(join(dir, 'command'), 'utf8'))
+    t.ok(isAlive(pid))
+    child.kill('SIGTERM')
+    const [code] = await once(child, 'close')
+    t.equal(code, 0)
+    t.equal(stdout, 'https://demo.example\n')
+    t.notOk(isAlive(pid))
+  },
+)
 
-await t.test('command: relay and tunnel as two programs', async (t) => {
+await t.test('command: relay and tunnel work as two programs', async (t) => {
   const token = join(dir, 'token')
   writeFileSync(token, 'too-short\n')
   const refused = startGatehouse([
@@ -203,5 +209,5 @@ await t.test('command: relay and tunnel as two programs', async (t) => {
   t.match(await rawRequest(Number(port), ['GET /mcp HTTP/1.1', 'Host: demo.tunnels.test']), /hello/)
   t.equal(await tunnel.interrupt(), 0)
   t.equal(await relay.interrupt(), 0)
-  t.notMatch(relay.output() + tunnel.output(), 'long-enough', 'the token is in no log')
+  t.notMatch(relay.output() + tunnel.output(), 'long-enough', 'no log contains the token')
 })

@@ -1,4 +1,4 @@
-/** `gatehouse relay` as a command: the address that it binds, and the URLs that it gives out. */
+/** `gatehouse relay` as a command: the address that it binds, and the URLs that it assigns. */
 import { networkInterfaces } from 'node:os'
 import t from 'tap'
 import { startGatehouse } from '../../../helpers/gatehouse.ts'
@@ -21,7 +21,7 @@ async function isOpen(host: string, port: string): Promise<boolean> {
   )
 }
 
-await t.test('relay: --public-url is what tunnels are told', async (t) => {
+await t.test("relay: --public-url is the base of the tunnels' URLs", async (t) => {
   const port = await startRelay('--public-url', 'https://*.pub.example')
   const fixture = await startFixture()
   t.teardown(() => fixture.close())
@@ -37,7 +37,7 @@ await t.test('relay: --public-url is what tunnels are told', async (t) => {
   t.ok(await tunnel.waitFor(/https:\/\/mine\.pub\.example/))
 })
 
-await t.test('relay: --host is the only address that it binds', async (t) => {
+await t.test('relay: it binds only the address of --host', async (t) => {
   const address = Object.values(networkInterfaces())
     .flat()
     .find((one) => one?.family === 'IPv4' && !one.internal)?.address

@@ -1,4 +1,4 @@
-/** The self-hosted relay with real MCP traffic through it, its bounds, and what happens when an end goes away. */
+/** The self-hosted relay with real MCP traffic, its limits, and disconnections at either end. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
@@ -66,7 +66,7 @@ async function health(relay: RunningRelay): Promise<{ tunnels: number }> {
   return untyped(await (await fetch(`${relay.url}/health`)).json())
 }
 
-/** A WebSocket at the relay as a client of the tunnel opens it, in raw bytes. */
+/** A WebSocket to the relay, in raw bytes, as the tunnel client opens it. */
 async function idleConnection(
   relay: RunningRelay,
   hostname: string,
@@ -92,39 +92,46 @@ async function idleConnection(
   return { socket, head: String(head) }
 }
 
-await t.test('relay: an MCP client works through it, sessions, streams and questions included', async (t) => {
-  const fixture = await startFixture()
-  const relay = await relayFor(t)
-  const { urls } = await tunnelTo(t, new URL(fixture.url).origin, relay.port, 'demo')
-  // The public name leads to the relay, as a wildcard DNS entry would.
-  const agent = new Agent({
-    connect: { lookup: (_host, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]) },
-  })
-  t.teardown(async () => {
-    await agent.destroy()
-    await fixture.close()
-  })
-  const client = new Client({ name: 'test', version: '1' })
-  const transport = new StreamableHTTPClientTransport(new URL(`${urls[0]}/mcp`), {
-    fetch: (url, init) => untyped(undiciFetch(url, { ...untyped(init), dispatcher: agent })),
-  })
-  await client.connect(transport)
-  const changed = new Promise((resolve) => {
-    client.fallbackNotificationHandler = async ({ method }) => resolve(method)
-  })
-  t.match(await client.callTool({ name: 'test_simple_text', arguments: {} }), { content: [{ type: 'text' }] })
-  const progress: number[] = []
-  await client.callTool({ name: 'test_tool_with_progress', arguments: {} }, undefined, {
-    onprogress: (one) => progress.push(one.progress),
-  })
-  t.same(progress, [0, 50, 100])
-  await client.callTool({ name: 'test_trigger_tool_change', arguments: {} })
-  t.equal(await changed, 'notifications/tools/list_changed', 'over a standing stream')
-  await transport.terminateSession()
-  await client.close()
-})
+await t.test(
+  'relay: an MCP client works through it, including sessions, streams and questions',
+  async (t) => {
+    const fixture = await startFixture()
+    const relay = await relayFor(t)
+    const { urls } = await tunnelTo(t, new URL(fixture.url).origin, relay.port, 'demo')
+    // The public name resolves to the relay, as with a wildcard DNS entry.
+    const agent = new Agent({
+      connect: {
+        lookup: (_host, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
+      },
+    })
+    t.teardown(async () => {
+      await agent.destroy()
+      await fixture.close()
+    })
+    const client = new Client({ name: 'test', version: '1' })
+    const transport = new StreamableHTTPClientTransport(new URL(`${urls[0]}/mcp`), {
+      fetch: (url, init) => untyped(undiciFetch(url, { ...untyped(init), dispatcher: agent })),
+    })
+    await client.connect(transport)
+    const changed = new Promise((resolve) => {
+      client.fallbackNotificationHandler = async ({ method }) => resolve(method)
+    })
+    t.match(await client.callTool({ name: 'test_simple_text', arguments: {} }), {
+      content: [{ type: 'text' }],
+    })
+    const progress: number[] = []
+    await client.callTool({ name: 'test_tool_with_progress', arguments: {} }, undefined, {
+      onprogress: (one) => progress.push(one.progress),
+    })
+    t.same(progress, [0, 50, 100])
+    await client.callTool({ name: 'test_trigger_tool_change', arguments: {} })
+    t.equal(await changed, 'notifications/tools/list_changed', 'over a standing stream')
+    await transport.terminateSession()
+    await client.close()
+  },
+)
 
-await t.test('relay: a WebSocket goes through, and its end gives its place back', async (t) => {
+await t.test('relay: a WebSocket works, and its end frees its slot', async (t) => {
   const target = await startUpstream((_seen, res) => res.end('plain'))
   target.server.on('upgrade', (_req, socket) => {
     socket.write(
@@ -157,7 +164,7 @@ await t.test('relay: a WebSocket goes through, and its end gives its place back'
 await t.test('relay: bodies flow both ways before either is complete', async (t) => {
   const target = await startUpstream((seen, res) => res.end(String(seen.body.length)))
   const relay = await relayFor(t)
-  // Straight to a server of our own instead of a proxy, which would read the whole body first.
+  // Goes to a plain server, because a proxy would read the whole body first.
   const echo = await startServer((req, res) => {
     res.writeHead(200, { 'Content-Type': 'application/octet-stream' })
     res.flushHeaders()
@@ -195,7 +202,7 @@ await t.test('relay: bodies flow both ways before either is complete', async (t)
   t.equal((await chunks.next()).done, true)
 })
 
-await t.test('relay: what untrusted clients send is bounded', async (t) => {
+await t.test('relay: data from untrusted clients is bounded', async (t) => {
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()
   const target = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })
@@ -215,7 +222,7 @@ await t.test('relay: what untrusted clients send is bounded', async (t) => {
   t.match(head, /^HTTP\/1\.1 503 /, 'and so is the number of tunnels')
   socket.destroy()
   first.destroy()
-  // The place is free again as soon as the relay has noticed.
+  // The slot is free again once the relay has noticed the disconnection.
   for (let response = ''; !response.startsWith('HTTP/1.1 200 '); ) {
     const again = connect(relay.port, '127.0.0.1')
     again.write('GET /mcp HTTP/1.1\r\nHost: demo.tunnels.test\r\nAccept: text/event-stream\r\n\r\n')
@@ -225,7 +232,7 @@ await t.test('relay: what untrusted clients send is bounded', async (t) => {
   t.pass('a request that ends makes space')
 })
 
-await t.test('relay: only tunnels with the token get a name, and nothing else is there', async (t) => {
+await t.test('relay: only tunnels with the token get a name, and no other path exists', async (t) => {
   const relay = await relayFor(t)
   for (const authorization of ['Bearer wrong', 'Bearer ', `Basic ${token}`, `Bearer ${token}x`]) {
     const { head, socket } = await idleConnection(relay, 'demo', authorization)
@@ -258,7 +265,7 @@ await t.test('relay: only tunnels with the token get a name, and nothing else is
   )
 })
 
-await t.test('relay: requests that two servers could read differently are refused', async (t) => {
+await t.test('relay: ambiguous requests are rejected', async (t) => {
   const target = await startUpstream((_seen, res) => res.end('ok'))
   t.teardown(() => target.close())
   const relay = await relayFor(t)
@@ -278,22 +285,22 @@ await t.test('relay: requests that two servers could read differently are refuse
     'X-Hop: 1',
   ])
   t.match(fine, /^HTTP\/1\.1 200 /)
-  t.equal(target.seen[0]?.headers['x-hop'], undefined, 'headers of one hop end there')
+  t.equal(target.seen[0]?.headers['x-hop'], undefined, 'hop-by-hop headers are removed')
 })
 
-await t.test('relay: a client that is silent is dead, and its name free again', async (t) => {
+await t.test('relay: a silent client is dropped, and its name is free again', async (t) => {
   const relay = await relayFor(t, { pingEveryMs: 20, freeAfterMs: 1 })
   const { socket, head } = await idleConnection(relay, 'demo')
   t.match(head, /^HTTP\/1\.1 101 [\s\S]*gatehouse-public-url: http:\/\/demo\.tunnels\.test:\d+\r\n/)
   t.equal((await health(relay)).tunnels, 1)
   await once(socket, 'close')
   while ((await health(relay)).tunnels > 0);
-  // A client that holds the name again proves that it is free.
+  // A client that gets the name again proves that it was free.
   t.match((await idleConnection(relay, 'demo')).head, /^HTTP\/1\.1 101 /)
 })
 
-await t.test('relay: a client that responds lives on through many pings', async (t) => {
-  // Three pings without a pong end the connection, so a pong may take a second and more on a busy machine.
+await t.test('relay: a client that answers pings stays connected', async (t) => {
+  // Three pings without a pong end the connection, so a pong may take over a second on a busy machine.
   const pingEveryMs = 400
   const relay = await relayFor(t, { pingEveryMs })
   const target = await startUpstream((_seen, res) => res.end('ok'))
@@ -304,7 +311,7 @@ await t.test('relay: a client that responds lives on through many pings', async 
   t.match(await rawRequest(relay.port, ['GET /mcp HTTP/1.1', 'Host: demo.tunnels.test']), /^HTTP\/1\.1 200 /)
 })
 
-await t.test('relay: after its restart the tunnel comes back by itself', async (t) => {
+await t.test('relay: after a restart of the relay, the tunnel reconnects', async (t) => {
   const target = await startUpstream((_seen, res) => res.end('ok'))
   t.teardown(() => target.close())
   const first = await startRelay({
@@ -321,7 +328,7 @@ await t.test('relay: after its restart the tunnel comes back by itself', async (
   t.match(await rawRequest(second.port, ['GET /mcp HTTP/1.1', 'Host: demo.tunnels.test']), /^HTTP\/1\.1 200 /)
 })
 
-await t.test('relay: a public reader that does not read holds up its own response only', async (t) => {
+await t.test('relay: a client that does not read delays only its own response', async (t) => {
   let stuck = (): void => {}
   const blocked = new Promise<void>((resolve) => {
     stuck = resolve
@@ -360,5 +367,5 @@ await t.test('relay: a public reader that does not read holds up its own respons
   })
   slow.resume()
   await once(slow, 'close')
-  t.ok(size > 2_000 * 65_536, 'and then comes whole')
+  t.ok(size > 2_000 * 65_536, 'and then arrives complete')
 })

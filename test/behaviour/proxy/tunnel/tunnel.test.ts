@@ -1,4 +1,4 @@
-/** Tunnels against their real counterparts: an sshd, a program, and our own relay. */
+/** Tunnels with their real counterparts: an sshd, a program, and the built-in relay. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
@@ -51,7 +51,7 @@ async function open(
 }
 
 await t.test(
-  'relay: requests for the name reach the target, streams and many at once included',
+  'relay: requests for the name reach the target, including streams and many at once',
   async (t) => {
     const relay = await startRelay({
       host: '127.0.0.1',
@@ -84,7 +84,7 @@ await t.test(
     for (let round = 0; round < 3; round++) {
       const huge = 'x'.repeat(20_000_000)
       const refused = await ask('/mcp', [`Content-Length: ${huge.length}`], huge)
-      t.match(refused, /^HTTP\/1\.1 413 [\s\S]*Request Entity Too Large/, 'the proxy’s refusal arrives')
+      t.match(refused, /^HTTP\/1\.1 413 [\s\S]*Request Entity Too Large/, 'the proxy’s rejection arrives')
     }
     const many = await Promise.all(Array.from({ length: 30 }, (_, i) => ask(`/many/${i}`)))
     t.ok(many.every((response, i) => response.includes(`GET /many/${i} 0`)))
@@ -93,7 +93,7 @@ await t.test(
   },
 )
 
-await t.test('relay: a wrong token and a name of somebody else are refused at once', async (t) => {
+await t.test('relay: a wrong token and a name that is in use are rejected at once', async (t) => {
   const relay = await startRelay({
     host: '127.0.0.1',
     port: 0,
@@ -142,7 +142,7 @@ await t.test('relay: a name is free again after its client has gone', async (t) 
 })
 
 await t.test(
-  'tunnel: incoming authentication guards it, and its document names the public URL',
+  'tunnel: incoming authentication protects it, and its document contains the public URL',
   async (t) => {
     const idp = await startLoopback(({ form }) => ({
       body:
@@ -182,58 +182,61 @@ await t.test(
   },
 )
 
-await t.test('exec: the program gets the address, the token in a variable, and is restarted', async (t) => {
-  const dir = mkdtempSync(join(tmpdir(), 'tunnel-'))
-  const script = join(dir, 'fake-tunnel.mjs')
-  writeFileSync(
-    script,
-    `import { appendFileSync, existsSync, writeFileSync } from 'node:fs'
+await t.test(
+  'exec: the program gets the address and the token in a variable, and is restarted',
+  async (t) => {
+    const dir = mkdtempSync(join(tmpdir(), 'tunnel-'))
+    const script = join(dir, 'fake-tunnel.mjs')
+    writeFileSync(
+      script,
+      `import { appendFileSync, existsSync, writeFileSync } from 'node:fs'
      const first = !existsSync('${dir}/ran')
      appendFileSync('${dir}/ran', JSON.stringify([process.argv.slice(2), process.env.FAKE_TOKEN, process.env.GATEHOUSE_TUNNEL_AUTH_TOKEN ?? null]) + '\\n')
      console.log('noise https://not-this.example')
      console.log('forwarding url=https://' + (first ? 'one' : 'two') + '.tunnel.example')
      if (first) setTimeout(() => process.exit(3), 50)
      else setInterval(() => {}, 1000)`,
-  )
-  const urls = Promise.withResolvers<void>()
-  const seen: string[] = []
-  const config = resolveProxyConfig('demo', { targetUri: target.url }, {})
-  const proxy = await runTunnel({
-    config,
-    provider: makeTunnelProvider(
-      'exec',
-      JSON.stringify({
-        command: [process.execPath, script, '{target}', '--port={port}', '$(echo no shell)'],
-        'url-pattern': 'url=(https://\\S+)',
-        'auth-token-env': 'FAKE_TOKEN',
-      }),
-      { env: { ...process.env, GATEHOUSE_TUNNEL_AUTH_TOKEN: 's3cret' }, ca: undefined, proxy: undefined },
-    ),
-    insecureUnauthenticated: true,
-    onUrl(url) {
-      seen.push(url)
-      if (seen.length === 2) urls.resolve()
-    },
-    log: silentLog,
-    notify() {},
-  })
-  await urls.promise
-  t.same(seen, ['https://one.tunnel.example', 'https://two.tunnel.example'])
-  const [args, token, own] = JSON.parse(readFileSync(join(dir, 'ran'), 'utf8').split('\n')[0] ?? '[]')
-  t.same(args, [`http://127.0.0.1:${proxy.port}`, `--port=${proxy.port}`, '$(echo no shell)'])
-  t.equal(token, 's3cret')
-  t.equal(own, null)
-  for (const host of ['one.tunnel.example', 'two.tunnel.example']) {
-    t.match(await rawRequest(proxy.port, ['GET /mcp HTTP/1.1', `Host: ${host}`]), /^HTTP\/1\.1 200 /, host)
-  }
-  t.match(
-    await rawRequest(proxy.port, ['GET /mcp HTTP/1.1', 'Host: three.tunnel.example']),
-    /^HTTP\/1\.1 403 /,
-  )
-  await proxy.close({ graceMs: 0 })
-})
+    )
+    const urls = Promise.withResolvers<void>()
+    const seen: string[] = []
+    const config = resolveProxyConfig('demo', { targetUri: target.url }, {})
+    const proxy = await runTunnel({
+      config,
+      provider: makeTunnelProvider(
+        'exec',
+        JSON.stringify({
+          command: [process.execPath, script, '{target}', '--port={port}', '$(echo no shell)'],
+          'url-pattern': 'url=(https://\\S+)',
+          'auth-token-env': 'FAKE_TOKEN',
+        }),
+        { env: { ...process.env, GATEHOUSE_TUNNEL_AUTH_TOKEN: 's3cret' }, ca: undefined, proxy: undefined },
+      ),
+      insecureUnauthenticated: true,
+      onUrl(url) {
+        seen.push(url)
+        if (seen.length === 2) urls.resolve()
+      },
+      log: silentLog,
+      notify() {},
+    })
+    await urls.promise
+    t.same(seen, ['https://one.tunnel.example', 'https://two.tunnel.example'])
+    const [args, token, own] = JSON.parse(readFileSync(join(dir, 'ran'), 'utf8').split('\n')[0] ?? '[]')
+    t.same(args, [`http://127.0.0.1:${proxy.port}`, `--port=${proxy.port}`, '$(echo no shell)'])
+    t.equal(token, 's3cret')
+    t.equal(own, null)
+    for (const host of ['one.tunnel.example', 'two.tunnel.example']) {
+      t.match(await rawRequest(proxy.port, ['GET /mcp HTTP/1.1', `Host: ${host}`]), /^HTTP\/1\.1 200 /, host)
+    }
+    t.match(
+      await rawRequest(proxy.port, ['GET /mcp HTTP/1.1', 'Host: three.tunnel.example']),
+      /^HTTP\/1\.1 403 /,
+    )
+    await proxy.close({ graceMs: 0 })
+  },
+)
 
-await t.test('exec: a program that cannot be started is an error, not a wait', async (t) => {
+await t.test('exec: a program that cannot start is an immediate error', async (t) => {
   await t.rejects(open('exec', { command: ['/no/such/program', '{target}'] }), { code: 'INVALID_CONFIG' })
   const file = join(mkdtempSync(join(tmpdir(), 'tunnel-')), 'broken')
   writeFileSync(file, '#!/no/such/interpreter\n', { mode: 0o755 })
@@ -245,7 +248,7 @@ await t.test('exec: a program that cannot be started is an error, not a wait', a
 
 const sshd = '/usr/sbin/sshd'
 
-/** An sshd of the superuser insists on an empty directory of its own. */
+/** An sshd that runs as root requires an empty directory. */
 function canRunSshd(): boolean {
   if (!existsSync(sshd)) return false
   if (process.getuid?.() !== 0) return true
@@ -258,7 +261,7 @@ function canRunSshd(): boolean {
 }
 
 await t.test(
-  'ssh: a reverse forward through a real server',
+  'ssh: a reverse forward through a real server works',
   { skip: !canRunSshd() && 'no sshd here' },
   async (t) => {
     const dir = mkdtempSync(join(tmpdir(), 'sshd-'))
@@ -283,7 +286,7 @@ await t.test(
       await once(server, 'exit')
     })
     await once(server.stderr, 'data')
-    // The client knows the server's key by an own known_hosts file, through its ordinary configuration.
+    // The client's ordinary configuration names a known_hosts file with the server's key.
     const config = join(dir, 'client')
     writeFileSync(join(dir, 'known'), `[127.0.0.1]:${port} ${readFileSync(join(dir, 'host.pub'), 'utf8')}`)
     writeFileSync(config, `UserKnownHostsFile ${dir}/known\n`)
@@ -318,7 +321,7 @@ await t.test(
   },
 )
 
-await t.test('tunnel: settings are checked as a whole, --dry-run opens nothing', async (t) => {
+await t.test('tunnel: all settings are checked together, and --dry-run opens nothing', async (t) => {
   const base = ['proxy', 'tunnel', target.url, 'demo', '--insecure-unauthenticated']
   const cases: readonly [string[], RegExp][] = [
     [['--tunnel-provider', 'ngrok'], /--tunnel-provider: must be one of ssh, relay, exec/],

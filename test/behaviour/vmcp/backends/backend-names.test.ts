@@ -30,7 +30,7 @@ async function tools(vmcp: VmcpServer): Promise<string[]> {
 }
 
 t.test(
-  'a setting for a backend that is not there: named in status and log, at the start and after a reload',
+  'a setting for an unknown backend is reported in status and log, at the start and after a reload',
   async (t) => {
     const file = (name: string, transport = 'streamable-http') =>
       readVmcpConfig(
@@ -57,7 +57,7 @@ t.test(
         `operational.timeouts.perWorkload.${name}`,
         `outgoingAuth.backends.${name}`,
       ].map((path) => `${path}: unknown backend "${name}"; did you mean "${guess}"?`)
-    t.same(await tools(vmcp), ['good_echo', 'other_echo'], 'the server runs')
+    t.same(await tools(vmcp), ['good_echo', 'other_echo'], 'the server is running')
     t.same(await problems(), expected('goood', 'good'))
     t.match(logged(), 'settings refer to backends that do not exist')
     vmcp.reload(file('othr').config)
@@ -71,11 +71,13 @@ t.test(
   },
 )
 
-t.test('vmcp validate warns of names that no backend has; vmcp serve starts and logs them', async (t) => {
-  const config = join(t.testdir(), 'v.yaml')
-  writeFileSync(
-    config,
-    `name: v
+t.test(
+  'vmcp validate warns about names that no backend has, and vmcp serve starts and logs them',
+  async (t) => {
+    const config = join(t.testdir(), 'v.yaml')
+    writeFileSync(
+      config,
+      `name: v
 groupRef: g
 incomingAuth: {type: anonymous}
 outgoingAuth: {source: inline, backends: {goood: {type: unauthenticated}}}
@@ -83,21 +85,22 @@ aggregation: {conflictResolution: priority, conflictResolutionConfig: {priorityO
 backends:
   - {name: good, url: "${good.url}", transport: streamable-http}
 `,
-  )
-  const checked = await runGatehouse(['vmcp', 'validate', '-c', config])
-  t.equal(checked.code, 0)
-  t.match(
-    checked.stderr,
-    'warning: outgoingAuth.backends.goood: unknown backend "goood"; did you mean "good"?',
-  )
-  t.match(checked.stderr, 'priorityOrder[1]: unknown backend "godo"; did you mean "good"?')
-  const run = startGatehouse(['vmcp', 'serve', '-c', config, '--port', '0'])
-  t.teardown(() => run.interrupt())
-  await run.waitFor(/"url":"(http:[^"]+)"/)
-  t.match(run.output(), /goood[^\n]*settings refer to backends that do not exist/)
-})
+    )
+    const checked = await runGatehouse(['vmcp', 'validate', '-c', config])
+    t.equal(checked.code, 0)
+    t.match(
+      checked.stderr,
+      'warning: outgoingAuth.backends.goood: unknown backend "goood"; did you mean "good"?',
+    )
+    t.match(checked.stderr, 'priorityOrder[1]: unknown backend "godo"; did you mean "good"?')
+    const run = startGatehouse(['vmcp', 'serve', '-c', config, '--port', '0'])
+    t.teardown(() => run.interrupt())
+    await run.waitFor(/"url":"(http:[^"]+)"/)
+    t.match(run.output(), /goood[^\n]*settings refer to backends that do not exist/)
+  },
+)
 
-t.test('vmcp validate warns of a workflow step that names no backend, in the same words', async (t) => {
+t.test('vmcp validate reports a workflow step with an unknown backend with the same text', async (t) => {
   const check = async (tool: string) => {
     const config = join(t.testdir(), 'v.yaml')
     writeFileSync(

@@ -1,10 +1,10 @@
-/** Sessions at backends: one for each client, opened again when a backend forgets it, ended with the client. */
+/** Backend sessions: one for each client, reopened when a backend loses it, closed with the client. */
 import t from 'tap'
 import { openSession, type WireSession } from '../../../helpers/mcp/wire.ts'
 import { startRawBackend, textResult } from '../../../helpers/mcp/raw-backend.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
-t.test('a backend that forgot the session gets a new one, and the call is carried out once', async (t) => {
+t.test('a backend that lost the session gets a new one, and the call is executed once', async (t) => {
   const backend = await startRawBackend()
   const vmcp = await startTestVmcp({ raw: backend.url })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
@@ -52,7 +52,7 @@ t.test('the end of a client session ends the session at the backend', async (t) 
   t.pass('DELETE reached the backend')
 })
 
-t.test('checks share the session of the lists, unless callers see lists of their own', async (t) => {
+t.test('health checks share the session of the lists, unless lists differ per caller', async (t) => {
   const number = async (more: Readonly<Record<string, unknown>>): Promise<number> => {
     const backend = await startRawBackend()
     const vmcp = await startTestVmcp({ raw: backend.url }, more)

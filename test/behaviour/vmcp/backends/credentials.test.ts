@@ -1,4 +1,4 @@
-/** Which headers reach a backend: passed through, forwarded, injected; and trust anchors for its certificate. */
+/** The headers that reach a backend (passed through, forwarded, injected), and trust anchors for its certificate. */
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ proves(
   '3.error.passthroughHeaders',
 )
 
-t.test('listed headers are copied from each request, others are not', async (t) => {
+t.test('listed headers are copied from each request, other headers are not', async (t) => {
   const [a, b] = await Promise.all([startRawBackend(), startFixture({ era: 'stateless' })])
   const vmcp = await startTestVmcp({ a: a.url, b: b.url }, { passthroughHeaders: ['X-Team', 'X-Trace'] })
   t.teardown(() => Promise.all([vmcp.close(), a.close(), b.close()]))
@@ -68,7 +68,7 @@ t.test('restricted headers cannot be listed', async (t) => {
 })
 
 t.test(
-  'fixed headers come from the environment, win over clients, and never leave their backend',
+  'fixed headers come from the environment, override client headers, and only go to their backend',
   async (t) => {
     const [a, b] = await Promise.all([startRawBackend(), startRawBackend()])
     const env = {
@@ -93,7 +93,7 @@ t.test(
   },
 )
 
-t.test('a strategy per backend, one for the rest', async (t) => {
+t.test('one backend has its own strategy, the other backends share a default', async (t) => {
   const [a, b] = await Promise.all([startRawBackend(), startRawBackend()])
   const inject = (headerName: string, value: Record<string, string>) => ({
     type: 'header_injection',
@@ -124,7 +124,7 @@ t.test('a strategy per backend, one for the rest', async (t) => {
   })
 })
 
-t.test('a backend that refuses the credential: the tool result says so, and not which', async (t) => {
+t.test('a backend rejects the credential: the tool result reports it without the credential', async (t) => {
   const backend = await startRawBackend({
     before: (req, res) => {
       if (req.headers['x-key'] === 'good') return false
@@ -159,7 +159,7 @@ t.test('a backend that refuses the credential: the tool result says so, and not 
   )
 })
 
-t.test('a backend with a certificate of its own authority', { skip: missingRedisTls }, async (t) => {
+t.test('a backend with a certificate of a private authority works', { skip: missingRedisTls }, async (t) => {
   const { certFile, keyFile, ca, remove } = makeCertificates()
   const { readFileSync } = await import('node:fs')
   const plain = await startRawBackend()
@@ -214,7 +214,7 @@ t.test('a backend with a certificate of its own authority', { skip: missingRedis
 
 for (const era of ['session', 'stateless'] as const)
   t.test(
-    `${era} era: a token that the backend refuses is replaced once, and the call is repeated`,
+    `${era} era: a token that the backend rejects is replaced once, and the call is repeated`,
     async (t) => {
       const pass = startPassingTime(t)
       let issued = 0

@@ -1,6 +1,6 @@
 /**
- * What is wrong with one backend ends nothing but this backend: the others are served, at the start and after a reload,
- * and the excluded one is named in status, health, log and metric. When it is put right it is served.
+ * Invalid settings of one backend only exclude that backend, at the start and after a reload. Status, health, log and
+ * metrics name it, and it is served once its settings are valid.
  */
 import { writeFileSync } from 'node:fs'
 import { lookup } from 'node:dns/promises'
@@ -104,13 +104,13 @@ for (const one of cases) {
     t.match(
       (await session.request('tools/call', { name: 'good_echo' })).response?.result,
       { content: [{ text: '{}' }] },
-      'an open session goes on',
+      'an open session continues',
     )
     t.match(JSON.parse(await text(vmcp, '/status')).problems, [one.problem])
-    // What stands in the environment stays for the life of a process.
+    // The environment does not change during the life of a process.
     if (one.env && !one.strategy) return
     vmcp.reload(before.config)
-    t.same(await tools(vmcp), ['bad_echo', 'good_echo'], 'put right, it is served')
+    t.same(await tools(vmcp), ['bad_echo', 'good_echo'], 'it is served once its settings are valid')
     t.same(JSON.parse(await text(vmcp, '/status')).problems, [])
   })
 }
@@ -159,7 +159,7 @@ t.test('two backends that share a variable: neither gets the headers of the othe
   ])
 })
 
-t.test('two backends of one name: both are excluded, for nobody knows which is meant', async (t) => {
+t.test('two backends of the same name are both excluded, because the name is ambiguous', async (t) => {
   const { config, excluded } = readVmcpConfig(
     JSON.stringify({
       name: 'v',
@@ -187,24 +187,20 @@ const skip =
     ? false
     : 'this machine has no name for an address of its own network'
 
-t.test(
-  'a name that leads elsewhere than it may: the address is checked when it is dialed',
-  { skip },
-  async (t) => {
-    const { log, text: logged } = keepingLog()
-    const { config, excluded } = fileOf({
-      backend: { url: `http://${hostname()}:9/mcp`, addresses: 'public' },
-    })
-    t.same(excluded, [])
-    const vmcp = await startVmcp(config, { port: 0, graceMs: 200, log })
-    t.teardown(() => vmcp.close())
-    const session = await openSession(vmcp.url)
-    await session.request('tools/list', {})
-    t.match(logged(), 'ADDRESS_REFUSED')
-  },
-)
+t.test('the address of a name is checked when it is dialed', { skip }, async (t) => {
+  const { log, text: logged } = keepingLog()
+  const { config, excluded } = fileOf({
+    backend: { url: `http://${hostname()}:9/mcp`, addresses: 'public' },
+  })
+  t.same(excluded, [])
+  const vmcp = await startVmcp(config, { port: 0, graceMs: 200, log })
+  t.teardown(() => vmcp.close())
+  const session = await openSession(vmcp.url)
+  await session.request('tools/list', {})
+  t.match(logged(), 'ADDRESS_REFUSED')
+})
 
-t.test('a mounted file that comes late: the backend is set up without a restart', async (t) => {
+t.test('a mounted file that arrives late sets up the backend without a restart', async (t) => {
   const path = join(t.testdir({}), 'ca.pem')
   let due: (() => void)[] = []
   const clock: Clock = {
@@ -224,14 +220,14 @@ t.test('a mounted file that comes late: the backend is set up without a restart'
   t.teardown(() => vmcp.close())
   t.same(await tools(vmcp), ['good_echo'])
   passTime()
-  t.same(await tools(vmcp), ['good_echo'], 'looked for and still not there')
+  t.same(await tools(vmcp), ['good_echo'], 'the file is still missing')
   writeFileSync(path, rootCertificates[0] ?? '')
   passTime()
   t.same(await tools(vmcp), ['bad_echo', 'good_echo'])
 })
 
 t.test(
-  'a problem of the whole is still a reason not to start, and is told with those of backends',
+  'a problem of the whole server prevents the start, and is reported with those of backends',
   async (t) => {
     t.throws(() => fileOf({ backend: { transport: 'pigeon' }, file: { bogus: 1 } }), {
       message: /backends\[1\]\.transport[^]*bogus/,
@@ -244,7 +240,7 @@ t.test(
   },
 )
 
-t.test('as typed: validate names every problem, serve goes on without the backend', async (t) => {
+t.test('as commands: validate reports every problem, and serve continues without the backend', async (t) => {
   const file = join(t.testdir({}), 'vmcp.yaml')
   writeFileSync(
     file,

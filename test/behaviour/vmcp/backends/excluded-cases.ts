@@ -1,4 +1,4 @@
-/** Settings of a backend that cannot be used, each with what must be said of it. */
+/** Unusable settings of a backend, each with the expected report. */
 import { join } from 'node:path'
 
 export interface Case {
@@ -10,7 +10,7 @@ export interface Case {
   readonly file?: object
   readonly env?: Readonly<Record<string, string>>
   readonly problem: RegExp
-  /** Never shown anywhere. */
+  /** Must not appear in any output. */
   readonly secret?: string
 }
 
@@ -34,7 +34,7 @@ const aggregation = (tools: object) => ({
   aggregation: { conflictResolution: 'prefix', tools: [{ workload: 'bad', ...tools }] },
 })
 
-/** `dir` holds empty.pem and damaged.pem. */
+/** `dir` contains empty.pem and damaged.pem. */
 export function excludedCases(dir: string): readonly Case[] {
   return [
     {
@@ -139,7 +139,7 @@ export function excludedCases(dir: string): readonly Case[] {
     },
     { what: 'its forwarded headers are a list', env: forward([]), problem: /must be a JSON object/ },
     {
-      what: 'a forwarded header is no text',
+      what: 'a forwarded header is not text',
       env: forward({ addPlaintextHeaders: { A: 1 } }),
       problem: /must map header names to strings/,
     },
@@ -187,11 +187,11 @@ export function excludedCases(dir: string): readonly Case[] {
       problem: /backends\[1\]\.url: points to a link-local, .*metadata address/,
     },
     {
-      what: 'its address is not among those that it may have',
+      what: 'its address is not allowed',
       backend: { addresses: 'private' },
       problem: /backends\.bad\.url: points to a loopback address/,
     },
-    { what: 'its address is no web address', backend: { url: 'ftp://a' }, problem: /backends\[1\]\.url/ },
+    { what: 'its address is not a web address', backend: { url: 'ftp://a' }, problem: /backends\[1\]\.url/ },
     {
       what: 'its transport is unknown',
       backend: { transport: 'pigeon' },

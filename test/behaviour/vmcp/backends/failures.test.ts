@@ -1,4 +1,4 @@
-/** Backends that are down, slow, broken or restarted: what clients get, and that nobody else suffers. */
+/** Backends that are down, slow, broken or restarted: responses for clients, and no effect on other backends. */
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { makeLog } from '../../../../runtime/observe/index.ts'
@@ -26,7 +26,7 @@ async function names(session: WireSession): Promise<string[]> {
   return ((response?.result?.['tools'] ?? []) as { name: string }[]).map(({ name }) => name)
 }
 
-t.test('best_effort: the backends that are up answer', async (t) => {
+t.test('best_effort: the available backends respond', async (t) => {
   const up = await startRawBackend()
   const vmcp = await startTestVmcp({ up: up.url, dead: DEAD }, operational('best_effort'))
   t.teardown(() => Promise.all([vmcp.close(), up.close()]))
@@ -36,52 +36,49 @@ t.test('best_effort: the backends that are up answer', async (t) => {
   t.equal((await stateless(vmcp.url, 'tools/list')).status, 200)
 })
 
-t.test(
-  'a connection that is cut under a request: what changes nothing is sent once more, a call never',
-  async (t) => {
-    const cuts = new Map<string, number>()
-    const raw = await startRawBackend({
-      capabilities: '{"tools":{},"prompts":{}}',
-      responses: {
-        'prompts/list': () => '{"prompts":[{"name":"p"}]}',
-        'prompts/get': () => '{"messages":[]}',
-      },
-      before(req, _res, body) {
-        const { method = '' } = body === '' ? {} : (JSON.parse(body) as { method?: string })
-        const left = cuts.get(method) ?? 0
-        if (left === 0) return false
-        cuts.set(method, left - 1)
-        req.socket.destroy()
-        return true
-      },
-    })
-    const vmcp = await startTestVmcp(
-      { raw: raw.url },
-      operational('best_effort', { healthCheckInterval: '1h' }),
-    )
-    t.teardown(() => Promise.all([vmcp.close(), raw.close()]))
-    for (const method of ['initialize', 'tools/list', 'prompts/list']) cuts.set(method, 1)
-    const session = await openSession(vmcp.url)
-    t.same(await names(session), ['raw_echo'], 'opening and listing')
-    cuts.set('prompts/get', 1)
-    t.match((await session.request('prompts/get', { name: 'raw_p' })).response, { result: { messages: [] } })
-    cuts.set('prompts/get', 2)
-    t.match((await session.request('prompts/get', { name: 'raw_p' })).response, { error: { code: -32603 } })
-    cuts.set('tools/call', 1)
-    const call = await session.request('tools/call', { name: 'raw_echo' })
-    t.match(call.response?.result, {
-      isError: true,
-      content: [{ text: /closed the connection before it responded/ }],
-    })
-    t.equal(cuts.get('tools/call'), 0)
-    t.notOk(
-      raw.requests.some(({ method }) => method === 'tools/call'),
-      'it may have been carried out',
-    )
-  },
-)
+t.test('a connection cut during a request: safe requests are repeated once, calls never', async (t) => {
+  const cuts = new Map<string, number>()
+  const raw = await startRawBackend({
+    capabilities: '{"tools":{},"prompts":{}}',
+    responses: {
+      'prompts/list': () => '{"prompts":[{"name":"p"}]}',
+      'prompts/get': () => '{"messages":[]}',
+    },
+    before(req, _res, body) {
+      const { method = '' } = body === '' ? {} : (JSON.parse(body) as { method?: string })
+      const left = cuts.get(method) ?? 0
+      if (left === 0) return false
+      cuts.set(method, left - 1)
+      req.socket.destroy()
+      return true
+    },
+  })
+  const vmcp = await startTestVmcp(
+    { raw: raw.url },
+    operational('best_effort', { healthCheckInterval: '1h' }),
+  )
+  t.teardown(() => Promise.all([vmcp.close(), raw.close()]))
+  for (const method of ['initialize', 'tools/list', 'prompts/list']) cuts.set(method, 1)
+  const session = await openSession(vmcp.url)
+  t.same(await names(session), ['raw_echo'], 'requests that open and list')
+  cuts.set('prompts/get', 1)
+  t.match((await session.request('prompts/get', { name: 'raw_p' })).response, { result: { messages: [] } })
+  cuts.set('prompts/get', 2)
+  t.match((await session.request('prompts/get', { name: 'raw_p' })).response, { error: { code: -32603 } })
+  cuts.set('tools/call', 1)
+  const call = await session.request('tools/call', { name: 'raw_echo' })
+  t.match(call.response?.result, {
+    isError: true,
+    content: [{ text: /closed the connection before it responded/ }],
+  })
+  t.equal(cuts.get('tools/call'), 0)
+  t.notOk(
+    raw.requests.some(({ method }) => method === 'tools/call'),
+    'it may have been executed',
+  )
+})
 
-t.test('fail: lists and calls are refused, and the error names the backend', async (t) => {
+t.test('fail: lists and calls are rejected, and the error names the backend', async (t) => {
   const up = await startRawBackend()
   const vmcp = await startTestVmcp({ up: up.url, dead: DEAD }, operational('fail'))
   t.teardown(() => Promise.all([vmcp.close(), up.close()]))
@@ -96,7 +93,7 @@ t.test('fail: lists and calls are refused, and the error names the backend', asy
   t.equal((await session.request('ping')).status, 200)
 })
 
-t.test('fail is the default, and holds without any backend too', async (t) => {
+t.test('fail is the default, and also applies when there are no backends', async (t) => {
   const vmcp = await startTestVmcp({ dead: DEAD })
   const empty = await startTestVmcp({})
   t.teardown(() => Promise.all([vmcp.close(), empty.close()]))
@@ -105,7 +102,7 @@ t.test('fail is the default, and holds without any backend too', async (t) => {
   t.same(await names(await openSession(empty.url)), [])
 })
 
-t.test('a backend that comes back is offered again by itself', async (t) => {
+t.test('a backend that comes back is offered again automatically', async (t) => {
   let down = true
   const backend = await startRawBackend({
     before: (_req, res) => {
@@ -128,7 +125,7 @@ t.test('a backend that comes back is offered again by itself', async (t) => {
   stream.close()
 })
 
-t.test('a tool that takes longer than its workload may is given up, and the backend is told', async (t) => {
+t.test("a call that exceeds the workload's timeout is cancelled, and the backend is notified", async (t) => {
   let cancelled: (() => void) | undefined
   const toldOff = new Promise<void>((resolve) => {
     cancelled = resolve
@@ -154,7 +151,7 @@ t.test('a tool that takes longer than its workload may is given up, and the back
   t.match(read.response?.result, { isError: true })
 })
 
-t.test('workloads without a time of their own have the default', async (t) => {
+t.test('workloads without their own timeout use the default', async (t) => {
   const never = () => new Promise<string>(() => {})
   const soon = () => setTimeout(1_500).then(() => textResult('done'))
   const [hangs, takes] = await Promise.all([
@@ -174,7 +171,7 @@ t.test('workloads without a time of their own have the default', async (t) => {
 })
 
 t.test(
-  'responses that are no MCP are errors of that backend alone, and say nothing of their content',
+  'responses that are not MCP are errors of that backend only, and their content is not shown',
   async (t) => {
     const broken: Record<
       string,
@@ -216,7 +213,7 @@ t.test(
   },
 )
 
-t.test('an event stream that breaks before the response is reloaded where it stopped', async (t) => {
+t.test('an event stream that breaks before the response is resumed where it stopped', async (t) => {
   const seen: (string | undefined)[] = []
   const backend: RawBackend = await startRawBackend({
     responses: {
@@ -248,10 +245,10 @@ t.test('an event stream that breaks before the response is reloaded where it sto
   t.same(seen, ['e-1', 'é 😀'])
   for (eventId of ['\u0001', 'x'.repeat(5_000)])
     t.match((await session.request('tools/call', { name: 'raw_echo' })).response?.result, { isError: true })
-  t.equal(seen.length, 2, 'an id that no header can carry is none')
+  t.equal(seen.length, 2, 'an id that is invalid in a header is ignored')
 })
 
-t.test('a backend that hangs from the start keeps nobody from calling another', async (t) => {
+t.test('a backend that hangs from the start blocks no call to another backend', async (t) => {
   const release: (() => void)[] = []
   const hung = await startRawBackend({
     before: (_req, res) => {
@@ -267,12 +264,16 @@ t.test('a backend that hangs from the start keeps nobody from calling another', 
   t.teardown(() => Promise.all([vmcp.close(), good.close(), hung.close()]))
   const session = await openSession(vmcp.url)
   const called = await session.request('tools/call', { name: 'good_echo', arguments: { x: 1 } })
-  t.match(called.response?.result, { content: [{ text: '{"x":1}' }] }, 'answered while the other one hangs')
+  t.match(
+    called.response?.result,
+    { content: [{ text: '{"x":1}' }] },
+    'answered while the other backend hangs',
+  )
   t.ok(release.length > 0)
   for (const end of release) end()
 })
 
-t.test('what was offered before is forgotten: the status tells of what is offered now', async (t) => {
+t.test('problems of replaced definitions disappear from the status', async (t) => {
   let name = 'n'.repeat(70)
   const backend = await startRawBackend({
     tools: () => [`{"name":"${name}","inputSchema":{"type":"object"}}`],
@@ -293,7 +294,7 @@ t.test('what was offered before is forgotten: the status tells of what is offere
   stream.close()
 })
 
-t.test('what a backend answers in HTTP is said as it is, without its body', async (t) => {
+t.test('HTTP errors of a backend are reported without their body', async (t) => {
   let status = 0
   const backend = await startRawBackend({
     responses: { 'tools/call': ({ res }) => void res.writeHead(status).end('secret stack trace') },
@@ -316,7 +317,7 @@ t.test('what a backend answers in HTTP is said as it is, without its body', asyn
   }
 })
 
-t.test('lists that cannot be read again stay in use, marked stale, until they can', async (t) => {
+t.test('lists that cannot be reread stay in use, marked stale, until they can', async (t) => {
   let now = Date.parse('2026-01-01T00:00:00Z')
   let broken: 'not' | 'failing' | 'hanging' | 'refusing' = 'not'
   let name = 'one'
@@ -355,11 +356,11 @@ t.test('lists that cannot be read again stay in use, marked stale, until they ca
   })
   t.match(await get('/status'), /backend b: its lists have been unreadable since 2026-01-01T00:00:31/)
   t.match(await get('/metrics'), /gatehouse_vmcp_list_read_failures_total\{target_workload_name="b"\} [1-9]/)
-  t.equal(lines.filter((line) => line.includes('the previous lists stay in use')).length, 1, 'told once')
+  t.equal(lines.filter((line) => line.includes('the previous lists stay in use')).length, 1, 'reported once')
 
   broken = 'hanging'
   now += 5_000
-  t.same(await names(session), ['b_one'], 'nobody waits for the next attempt')
+  t.same(await names(session), ['b_one'], 'no client waits for the next attempt')
   broken = 'not'
   for (const cut of waiting.splice(0)) cut()
   for (let found: string[] = []; found[0] !== 'b_two'; found = await names(session)) now += 5_000

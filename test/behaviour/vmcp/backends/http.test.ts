@@ -1,4 +1,4 @@
-/** The HTTP surface: built-in paths, methods, media types, malformed messages, sessions by header. */
+/** The HTTP interface: built-in paths, methods, media types, malformed messages, sessions by header. */
 import t from 'tap'
 import { openSession, post, stateless, statelessRequest } from '../../../helpers/mcp/wire.ts'
 import { proves } from '../../../helpers/proves.ts'
@@ -14,7 +14,7 @@ async function start(t: { teardown(work: () => unknown): void }) {
   return vmcp
 }
 
-t.test('built-in paths answer without a session; others are not found', async (t) => {
+t.test('built-in paths work without a session, and other paths are not found', async (t) => {
   const vmcp = await start(t)
   const get = async (path: string, init?: RequestInit) => {
     const response = await fetch(vmcp.origin + path, init)
@@ -30,7 +30,7 @@ t.test('built-in paths answer without a session; others are not found', async (t
     group_ref: 'test-group',
     backends: [{ name: 'raw', transport: 'streamable-http' }],
   })
-  t.notMatch(status.body, /127\.0\.0\.1/, 'no address is told')
+  t.notMatch(status.body, /127\.0\.0\.1/, 'no address is shown')
   t.match(JSON.parse((await get('/api/backends/health')).body), {
     monitoring_enabled: true,
     summary: { total: 1 },
@@ -66,7 +66,7 @@ t.test('methods, media types and sizes are checked before the body is read', asy
   )
 })
 
-t.test('malformed messages: the code fits, the id is echoed, and is never null', async (t) => {
+t.test('malformed messages get the right code, and their id is echoed and never null', async (t) => {
   const vmcp = await start(t)
   const cases: [string, number, number][] = [
     ['[]', 400, -32600],
@@ -102,7 +102,7 @@ t.test('sessions: unknown, ended and foreign ids are not found', async (t) => {
   t.equal((await session.end()).status, 404)
 })
 
-t.test('initialize: versions are negotiated, capabilities are what is implemented', async (t) => {
+t.test('initialize: versions are negotiated, and capabilities list what is implemented', async (t) => {
   const vmcp = await start(t)
   for (const version of ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']) {
     const { initialized } = await openSession(vmcp.url, { version })
@@ -129,7 +129,7 @@ t.test('initialize: versions are negotiated, capabilities are what is implemente
   t.equal(future.response?.result?.['protocolVersion'], '2025-11-25')
 })
 
-t.test('requests of a session: unknown methods and tools, ids in use, log levels', async (t) => {
+t.test('requests of a session: unknown methods and tools, duplicate ids, log levels', async (t) => {
   const vmcp = await start(t)
   const session = await openSession(vmcp.url)
   t.match((await session.request('no/such')).response, { error: { code: -32601 } })
@@ -150,7 +150,7 @@ t.test('requests of a session: unknown methods and tools, ids in use, log levels
   })
 })
 
-t.test('preflight: a page may send mirrored arguments and the headers that are passed through', async (t) => {
+t.test('preflight: a page may send mirrored arguments and passed-through headers', async (t) => {
   const backend = await startRawBackend()
   const vmcp = await startTestVmcp({ raw: backend.url }, { passthroughHeaders: ['X-Tenant'] })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
@@ -168,10 +168,14 @@ t.test('preflight: a page may send mirrored arguments and the headers that are p
   }
   t.match(await asked(), /Last-Event-ID, mcp-param-region, x-tenant$/)
   vmcp.reload(vmcpConfig({ raw: backend.url }, { passthroughHeaders: ['X-Other'] }))
-  t.match(await asked(), /Last-Event-ID, mcp-param-region, x-other$/, 'as the configuration says now')
+  t.match(
+    await asked(),
+    /Last-Event-ID, mcp-param-region, x-other$/,
+    'according to the current configuration',
+  )
 })
 
-t.test('stateless requests: no session is ever issued, caches are told to stay away', async (t) => {
+t.test('stateless requests: no session is created, and responses forbid caching', async (t) => {
   const vmcp = await start(t)
   const list = await stateless(vmcp.url, 'tools/list')
   t.equal(list.status, 200)
@@ -199,7 +203,7 @@ t.test('stateless requests: no session is ever issued, caches are told to stay a
   t.equal(notification.status, 202)
 })
 
-t.test('lists come in pages of a thousand, in order, complete', async (t) => {
+t.test('lists have pages of a thousand items, in order and complete', async (t) => {
   const tools = Array.from({ length: 2_345 }, (_, i) => `{"name":"t${i}","inputSchema":{"type":"object"}}`)
   const backend = await startRawBackend({ tools: () => tools })
   const vmcp = await startTestVmcp({ raw: backend.url })

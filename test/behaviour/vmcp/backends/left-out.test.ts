@@ -1,7 +1,7 @@
 /**
- * A backend whose settings cannot be used is unavailable, not absent: lists and calls fail by partialFailureMode with the
- * cause, a server that starts with it is not ready, and status, health and console name it. A reload never takes
- * readiness away.
+ * A backend with unusable settings is unavailable, not absent: lists and calls fail according to partialFailureMode
+ * with the cause, a server that starts with it is not ready, and status, health and console name it. A reload never
+ * makes a ready server unready.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -38,10 +38,10 @@ t.teardown(() => backend.close())
 
 interface Given {
   readonly mode?: Mode
-  /** Of the backend `bad`. */
+  /** Settings of the backend `bad`. */
   readonly bad?: object
   readonly strategy?: object | undefined
-  /** Without the backend `good`. */
+  /** True to leave out the backend `good`. */
   readonly alone?: boolean
   readonly more?: object
 }
@@ -96,7 +96,7 @@ async function readiness(vmcp: VmcpServer): Promise<number> {
 const cause = /backend bad is unavailable: the configuration of bad is invalid and must be corrected/
 const unavailable = { error: { message: cause, data: { backends: ['bad'] } } }
 
-/** One request of each kind that depends on what backends offer. */
+/** One request of each kind that depends on the backends' items. */
 const requests: readonly (readonly [string, Record<string, unknown>])[] = [
   ['tools/list', {}],
   ['prompts/list', {}],
@@ -128,7 +128,7 @@ t.test('fail: every request names the left-out backend and the cause, in both er
 })
 
 t.test(
-  'best_effort: lists go on, and what may belong to the left-out backend is not "not found"',
+  'best_effort: lists work, and an item that may belong to the left-out backend is not "not found"',
   async (t) => {
     const vmcp = await start(t, fileOf({ strategy: unset, mode: 'best_effort' }))
     const session = await openSession(vmcp.url)
@@ -143,7 +143,7 @@ t.test(
       {
         error: { code: -32601 },
       },
-      'of the other one, which does not know the method',
+      'from the other backend, which does not support the method',
     )
     t.match((await session.request('tools/call', { name: 'other_x' })).response, {
       error: { code: -32602, message: /not found/ },
@@ -152,16 +152,19 @@ t.test(
   },
 )
 
-t.test('best_effort, with names that show no backend: any unknown name may be one of its own', async (t) => {
-  const aggregation = {
-    conflictResolution: 'priority',
-    conflictResolutionConfig: { priorityOrder: ['good', 'bad'] },
-  }
-  const vmcp = await start(t, fileOf({ strategy: unset, mode: 'best_effort', more: { aggregation } }))
-  const session = await openSession(vmcp.url)
-  t.match((await session.request('tools/call', { name: 'echo' })).response?.result, { content: [{}] })
-  t.match((await session.request('tools/call', { name: 'other' })).response, unavailable)
-})
+t.test(
+  'best_effort, with names without a backend prefix: any unknown name may belong to the backend',
+  async (t) => {
+    const aggregation = {
+      conflictResolution: 'priority',
+      conflictResolutionConfig: { priorityOrder: ['good', 'bad'] },
+    }
+    const vmcp = await start(t, fileOf({ strategy: unset, mode: 'best_effort', more: { aggregation } }))
+    const session = await openSession(vmcp.url)
+    t.match((await session.request('tools/call', { name: 'echo' })).response?.result, { content: [{}] })
+    t.match((await session.request('tools/call', { name: 'other' })).response, unavailable)
+  },
+)
 
 t.test('all backends left out: not ready in either mode', async (t) => {
   for (const mode of ['fail', 'best_effort'] as const) {
@@ -174,7 +177,7 @@ t.test('all backends left out: not ready in either mode', async (t) => {
   }
 })
 
-t.test('no backend is declared: ready, for backends may be still to come', async (t) => {
+t.test('with no declared backends the server is ready, because backends may be added later', async (t) => {
   const { config } = readVmcpConfig(
     JSON.stringify({
       name: 'v',
@@ -211,7 +214,7 @@ for (const one of excludedCases(t.testdir({ 'empty.pem': '', 'damaged.pem': 'x' 
 }
 
 t.test(
-  'a reload that makes a backend unusable: requests fail, readiness stays; one that mends it',
+  'a reload that makes a backend unusable fails its requests but keeps readiness, until a reload repairs it',
   async (t) => {
     const vmcp = await start(t, fileOf({}))
     const session = await openSession(vmcp.url)
@@ -221,30 +224,30 @@ t.test(
     vmcp.reload(fileOf({ strategy: unset }).config)
     t.match(await call('bad_echo'), unavailable)
     t.match(await call('good_echo'), unavailable, 'the mode is fail')
-    t.equal(await readiness(vmcp), 200, 'a reload does not take readiness away')
+    t.equal(await readiness(vmcp), 200, 'a reload does not end readiness')
     t.match((await read(vmcp, '/status')).body, { healthy: false })
     vmcp.reload(fileOf({ strategy: unset, mode: 'best_effort' }).config)
     t.match(await call('good_echo'), { result: {} })
     t.match(await call('bad_echo'), unavailable)
     const broken = fileOf({ bad: { transport: 'pigeon' } })
     vmcp.reload(broken.config, { excluded: broken.excluded })
-    t.match(await call('good_echo'), unavailable, 'ruled out by the file itself')
+    t.match(await call('good_echo'), unavailable, 'excluded by the file itself')
     vmcp.reload(fileOf({}).config)
     t.match(await call('bad_echo'), { result: {} })
   },
 )
 
-t.test('a reload that mends the first configuration makes the server ready, for good', async (t) => {
+t.test('a reload that repairs the first configuration makes the server ready permanently', async (t) => {
   const vmcp = await start(t, fileOf({ strategy: unset }))
   t.equal(await readiness(vmcp), 503)
   vmcp.reload(fileOf({ strategy: unset }).config)
-  t.equal(await readiness(vmcp), 503, 'not by a reload that mends nothing')
+  t.equal(await readiness(vmcp), 503, 'not by a reload that repairs nothing')
   vmcp.reload(fileOf({}).config)
   vmcp.reload(fileOf({ strategy: unset }).config)
   t.equal(await readiness(vmcp), 200, 'it was ready in between')
 })
 
-t.test('a worker that is started again is ready when its siblings were', async (t) => {
+t.test('a restarted worker is ready if its siblings were', async (t) => {
   const shared = makeMemoryStore()
   const make = () =>
     new VmcpReadiness({
@@ -263,7 +266,7 @@ t.test('a worker that is started again is ready when its siblings were', async (
   t.equal(await third.notReady(), undefined)
 })
 
-t.test('a recheck from the console sets a backend up whose file has come', async (t) => {
+t.test('a recheck from the console sets up a backend once its file exists', async (t) => {
   const path = join(t.testdir({}), 'ca.pem')
   const { rootCertificates } = await import('node:tls')
   const vmcp = await start(t, fileOf({ bad: { type: 'entry', caBundlePath: path } }))
@@ -276,7 +279,7 @@ t.test('a recheck from the console sets a backend up whose file has come', async
   t.equal(await vmcp.view.recheck('nobody'), false)
 })
 
-t.test('a broken setting for a backend that does not exist leaves nothing out', async (t) => {
+t.test('an invalid setting for an unknown backend leaves nothing out', async (t) => {
   const strategies = { backends: { ghost: { type: 'header_injection', nonsense: 1 } } }
   const file = fileOf({ more: { outgoingAuth: { source: 'inline', ...strategies } } })
   const vmcp = await start(t, file)
@@ -307,7 +310,7 @@ t.test('a backend of the deprecated transport is left out like any other', async
   t.match((await session.request('tools/call', { name: 'bad_echo' })).response, unavailable)
 })
 
-t.test('a backend that is down beside one that is left out: the error names both', async (t) => {
+t.test('a backend that is down and one that is left out: the error names both', async (t) => {
   const more = { operational: { failureHandling: { unhealthyThreshold: 1 } } }
   const file = fileOf({ strategy: unset, more: { ...more } })
   const config = {

@@ -1,4 +1,4 @@
-/** Backends that deviate from the protocol in a way that means only one thing are used, and the deviation is reported. */
+/** Backends that deviate from the protocol in an unambiguous way are used, and the deviation is reported. */
 import t from 'tap'
 import { until } from '../../../helpers/redis.ts'
 import { type OddBackend, type Oddity, startOddBackend } from '../../../helpers/mcp/odd-backend.ts'
@@ -33,7 +33,7 @@ async function start(
   }
 }
 
-/** The stateless era has neither sessions nor notifications of clients. */
+/** The stateless era has neither sessions nor client notifications. */
 const isOfSessions = ({ area }: Oddity): boolean => area === 'session-id' || area === 'notification'
 
 for (const era of ['session', 'stateless'] as const) {
@@ -51,9 +51,9 @@ for (const era of ['session', 'stateless'] as const) {
   }
 }
 
-/** On a stream of many responses, one event that is no message costs none of the others. */
+/** On a stream of many responses, an invalid event does not affect the other events. */
 const unreadable: Oddity = {
-  name: 'an event that is no message before each response',
+  name: 'an event that is not a message before each response',
   area: 'stream',
   reported: 'event_unreadable',
   change(reply, { http, id }) {
@@ -86,7 +86,7 @@ const unreadableCancellations = [
   '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"REQUESTID":2}}',
 ]
 
-/** A notification before the response to a call. */
+/** Sends a notification before the response to a call. */
 function notifiedBefore(notification: string, era: 'session' | 'stateless' | 'sse'): Oddity {
   return {
     name: notification.slice(0, 120),
@@ -116,7 +116,7 @@ for (const era of ['session', 'stateless', 'sse'] as const) {
   }
 }
 
-t.test('a session id is sent as the backend issued it, up to what a header can hold', async (t) => {
+t.test('a session id is sent exactly as the backend issued it, up to the size of a header', async (t) => {
   for (const length of [513, 8_000]) {
     const id = 'i'.repeat(length)
     let isIssued = false

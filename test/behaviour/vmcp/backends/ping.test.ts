@@ -1,4 +1,4 @@
-/** What the answer to a ping says about a backend: a real backend is checked as its health monitor does it. */
+/** What the response to a ping shows about a backend. A real backend is checked as by the health monitor. */
 import t from 'tap'
 import { makeDispatcher, silentLog } from '../../../../runtime/net/index.ts'
 import { makeEvents } from '../../../../runtime/observe/index.ts'
@@ -70,12 +70,12 @@ for (const oddity of pingOddities) {
     t.equal(problems().length, oddity.reported === undefined ? 0 : 1)
     if (oddity.reported !== 'ping_unanswered') return
     t.match(problems(), [/the response to ping is not a JSON-RPC response/])
-    t.equal(count(odd, 'tools/list'), 2, 'a list is asked for instead')
-    t.ok(count(odd, 'initialize') <= 2, 'a session is opened once more at most')
+    t.equal(count(odd, 'tools/list'), 2, 'a list is requested instead')
+    t.ok(count(odd, 'initialize') <= 2, 'a session is reopened at most once')
   })
 }
 
-t.test('a page that is served for every request is no MCP server', async (t) => {
+t.test('a page that is served for every request is not an MCP server', async (t) => {
   let isPage = false
   const page: Oddity = {
     name: 'a page for everything',
@@ -92,7 +92,7 @@ t.test('a page that is served for every request is no MCP server', async (t) => 
   await t.resolves(check())
 })
 
-t.test('one list that is answered proves that a server lives', async (t) => {
+t.test('one list that gets a response proves that a server is alive', async (t) => {
   const odd: Oddity = {
     name: 'text for ping and tools/list',
     area: 'ping',
@@ -109,7 +109,7 @@ t.test('one list that is answered proves that a server lives', async (t) => {
   t.equal(count(backend, 'prompts/list'), 1)
 })
 
-t.test('a session that is lost is opened again, and ping is used there', async (t) => {
+t.test('a lost session is reopened, and ping is used there', async (t) => {
   let isLost = false
   const loss: Oddity = {
     name: 'a lost session',

@@ -1,6 +1,6 @@
 /**
- * Behaviour of servers that users of other gateways and clients have reported: redirects, servers without a GET stream,
- * structured results that break their own schema, state that belongs to one session.
+ * Behavior of servers that users of other gateways and clients have reported: redirects, servers without a GET stream,
+ * structured results that violate their own schema, state that belongs to one session.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -49,7 +49,7 @@ for (const status of [307, 308]) {
   })
 }
 
-t.test('a backend that redirects to itself fails alone', async (t) => {
+t.test('a backend that redirects to itself affects no other backend', async (t) => {
   const server = createServer((_req, res) => res.writeHead(307, { location: '/mcp' }).end())
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => server.close())
@@ -82,7 +82,7 @@ for (const status of [200, 400, 404, 405, 406, 500]) {
   })
 }
 
-t.test('a structured result that breaks its schema keeps its content and opens no circuit', async (t) => {
+t.test('a structured result that violates its schema keeps its content and opens no circuit', async (t) => {
   const structured = ['{"n":"text"}', 'null', '[1]', '"text"', undefined]
   const results = structured.map((value) =>
     value === undefined
@@ -105,7 +105,7 @@ t.test('a structured result that breaks its schema keeps its content and opens n
   t.same(await toolNames(session), ['raw_count'])
 })
 
-t.test('a counter of a backend counts the calls of one client session', async (t) => {
+t.test("a backend's counter counts the calls of one client session", async (t) => {
   const counts = new Map<string, number>()
   const backend = await startBackend(t, {
     responses: {

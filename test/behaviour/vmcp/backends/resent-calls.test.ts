@@ -1,6 +1,5 @@
 /**
- * A call that met the loss of its session is sent again only when the backend has not carried it out, or when carrying it out
- * twice does no harm.
+ * A call whose session was lost is only repeated if the backend has not executed it, or if repeating it is harmless.
  */
 import t from 'tap'
 import { type RawBackend, startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
@@ -20,7 +19,7 @@ const tools = [
 ]
 const isSafe = (name: string): boolean => name === 'reading' || name === 'idempotent'
 
-/** A backend that carries out calls, and then answers them as it is told to. */
+/** A backend that executes calls, and then sends the configured response. */
 async function startBackend(refuse: (id: string) => { status: number; body: string }) {
   const executed: string[] = []
   let refuses = false
@@ -50,7 +49,7 @@ const error = (id: string): string =>
   `{"jsonrpc":"2.0","id":${id},"error":{"code":-32001,"message":"Session not found"}}`
 
 for (const status of [404, 410])
-  t.test(`resend: HTTP ${status} with the response to the call itself`, async (t) => {
+  t.test(`resend: HTTP ${status} with a response to the call itself`, async (t) => {
     const { backend, executed, refuseNext } = await startBackend((id) => ({ status, body: error(id) }))
     const vmcp = await startTestVmcp({ raw: backend.url })
     t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
@@ -98,7 +97,7 @@ for (const [what, body] of Object.entries({
     t.equal(executed.length, 2)
   })
 
-t.test('resend: a proxy of this program marks that it does not know the session', async (t) => {
+t.test('resend: a Gatehouse proxy marks responses about unknown sessions', async (t) => {
   const first = await bridgeTo(t, [program, 'session'])
   const vmcp = await startTestVmcp({ stdio: first.url })
   t.teardown(() => vmcp.close())

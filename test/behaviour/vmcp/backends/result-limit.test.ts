@@ -1,4 +1,7 @@
-/** operational.maxResultBytes: the largest result of a call to a backend, in both eras of clients and of backends. */
+/**
+ * operational.maxResultBytes: the largest result of a call to a backend, in all combinations of client and backend
+ * eras.
+ */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { validateResource } from '../../../../hooks/index.ts'
@@ -11,7 +14,7 @@ import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
 const maxResultBytes = 2_048
 const message = 'backend big: the result is larger than operational.maxResultBytes allows (2048 bytes)'
-/** An error of a tool is part of its result. */
+/** A tool error is part of its result. */
 const refused = { result: { isError: true, content: [{ type: 'text', text: message }] } }
 const circuitBreaker = { enabled: true, failureThreshold: 1 }
 const limited = {
@@ -41,9 +44,13 @@ for (const transport of ['session', 'stateless', 'sse'] as const) {
         for (const length of [3_000, 100_000]) {
           const { response, text } = await ask(length)
           t.match(response, refused)
-          t.notMatch(text, 'xxxx', 'no part of the result is handed on')
+          t.notMatch(text, 'xxxx', 'no part of the result is forwarded')
         }
-        t.match((await ask(1_000)).text, 'x'.repeat(1_000), 'the circuit stays closed: the backend is well')
+        t.match(
+          (await ask(1_000)).text,
+          'x'.repeat(1_000),
+          'the circuit stays closed because the backend is healthy',
+        )
       }
       t.match(lines.join(''), /"backend":"big".*maxResultBytes/)
       t.notMatch(lines.join(''), 'xxxx')
@@ -51,7 +58,7 @@ for (const transport of ['session', 'stateless', 'sse'] as const) {
   )
 }
 
-t.test('the limit counts the bytes of the result, to the last one', async (t) => {
+t.test('the limit counts the exact bytes of the result', async (t) => {
   const sized = (length: number) => textResult('x'.repeat(length - textResult('').length))
   const backend = await startRawBackend({
     responses: {
@@ -99,11 +106,11 @@ for (const [name, send] of Object.entries(ends)) {
     const session = await openSession(vmcp.url)
     const { response } = await session.request('tools/call', { name: 'echo' })
     t.match(response, refused)
-    t.ok((await closed.promise) < 16_000_000, 'what the kernel buffers, not what the backend could send')
+    t.ok((await closed.promise) < 16_000_000, 'only what the kernel buffers is sent')
   })
 }
 
-t.test('lists have limits of their own', async (t) => {
+t.test('lists have separate limits', async (t) => {
   const long = 'd'.repeat(4 * maxResultBytes)
   const backend = await startRawBackend({
     tools: () => [`{"name":"echo","description":"${long}","inputSchema":{"type":"object"}}`],
@@ -114,7 +121,7 @@ t.test('lists have limits of their own', async (t) => {
   t.match((await session.request('tools/list')).text, long)
 })
 
-t.test('a resource over the limit is an error of the protocol', async (t) => {
+t.test('a resource over the limit is a protocol error', async (t) => {
   const backend = await startRawBackend({
     capabilities: '{"tools":{},"resources":{}}',
     responses: {
@@ -141,7 +148,7 @@ t.test('unset: results pass as before', async (t) => {
   t.ok((await session.request('tools/call', { name: 'echo' })).response?.result)
 })
 
-t.test('metrics: a refused result is an error of the call, by its code', async (t) => {
+t.test('metrics: a rejected result is counted as a call error with its code', async (t) => {
   const backend = await startRawBackend({ responses: { 'tools/call': () => textResult('x'.repeat(9_000)) } })
   const telemetry = { enablePrometheusMetricsPath: true }
   const vmcp = await startTestVmcp({ big: backend.url }, { ...limited, telemetry })
@@ -179,7 +186,7 @@ function pageOf(length: number): string {
   return page('x'.repeat(length - page('').length))
 }
 
-t.test('a page of a list that is too large fails the list, and the log says why', async (t) => {
+t.test('a list page that is too large fails the list, and the log has the reason', async (t) => {
   const largest = 8 * 1024 * 1024
   for (const [length, failed] of [
     [largest, false],

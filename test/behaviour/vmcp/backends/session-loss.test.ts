@@ -1,6 +1,6 @@
 /**
- * Backends that have lost their sessions, in front of a virtual server: however they word it a new session is opened, what
- * is safe is sent again, what clients had set is set again, and sessions that do not hold show in the health.
+ * Backends that have lost their sessions, behind a virtual server: a new session is opened however they report the
+ * loss, safe requests are repeated, client state is restored, and sessions that keep getting lost appear in the health.
  */
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -25,7 +25,7 @@ const refuse400: Refuse = (res) => {
   res.writeHead(400, { 'content-type': 'application/json' }).end(REFUSAL)
 }
 
-/** A backend that refuses sessions it does not know in a way of its own, also `initialize` where it is told to. */
+/** A backend that rejects unknown sessions in its own way, and also `initialize` if configured. */
 async function backendThat(refuse: Refuse, options: RawBackendOptions = {}): Promise<RawBackend> {
   const backend: RawBackend = await startRawBackend({
     ...options,
@@ -46,7 +46,7 @@ for (const [name, refuse] of Object.entries<Refuse>({
   'HTTP 401 without a challenge': (res) => res.writeHead(401).end('Unauthorized: Session not found'),
   'HTTP 404': (res) => res.writeHead(404).end(),
 }))
-  t.test(`loss: a session refused with ${name} is opened again, and the call carried out once`, async (t) => {
+  t.test(`loss: a session rejected with ${name} is reopened, and the call is executed once`, async (t) => {
     const backend = await backendThat(refuse)
     const vmcp = await startTestVmcp({ raw: backend.url })
     t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
@@ -65,7 +65,7 @@ for (const [name, refuse] of Object.entries<Refuse>({
     }
   })
 
-t.test('loss: one that a call finds first is one for subscriptions and lists, too', async (t) => {
+t.test('loss: a loss that a call notices also restores subscriptions and rereads lists', async (t) => {
   const backend = await backendThat(refuse400, {
     capabilities: '{"tools":{"listChanged":true},"resources":{"subscribe":true}}',
     responses: {
@@ -84,7 +84,7 @@ t.test('loss: one that a call finds first is one for subscriptions and lists, to
   const old = [...backend.streams].find(({ req }) => req.headers['mcp-session-id'] === id)
   if (!old) throw new Error('the session has no stream')
   const oldEnd = once(old, 'close')
-  // The sessions are gone, while the streams stay open and silent.
+  // The sessions are lost, while the streams stay open and silent.
   backend.sessions.clear()
   const before = backend.requests.length
   t.match((await session.request('tools/call', { name: 'echo' })).response?.result, { content: [{}] })
@@ -96,43 +96,46 @@ t.test('loss: one that a call finds first is one for subscriptions and lists, to
   events.close()
 })
 
-t.test('loss: a call in flight is answered, not made twice, when only its session is gone', async (t) => {
-  let response: (() => void) | undefined
-  const waiting = new Promise<void>((resolve) => {
-    response = resolve
-  })
-  let calls = 0
-  const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()
-  const { promise: refused, resolve: noteRefusal } = Promise.withResolvers<void>()
-  const refuse: Refuse = (res) => {
-    res.writeHead(404).end()
-    if (res.req.method === 'GET') noteRefusal()
-  }
-  const backend = await backendThat(refuse, {
-    responses: {
-      async 'tools/call'() {
-        calls++
-        arrive()
-        await waiting
-        return '{"content":[{"type":"text","text":"late"}]}'
+t.test(
+  'loss: a call in flight gets its response and is not repeated when only its session is lost',
+  async (t) => {
+    let response: (() => void) | undefined
+    const waiting = new Promise<void>((resolve) => {
+      response = resolve
+    })
+    let calls = 0
+    const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()
+    const { promise: refused, resolve: noteRefusal } = Promise.withResolvers<void>()
+    const refuse: Refuse = (res) => {
+      res.writeHead(404).end()
+      if (res.req.method === 'GET') noteRefusal()
+    }
+    const backend = await backendThat(refuse, {
+      responses: {
+        async 'tools/call'() {
+          calls++
+          arrive()
+          await waiting
+          return '{"content":[{"type":"text","text":"late"}]}'
+        },
       },
-    },
-  })
-  const vmcp = await startTestVmcp({ raw: backend.url })
-  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
-  const session = await openSession(vmcp.url)
-  const call = session.request('tools/call', { name: 'raw_echo' })
-  await arrived
-  // The listening stream is cut and finds the session gone, while the call is being carried out.
-  backend.sessions.clear()
-  for (const stream of backend.streams) stream.destroy()
-  await refused
-  response?.()
-  t.match((await call).response?.result, { content: [{ text: 'late' }] })
-  t.equal(calls, 1)
-})
+    })
+    const vmcp = await startTestVmcp({ raw: backend.url })
+    t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+    const session = await openSession(vmcp.url)
+    const call = session.request('tools/call', { name: 'raw_echo' })
+    await arrived
+    // The listening stream is cut and notices the loss while the call is running.
+    backend.sessions.clear()
+    for (const stream of backend.streams) stream.destroy()
+    await refused
+    response?.()
+    t.match((await call).response?.result, { content: [{ text: 'late' }] })
+    t.equal(calls, 1)
+  },
+)
 
-t.test('health: a ping that is refused proves that the backend lives, one that fails does not', async (t) => {
+t.test('health: a rejected ping proves that the backend is alive, a failed one does not', async (t) => {
   for (const [httpStatus, code, status] of [
     [400, -32601, 'healthy'],
     [400, -32000, 'healthy'],
@@ -157,7 +160,7 @@ t.test('health: a ping that is refused proves that the backend lives, one that f
   }
 })
 
-/** The status of the only backend once its health is as wanted. */
+/** Returns the status of the only backend once its health is as expected. */
 async function healthOf(
   origin: string,
   wanted: (health: Record<string, unknown>) => boolean,
@@ -170,7 +173,7 @@ async function healthOf(
   }
 }
 
-t.test('health: calls whose sessions do not hold count; a call that works takes it back', async (t) => {
+t.test('health: repeated session losses count as failures, and a successful call clears them', async (t) => {
   let holds = true
   const backend = await startRawBackend({
     before(req: IncomingMessage, res, body) {
@@ -207,7 +210,7 @@ t.test('health: calls whose sessions do not hold count; a call that works takes 
   t.equal(await healthOf(vmcp.origin, () => true), 'healthy')
 })
 
-t.test('restart: everything server behind a virtual server; neither kind of client notices', async (t) => {
+t.test('restart: clients of both eras notice nothing when the everything server restarts', async (t) => {
   const server = await startEverything(t, 'streamableHttp')
   const vmcp = await startTestVmcp({ everything: server.url }, { aggregation: bareNames('everything') })
   t.teardown(() => vmcp.close())

@@ -1,4 +1,4 @@
-/** The stream on which a backend announces changes goes down and comes back: what it announced meanwhile is seen all the same. */
+/** The stream for a backend's announcements breaks and comes back. Changes from the meantime are still noticed. */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { GapReporter } from '../../../../runtime/vmcp/backends/session-era/gap-reporter.ts'
@@ -8,14 +8,14 @@ import { openSession } from '../../../helpers/mcp/wire.ts'
 import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
 for (const status of [503, 429, 405]) {
-  t.test(`tools that changed while the stream was down (${status}) are told and listed`, async (t) => {
+  t.test(`tools that changed while the stream was down (${status}) are announced and listed`, async (t) => {
     const streams = new Set<ServerResponse>()
     const line = { isDown: false }
     const fixture = await startFixture({
       before(req, res) {
         if (req.method !== 'GET') return false
         if (line.isDown) {
-          // One that says that there is no stream any more is believed.
+          // A response that there is no stream any more is trusted.
           line.isDown = status === 405
           res.writeHead(status).end()
           return true
@@ -39,9 +39,9 @@ for (const status of [503, 429, 405]) {
   })
 }
 
-t.test('a stream that is refused as taken (409) is opened again, and announces changes', async (t) => {
+t.test('a stream rejected as in use (409) is reopened, and announces changes', async (t) => {
   const tools = ['{"name":"one","inputSchema":{"type":"object"}}']
-  // Behind a proxy that cut the connection, a server takes the old stream for an open one for a while.
+  // Behind a proxy that cut the connection, a server treats the old stream as open for a while.
   const line = { refusals: 0, reopened: () => {} }
   const backend = await startRawBackend({
     tools: () => tools,
@@ -76,7 +76,7 @@ t.test('a stream that is refused as taken (409) is opened again, and announces c
   told.close()
 })
 
-t.test('a stream that comes and goes does not have lists read again and again', async (t) => {
+t.test('a flapping stream does not cause lists to be reread again and again', async (t) => {
   const gets = { opened: 0 }
   const backend = await startRawBackend({
     before(req, res) {
@@ -94,7 +94,7 @@ t.test('a stream that comes and goes does not have lists read again and again', 
   t.equal(lists, 2, 'once more than without a gap')
 })
 
-t.test('gaps: the first is told, then one for all of the next half minute', async (t) => {
+t.test('gaps: the first is reported at once, then one report per half minute', async (t) => {
   let told = 0
   const timers: { ms: number; work: () => void }[] = []
   const clock = {
@@ -110,11 +110,11 @@ t.test('gaps: the first is told, then one for all of the next half minute', asyn
   for (let i = 0; i < 5; i++) gaps.note()
   t.same([told, timers.map(({ ms }) => ms)], [1, [30_000]])
   pass()
-  t.same([told, timers.length], [2, 1], 'what came meanwhile is told at the end')
+  t.same([told, timers.length], [2, 1], 'changes in the meantime are reported at the end')
   pass()
-  t.same([told, timers.length], [2, 0], 'nothing came: nothing is told')
+  t.same([told, timers.length], [2, 0], 'without changes there is no report')
   gaps.note()
   gaps.note()
   gaps.close()
-  t.same([told, timers.length], [3, 0], 'a closed stream tells nothing more')
+  t.same([told, timers.length], [3, 0], 'a closed stream reports nothing more')
 })

@@ -1,6 +1,6 @@
 /**
- * Tools whose names are longer than clients take: clients see and call aliases, and everything that an operator wrote goes on
- * naming the tool as before.
+ * Tools with names that are too long for clients: clients see and call aliases, and the operator's settings keep using
+ * the original name.
  */
 import t, { type Test } from 'tap'
 import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
@@ -27,14 +27,14 @@ async function aliasIn(client: Parameters<typeof listed>[0]): Promise<string> {
   return long?.name ?? 'none'
 }
 
-t.test('both eras see one alias, which is told once and is the same after a restart', async (t) => {
+t.test('both eras see one alias, which is reported once and stays the same after a restart', async (t) => {
   const { backend, vmcp, clients } = await start(t)
   for (const client of clients) {
     const alias = await aliasIn(client)
     t.match(alias, /^files_read_the_whole_of_[a-z_]+_[a-z2-7]{10}$/)
     t.equal(alias.length, 64)
     t.equal(await called(client, alias), echoed, client.era)
-    t.equal(await called(client, `files_${LONG}`), echoed, 'its own name is understood too')
+    t.equal(await called(client, `files_${LONG}`), echoed, 'its original name works, too')
     t.equal(await called(client, 'files_short'), echoed)
     t.equal(await called(client, `${alias.slice(0, -1)}${alias.endsWith('a') ? 'b' : 'a'}`), 'error -32602')
   }
@@ -51,7 +51,7 @@ t.test('both eras see one alias, which is told once and is the same after a rest
   for (const client of await bothEras(again.url)) t.equal(await aliasIn(client), alias)
 })
 
-t.test('an alias that a client knows from before is understood before anything was listed', async (t) => {
+t.test('a remembered alias works before anything is listed', async (t) => {
   const { backend, clients } = await start(t)
   const [known] = await Promise.all(clients.map(aliasIn))
   for (const era of ['session', 'stateless']) {
@@ -61,7 +61,7 @@ t.test('an alias that a client knows from before is understood before anything w
   }
 })
 
-t.test('filters and overrides name the tool as before', async (t) => {
+t.test('filters and overrides use the original name', async (t) => {
   const tools = [{ workload: 'files', filter: [LONG], overrides: { [LONG]: { description: 'Ours' } } }]
   const { clients } = await start(t, { aggregation: { ...prefix, tools } })
   for (const client of clients) {
@@ -71,7 +71,7 @@ t.test('filters and overrides name the tool as before', async (t) => {
   }
 })
 
-t.test('policies name the tool as before, by its own name and by its origin', async (t) => {
+t.test('policies use the original name, and the origin', async (t) => {
   const permits = [
     `permit(principal, action, resource == Tool::"files_${LONG}");`,
     `permit(principal, action, resource in BackendTool::"files/${LONG}");`,
@@ -93,11 +93,11 @@ t.test('policies name the tool as before, by its own name and by its origin', as
       (await listed(client)).map(({ name }) => name),
       ['files_short'],
     )
-    t.equal(await called(client, alias), 'error 403', 'and an alias passes no policy')
+    t.equal(await called(client, alias), 'error 403', 'and an alias bypasses no policy')
   }
 })
 
-t.test('a pinned tool that was changed is refused by its alias', async (t) => {
+t.test('a changed pinned tool is rejected by its alias', async (t) => {
   const open = await start(t)
   const [alias = ''] = await Promise.all(open.clients.map(aliasIn))
   const approved = definition(LONG).replace('Reads', 'Read it')
@@ -110,7 +110,7 @@ t.test('a pinned tool that was changed is refused by its alias', async (t) => {
   t.match(await vmcp.event('pin_refused'), { item: LONG, reason: 'tool_changed' })
 })
 
-t.test('workflows name the tool as before, and scripts by either name', async (t) => {
+t.test('workflows use the original name, and scripts can use both', async (t) => {
   const steps = (tool: string) => [{ id: 'one', type: 'tool', tool, arguments: { path: 'x' } }]
   const { clients } = await start(t, {
     codeMode: { enabled: true },
@@ -129,7 +129,7 @@ t.test('workflows name the tool as before, and scripts by either name', async (t
   }
 })
 
-t.test('a tool of another backend that is named as the alias gets one of its own', async (t) => {
+t.test('a tool of another backend with the alias as its name gets another alias', async (t) => {
   const files = await startRawBackend({ tools: () => [definition(LONG)] })
   const offered = { name: LONG }
   const impostor = await startRawBackend({
@@ -152,7 +152,7 @@ t.test('a tool of another backend that is named as the alias gets one of its own
   }
 })
 
-t.test('another limit, and none', async (t) => {
+t.test('the limit can be changed or switched off', async (t) => {
   const most = await start(t, { aggregation: { ...prefix, maxToolNameLength: 40 } })
   for (const client of most.clients) t.equal((await aliasIn(client)).length, 40)
   const { clients, vmcp } = await start(t, { aggregation: { ...prefix, maxToolNameLength: 0 } })

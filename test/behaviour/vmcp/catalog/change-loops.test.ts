@@ -1,4 +1,7 @@
-/** Backends that announce changes without end: lists are read with pauses, clients are not flooded, and it is reported. */
+/**
+ * Backends that announce changes endlessly: lists are reread with pauses, clients are not flooded, and the loop is
+ * reported.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { openSession, type RpcMessage, stateless, statelessStream } from '../../../helpers/mcp/wire.ts'
@@ -8,7 +11,7 @@ import { until } from '../../../helpers/redis.ts'
 
 t.setTimeout(180_000)
 
-/** A clock by which pauses are short and a backend is never quiet, however slow this machine is. */
+/** A clock that makes pauses short, and on which a backend is never quiet, however slow this machine is. */
 function pausesOnly() {
   const start = Date.now()
   return {
@@ -72,7 +75,7 @@ for (const [kind, [method, list]] of Object.entries(kinds)) {
   })
 }
 
-/** An answer with a notification before it, on the stream of the response. */
+/** Sends a notification before a response, on the response's stream. */
 function answerWith(res: ServerResponse, id: string, notification: string, result: string): undefined {
   const event = (message: string) => `data: ${message}\n\n`
   res.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -97,7 +100,7 @@ t.test('a change on the response stream of each list, with another list each tim
   await session.request('tools/list')
   await until(() => reported('list_changed'))
   t.ok(reads('tools/list') < maxReads, `${reads('tools/list')} reads`)
-  t.ok(stream.pending.filter(isChange).length < maxReads, 'the client hears of few changes')
+  t.ok(stream.pending.filter(isChange).length < maxReads, 'the client gets few notifications')
   stream.close()
 })
 
@@ -153,7 +156,7 @@ t.test('a tool that was announced during a pause can be called by its name', asy
   stream.close()
 })
 
-/** Makes a raw backend one of the stateless era that announces a change after each list. */
+/** Turns a raw backend into a stateless one that announces a change after each list. */
 function statelessLoop(): { before: NonNullable<RawBackendOptions['before']>; lists: () => number } {
   const streams = new Set<ServerResponse>()
   let lists = 0
@@ -198,7 +201,7 @@ t.test('a backend of the stateless era: a change on its stream after each list',
 })
 
 for (const era of ['session', 'stateless'] as const) {
-  t.test(`resources/updated without end: ${era} clients hear of few of them`, async (t) => {
+  t.test(`endless resources/updated: ${era} clients get few of them`, async (t) => {
     const { vmcp, bad, reported } = await rig(t, {
       capabilities: '{"tools":{},"resources":{"subscribe":true}}',
       responses: { 'resources/list': () => kinds.resources[1], 'resources/subscribe': () => '{}' },

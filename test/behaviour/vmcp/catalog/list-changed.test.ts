@@ -1,4 +1,6 @@
-/** Lists that change: clients whose view changed are told, others are not, and the next list shows it. */
+/**
+ * Changing lists: clients whose view changed are notified, other clients are not, and the next list shows the change.
+ */
 import t from 'tap'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
 import {
@@ -29,7 +31,7 @@ async function listening(url: string): Promise<{ session: WireSession; stream: W
   return { session, stream: await session.listen() }
 }
 
-t.test('a backend that comes with a changed configuration: open sessions are told and see it', async (t) => {
+t.test('a backend added by a changed configuration: open sessions are notified and see it', async (t) => {
   const [a, b] = await Promise.all([startFixture(), startFixture({ era: 'stateless' })])
   const vmcp = await startTestVmcp({ a: a.url })
   t.teardown(() => Promise.all([vmcp.close(), a.close(), b.close()]))
@@ -51,7 +53,7 @@ t.test('a backend that comes with a changed configuration: open sessions are tol
 })
 
 for (const era of ['session', 'stateless'] as const) {
-  t.test(`a ${era} backend announces a change: sessions and stateless listeners are told`, async (t) => {
+  t.test(`a ${era} backend announces a change: sessions and stateless listeners are notified`, async (t) => {
     const fixture = await startFixture({ era })
     const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
     t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
@@ -72,13 +74,13 @@ for (const era of ['session', 'stateless'] as const) {
     t.ok((await toolNames(session)).includes('extra_tool'))
     fixture.state.togglePrompt()
     await stream.next(is('notifications/prompts/list_changed'))
-    t.same(listener.pending, [], 'the listener asked for tools only')
+    t.same(listener.pending, [], 'the listener subscribed to tools only')
     listener.close()
     stream.close()
   })
 }
 
-t.test('a client that has seen no list hears of no change', async (t) => {
+t.test('a client that has read no list is not notified', async (t) => {
   const fixture = await startFixture()
   const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
   t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
@@ -91,7 +93,7 @@ t.test('a client that has seen no list hears of no change', async (t) => {
   curious.stream.close()
 })
 
-t.test('a backend of whose tools none is offered may change them unnoticed', async (t) => {
+t.test('changes of a backend without offered tools cause no notification', async (t) => {
   const fixture = await startFixture()
   const aggregation = { conflictResolution: 'prefix', tools: [{ workload: 'fixture', filter: ['echo'] }] }
   const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation })
@@ -107,7 +109,7 @@ t.test('a backend of whose tools none is offered may change them unnoticed', asy
 })
 
 t.test(
-  'a backend that shows one client more than others: that client alone is told and sees it',
+  'a backend that shows one client more than other clients: only that client is notified and sees it',
   async (t) => {
     const unlocked = new Set<unknown>()
     const tool = (name: string) => `{"name":"${name}","inputSchema":{"type":"object"}}`
@@ -143,7 +145,7 @@ t.test(
   },
 )
 
-t.test('changed policies: everybody who has seen a list is told to ask again', async (t) => {
+t.test('changed policies: every client that has read a list is notified', async (t) => {
   const fixture = await startFixture()
   t.teardown(() => fixture.close())
   const config = (policy: string) =>
@@ -161,11 +163,11 @@ t.test('changed policies: everybody who has seen a list is told to ask again', a
   vmcp.reload(config('permit(principal, action, resource == Tool::"echo");'))
   await stream.next(is('notifications/tools/list_changed'))
   t.same(await toolNames(session), ['echo'])
-  t.same(stream.pending, [], 'prompts were never asked for')
+  t.same(stream.pending, [], 'prompts were never listed')
   stream.close()
 })
 
-t.test('a backend that leaves is told that its sessions are over, and may come back', async (t) => {
+t.test('the sessions of a removed backend are closed, and it can be added again', async (t) => {
   const raw = await startRawBackend()
   const vmcp = await startTestVmcp({ raw: raw.url })
   t.teardown(() => Promise.all([vmcp.close(), raw.close()]))

@@ -1,4 +1,4 @@
-/** One backend's malformed items spoil no list: SDK clients read the rest, and operators are told. */
+/** Malformed items of one backend break no list: SDK clients read the other items, and operators get a report. */
 import t from 'tap'
 import { makeLog } from '../../../../runtime/observe/index.ts'
 import { type ClientKind, connect } from '../../../helpers/mcp/clients.ts'
@@ -44,7 +44,7 @@ const LISTS = {
   },
 }
 
-/** `spaces`: how deep members are indented. */
+/** `spaces`: indentation of members. */
 function listing({ spaces }: { readonly spaces: number }) {
   return {
     capabilities: '{"tools":{},"resources":{},"prompts":{}}',
@@ -61,7 +61,7 @@ for (const [kind, spaces] of [
   ['sdk2-stateless', 0],
   ['sdk2-stateless', 1],
 ] as [ClientKind, number][]) {
-  t.test(`${kind} reads every list beside a backend with malformed items, ${spaces} spaces`, async (t) => {
+  t.test(`${kind} reads every list next to a backend with malformed items, ${spaces} spaces`, async (t) => {
     const [bad, good] = await Promise.all([startRawBackend(listing({ spaces })), startRawBackend()])
     const vmcp = await startTestVmcp({ bad: bad.url, good: good.url })
     const client = await connect(kind, vmcp.url)
@@ -79,7 +79,7 @@ for (const [kind, spaces] of [
   })
 }
 
-t.test('what is left out and what is repaired stands in status, health, log and metrics', async (t) => {
+t.test('dropped and repaired items are reported in status, health, log and metrics', async (t) => {
   const bad = await startRawBackend(options)
   const lines: string[] = []
   const log = makeLog({ level: 'info', destination: { write: (line) => void lines.push(line) } })
@@ -113,7 +113,7 @@ t.test('what is left out and what is repaired stands in status, health, log and 
 })
 
 t.test(
-  'a schema of results that only the stateless era takes reaches stateless clients as it is',
+  'a result schema that is only valid in the stateless era reaches stateless clients unchanged',
   async (t) => {
     const bad = await startRawBackend(options)
     const vmcp = await startTestVmcp({ bad: bad.url })

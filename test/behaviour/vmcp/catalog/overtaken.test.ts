@@ -1,4 +1,4 @@
-/** A list that is made while a backend that was asked already changes once more: what came of it is not shown again. */
+/** A backend changes again while a list waits for another backend. The outdated list is not shown afterwards. */
 import t from 'tap'
 import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { stateless } from '../../../helpers/mcp/wire.ts'
@@ -9,7 +9,7 @@ const listChanged = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed
 const tool = (description: string) =>
   JSON.stringify({ name: 'read', description, inputSchema: { type: 'object' } })
 
-t.test('a change while another backend is waited for', async (t) => {
+t.test('a change while the list waits for another backend', async (t) => {
   const state = { description: 'before', gate: Promise.resolve() }
   const quick = await startRawBackend({ tools: () => [tool(state.description)] })
   const slow = await startRawBackend({

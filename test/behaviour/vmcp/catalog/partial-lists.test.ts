@@ -1,4 +1,4 @@
-/** A list of a backend that fails, ends early or is declared wrongly affects no other list, and is reported. */
+/** A backend's list that fails, ends early or is declared wrongly affects no other list, and is reported. */
 import t, { type Test } from 'tap'
 import { makeLog } from '../../../../runtime/observe/index.ts'
 import { openSession, stateless, type WireSession } from '../../../helpers/mcp/wire.ts'
@@ -73,12 +73,12 @@ const failures: Readonly<Record<string, RawAnswer>> = {
       .writeHead(200, { 'content-type': 'application/json' })
       .end(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32603,"message":"reason of the list"}}`),
   'a closed connection': ({ res }) => void res.destroy(),
-  'a result that is no list': () => '{"tools":5,"resources":5,"resourceTemplates":5,"prompts":5}',
+  'a result that is not a list': () => '{"tools":5,"resources":5,"resourceTemplates":5,"prompts":5}',
   'text instead of JSON': ({ res }) =>
     void res.writeHead(200, { 'content-type': 'application/json' }).end('hello'),
 }
 
-/** The problem ends with the text of the backend. */
+/** The problem ends with the backend's text. */
 const texts: Readonly<Record<string, RegExp>> = {
   'HTTP 500': /: oops$/,
   'a refusal': /: reason of the list$/,
@@ -130,7 +130,7 @@ t.test('under fail, a failed list is an error of that list that names backend an
   })
 })
 
-t.test('under fail, the only list of a backend fails: calls of other backends go on', async (t) => {
+t.test('under fail, the only list of a backend fails: calls of other backends continue', async (t) => {
   const { session } = await rig(
     t,
     {
@@ -165,7 +165,7 @@ t.test('a list that fails later keeps its last items, and the problem ends with 
   t.same(await listed(session, 'prompts/list'), ['bad_p'])
 })
 
-t.test('a list that never answers fails alone after a while', { timeout: 60_000 }, async (t) => {
+t.test('a list that never gets a response fails alone after a while', { timeout: 60_000 }, async (t) => {
   const { session, status } = await rig(t, { responses: withLists({ 'prompts/list': () => undefined }) })
   t.same(await listed(session, 'tools/list'), complete['tools/list'])
   const { problems } = await status()
@@ -175,7 +175,7 @@ t.test('a list that never answers fails alone after a while', { timeout: 60_000 
   )
 })
 
-/** Pages of tools: `one`, then what the cursor of the first page leads to. */
+/** Pages of tools: `one`, then the result of the first page's cursor. */
 function pages(cursor: string, second: RawAnswer): RawAnswer {
   return (request) =>
     'cursor' in request.params ? second(request) : `{"tools":[${tool('one')}],"nextCursor":${cursor}}`
@@ -229,7 +229,7 @@ const ends: Readonly<
     names: ['one'],
     why: /the next page failed/,
   },
-  'the first page for ever': {
+  'the first page forever': {
     list: (() => {
       let page = 0
       return () => `{"tools":[${tool('one')}],"nextCursor":"${page++}"}`
@@ -263,13 +263,13 @@ for (const [what, { list, names, why }] of Object.entries(ends)) {
   })
 }
 
-t.test('a null cursor is the end of the list, and no problem', async (t) => {
+t.test('a null cursor is the end of the list, and not a problem', async (t) => {
   const { session, status } = await rig(t, { responses: withLists({ 'tools/list': pages('null', two) }) })
   t.same(await listed(session, 'tools/list'), ['bad_one', 'good_echo'])
   t.same((await status()).problems, [])
 })
 
-t.test('a whole list stays in use when a later read ends early', async (t) => {
+t.test('a complete list stays in use when a later read ends early', async (t) => {
   let fails = false
   const { session, status, backend } = await rig(t, {
     capabilities: '{"tools":{"listChanged":true},"resources":{},"prompts":{}}',
@@ -316,22 +316,25 @@ for (const [what, capabilities] of Object.entries(declarations)) {
   })
 }
 
-t.test('undeclared lists that a backend does not have are asked for once, and are no problem', async (t) => {
-  const { session, status, backend, vmcp } = await rig(t, {
-    capabilities: '{"tools":{"listChanged":true}}',
-    responses: {
-      'prompts/list': ({ res }) => void res.writeHead(500).end(),
-      'resources/list': () => '{"resources":[]}',
-    },
-  })
-  const stream = await session.listen()
-  t.same(await listed(session, 'tools/list'), ['bad_echo', 'good_echo'])
-  backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
-  const count = (method: string) => backend.requests.filter((request) => request.method === method).length
-  await until(() => count('tools/list') === 2)
-  t.same(await listed(session, 'tools/list'), ['bad_echo', 'good_echo'])
-  for (const method of methods.slice(1)) t.equal(count(method), 1, method)
-  t.same((await status()).problems, [])
-  t.ok(vmcp)
-  stream.close()
-})
+t.test(
+  'undeclared lists that a backend does not have are requested once, and are not a problem',
+  async (t) => {
+    const { session, status, backend, vmcp } = await rig(t, {
+      capabilities: '{"tools":{"listChanged":true}}',
+      responses: {
+        'prompts/list': ({ res }) => void res.writeHead(500).end(),
+        'resources/list': () => '{"resources":[]}',
+      },
+    })
+    const stream = await session.listen()
+    t.same(await listed(session, 'tools/list'), ['bad_echo', 'good_echo'])
+    backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+    const count = (method: string) => backend.requests.filter((request) => request.method === method).length
+    await until(() => count('tools/list') === 2)
+    t.same(await listed(session, 'tools/list'), ['bad_echo', 'good_echo'])
+    for (const method of methods.slice(1)) t.equal(count(method), 1, method)
+    t.same((await status()).problems, [])
+    t.ok(vmcp)
+    stream.close()
+  },
+)

@@ -1,4 +1,6 @@
-/** Resources that a result links to, and that no list contains, can be read and watched at the backend of the result. */
+/**
+ * Resources that a result links to, and that no list contains, can be read and watched at the backend of the result.
+ */
 import t, { type Test } from 'tap'
 import { openSession, stateless, statelessStream, type WireAnswer } from '../../../helpers/mcp/wire.ts'
 import { type RawBackendOptions, startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
@@ -7,7 +9,7 @@ import { startTestVmcp, vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(180_000)
 
-/** A backend that links to what its tool is called with, and reads any resource. */
+/** A backend whose tool links to its arguments, and that reads any resource. */
 function linking(name: string, more: RawBackendOptions = {}): RawBackendOptions {
   return {
     capabilities: '{"tools":{},"resources":{"subscribe":true},"prompts":{}}',
@@ -96,7 +98,7 @@ t.test('one backend: every URI is passed through', async (t) => {
   listener.close()
 })
 
-t.test('one backend: the answer to an unknown URI is that of the backend', async (t) => {
+t.test('one backend: the response to an unknown URI comes from the backend', async (t) => {
   const { vmcp } = await rig(t, {
     a: linking('a', {
       responses: {
@@ -128,7 +130,7 @@ t.test('several backends: links of results lead to their backend', async (t) => 
     await client.request('prompts/get', { name: 'b_ask' })
     t.equal(await read(client, 'link://prompt'), 'read by b', 'a link of a prompt')
     await call('b_echo', { uri: 'listed://a' })
-    t.equal(await read(client, 'listed://a'), 'read by a', 'a listed resource stays where it is')
+    t.equal(await read(client, 'listed://a'), 'read by a', 'a listed resource keeps its backend')
     t.match((await client.request('resources/read', { uri: 'other://x' })).response?.error, {}, 'unknown')
   }
 })
@@ -147,7 +149,7 @@ t.test('several backends: links are those of the session, and updates reach it',
   stream.close()
 })
 
-t.test('anonymous callers without sessions cannot lead each other to another backend', async (t) => {
+t.test('anonymous callers without sessions cannot direct each other to another backend', async (t) => {
   const { vmcp } = await rig(t, { a: linking('a'), b: linking('b') })
   const [, modern] = await clientsOf(vmcp.url)
   if (!modern) throw new Error('no client')
@@ -162,7 +164,7 @@ t.test('anonymous callers without sessions cannot lead each other to another bac
   }
 })
 
-t.test('templates of the linking backend, and no others, decide about a link', async (t) => {
+t.test('only templates of the linking backend decide about a link', async (t) => {
   const templates = {
     'resources/templates/list': () => '{"resourceTemplates":[{"uriTemplate":"link://{+x}","name":"t"}]}',
   }
@@ -173,7 +175,7 @@ t.test('templates of the linking backend, and no others, decide about a link', a
   t.match((await session.request('resources/read', { uri: 'link://x' })).text, 'read by b')
 })
 
-t.test('a replaced backend gets no links of the one before', async (t) => {
+t.test('a replaced backend gets no links of the previous one', async (t) => {
   const { vmcp, urls } = await rig(t, { a: linking('a'), b: linking('b') })
   const other = await startRawBackend(linking('other'))
   t.teardown(() => other.close())
@@ -183,7 +185,7 @@ t.test('a replaced backend gets no links of the one before', async (t) => {
   t.equal((await session.request('resources/read', { uri: 'link://x' })).response?.error?.code, -32002)
 })
 
-t.test('pins: refused templates and closed backends stay refused', async (t) => {
+t.test('pins: rejected templates and closed backends stay rejected', async (t) => {
   const template = '{"uriTemplate":"db://{x}","name":"t"}'
   const templates = { 'resources/templates/list': () => `{"resourceTemplates":[${template}]}` }
   const echo = '{"name":"echo","description":"Echoes","inputSchema":{"type":"object"}}'

@@ -1,6 +1,6 @@
 /**
- * One reading of a backend's lists serves everybody who would be shown the same, in both eras. What cannot be read again
- * stays in use for those who saw it, marked stale, whichever of the four lists it is that fails.
+ * One read of a backend's lists serves all callers with the same view, in both eras. A list that cannot be reread stays
+ * in use for the callers that saw it, marked stale, whichever of the four lists fails.
  */
 import t from 'tap'
 import { makeLog } from '../../../../runtime/observe/index.ts'
@@ -20,7 +20,7 @@ type List = keyof typeof lists
 const methods = Object.keys(lists) as List[]
 const capabilities = '{"tools":{},"prompts":{},"resources":{}}'
 
-/** Asks for a list; `team` is a header that is passed through. */
+/** Requests a list; `team` is a passed-through header. */
 type Ask = (method: List, team?: string) => Promise<WireAnswer>
 
 async function clientsOf(url: string): Promise<Readonly<Record<string, Ask>>> {
@@ -31,7 +31,7 @@ async function clientsOf(url: string): Promise<Readonly<Record<string, Ask>>> {
   }
 }
 
-t.test('many clients of both eras, at once and one after the other: each list is read once', async (t) => {
+t.test('many clients of both eras, at once and in sequence: each list is read once', async (t) => {
   let open = (): void => {}
   const gate = new Promise<void>((resolve) => (open = resolve))
   const backend = await startRawBackend({
@@ -63,10 +63,10 @@ t.test('many clients of both eras, at once and one after the other: each list is
 })
 
 for (const failing of methods) {
-  t.test(`${failing} fails when it is read again: its last items stay, for each caller`, async (t) => {
+  t.test(`${failing} fails when it is reread: each caller keeps its last items`, async (t) => {
     let now = Date.parse('2026-01-01T00:00:00Z')
     let version = 1
-    /** Status by team. */
+    /** Status code by team. */
     const broken = new Map<string, number>()
     const backend = await startRawBackend({
       capabilities,
@@ -122,7 +122,7 @@ for (const failing of methods) {
     broken.set('a', 401)
     now += 5_000
     const offered = async () => (await stateless(vmcp.url, failing, {}, { headers: { 'x-team': 'a' } })).text
-    // No client waits for the attempt that finds it out.
+    // No client waits for the attempt that detects the failure.
     while (/a1/.test(await offered())) await new Promise((resolve) => setTimeout(resolve, 10))
     for (const [era, ask] of clients)
       for (const method of methods) {

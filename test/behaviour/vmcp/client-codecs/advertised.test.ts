@@ -1,4 +1,4 @@
-/** What clients are told that the server has: everything on a virtual server, what the one backend has on a proxy. */
+/** The capabilities that clients see: everything for a virtual server, the backend's capabilities for a proxy. */
 import t from 'tap'
 import { openSession, post, stateless } from '../../../helpers/mcp/wire.ts'
 import { json, startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
@@ -12,22 +12,25 @@ const initialize = JSON.stringify({
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } },
 })
 
-await t.test('advertised: a virtual server offers everything, whatever its backends have', async (t) => {
-  const backend = await startRawBackend({ capabilities: '{"tools":{}}' })
-  const vmcp = await startTestVmcp({ raw: backend.url })
-  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
-  const everything = {
-    tools: changing,
-    resources: { subscribe: true, ...changing },
-    prompts: changing,
-    logging: {},
-    completions: {},
-  }
-  t.same((await openSession(vmcp.url)).initialized.result?.['capabilities'], everything)
-  t.same((await stateless(vmcp.url, 'server/discover')).response?.result?.['capabilities'], everything)
-})
+await t.test(
+  'advertised: a virtual server advertises everything, whatever its backends support',
+  async (t) => {
+    const backend = await startRawBackend({ capabilities: '{"tools":{}}' })
+    const vmcp = await startTestVmcp({ raw: backend.url })
+    t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+    const everything = {
+      tools: changing,
+      resources: { subscribe: true, ...changing },
+      prompts: changing,
+      logging: {},
+      completions: {},
+    }
+    t.same((await openSession(vmcp.url)).initialized.result?.['capabilities'], everything)
+    t.same((await stateless(vmcp.url, 'server/discover')).response?.result?.['capabilities'], everything)
+  },
+)
 
-await t.test('advertised: a proxy offers what its backend has, in both eras', async (t) => {
+await t.test('advertised: a proxy advertises what its backend supports, in both eras', async (t) => {
   for (const [has, offered] of [
     ['{"tools":{}}', { tools: changing }],
     ['{"resources":{}}', { resources: changing }],
@@ -51,7 +54,7 @@ await t.test('advertised: a proxy offers what its backend has, in both eras', as
   }
 })
 
-await t.test('advertised: a proxy hands on the instructions of its backend', async (t) => {
+await t.test('advertised: a proxy forwards the instructions of its backend', async (t) => {
   const result = {
     protocolVersion: '2025-11-25',
     capabilities: { tools: {} },
@@ -70,10 +73,13 @@ await t.test('advertised: a proxy hands on the instructions of its backend', asy
   t.equal((await openSession(vmcp.url)).initialized.result?.['instructions'], 'Ask "first".')
 })
 
-await t.test('advertised: a proxy whose backend is away says so instead of promising anything', async (t) => {
-  const vmcp = await startTestVmcp({ raw: 'http://127.0.0.1:1/mcp' }, {}, { advertise: 'backends' })
-  t.teardown(() => vmcp.close())
-  const away = { status: 503, response: { error: { code: -32603, message: /raw/ } } }
-  t.match(await post(vmcp.url, initialize), away)
-  t.match(await stateless(vmcp.url, 'server/discover'), away)
-})
+await t.test(
+  'advertised: a proxy whose backend is down reports it instead of advertising anything',
+  async (t) => {
+    const vmcp = await startTestVmcp({ raw: 'http://127.0.0.1:1/mcp' }, {}, { advertise: 'backends' })
+    t.teardown(() => vmcp.close())
+    const away = { status: 503, response: { error: { code: -32603, message: /raw/ } } }
+    t.match(await post(vmcp.url, initialize), away)
+    t.match(await stateless(vmcp.url, 'server/discover'), away)
+  },
+)

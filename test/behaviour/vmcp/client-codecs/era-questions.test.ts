@@ -1,4 +1,6 @@
-/** Questions of backends across eras: their ids, and their end when the request or the backend gives them up. */
+/**
+ * Questions from backends across eras: their ids, and their end when the request ends or the backend withdraws them.
+ */
 import t from 'tap'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
 import { openSession, stateless } from '../../../helpers/mcp/wire.ts'
@@ -9,7 +11,7 @@ t.setTimeout(180_000)
 
 const ABLE = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} }
 
-t.test('questions that lead to an address have an id in sessions and none elsewhere', async (t) => {
+t.test('URL questions have an id in sessions, and none in the stateless era', async (t) => {
   const modern = await startFixture({ era: 'stateless' })
   const legacy = await startFixture({ era: 'session' })
   const vmcp = await startTestVmcp({ modern: modern.url, legacy: legacy.url })
@@ -35,7 +37,7 @@ t.test('questions that lead to an address have an id in sessions and none elsewh
   t.notMatch(asked.text, 'elicitationId')
 })
 
-t.test('a question ends with its request: the client hears of it, and there is space for more', async (t) => {
+t.test('a question ends with its request: the client is notified, and the slot is free again', async (t) => {
   let asked = 0
   const backend = await startRawBackend({
     responses: {

@@ -1,6 +1,6 @@
 /**
- * What the two eras say differently, word by word: codes of errors, questions that lead to an address, members that only
- * one era knows, tasks, and a backend that changes its era while everything runs.
+ * Differences between the eras, member by member: error codes, URL questions, members of one era only, tasks, and a
+ * backend that changes its era at run time.
  */
 import t from 'tap'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
@@ -12,7 +12,7 @@ t.setTimeout(180_000)
 
 const ABLE = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} }
 
-/** A backend of the session era whose calls and reads end in one error. */
+/** A session-era backend whose calls and reads fail with one error. */
 async function refusing(t: { teardown(work: () => unknown): void }, error: () => string | undefined) {
   const backend = await startRawBackend({
     capabilities: '{"tools":{},"resources":{}}',
@@ -43,10 +43,10 @@ t.test('a missing resource: each era gets its own code, and the URI', async (t) 
   t.same(modern.response?.error, { code: -32602, message: 'gone', data: { uri: 'test://a' } })
   const session = await openSession(vmcp.url)
   const legacy = await session.request('resources/read', { uri: 'test://a' })
-  t.same(legacy.response?.error, { code: -32002, message: 'gone' }, 'passed on as it is')
+  t.same(legacy.response?.error, { code: -32002, message: 'gone' }, 'forwarded unchanged')
 })
 
-t.test('a missing resource of a stateless backend: sessions know it by their code', async (t) => {
+t.test('a missing resource of a stateless backend: sessions get their own code', async (t) => {
   const fixture = await startFixture({
     era: 'stateless',
     before: (req, res) => {
@@ -68,7 +68,7 @@ t.test('a missing resource of a stateless backend: sessions know it by their cod
   t.equal(response?.error?.code, -32002)
 })
 
-t.test('results of a stateless backend carry nothing that sessions do not know', async (t) => {
+t.test('results of a stateless backend contain no members that are unknown to sessions', async (t) => {
   const fixture = await startFixture({ era: 'stateless' })
   const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
   t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
@@ -79,7 +79,7 @@ t.test('results of a stateless backend carry nothing that sessions do not know',
   t.same(Object.keys(called.response?.result ?? {}), ['content'])
 })
 
-t.test('what a backend says to its own client alone reaches no client of a session', async (t) => {
+t.test('reserved metadata of a stateless backend reaches no session client', async (t) => {
   const meta = (more = '') =>
     `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"secret"},"io.modelcontextprotocol\\/subscriptionId":"secret","own":"kept"${more}}`
   const backend = await startRawBackend({
@@ -127,7 +127,7 @@ function retry(response: WireAnswer, action: string): Record<string, unknown> {
   return { inputResponses, requestState }
 }
 
-t.test('an address that has to be visited first: an error in one era, a question in the other', async (t) => {
+t.test('a URL that must be visited first is an error in one era and a question in the other', async (t) => {
   let failure: string | undefined = VISIT
   const { vmcp, backend } = await refusing(t, () => failure)
   const call = { name: 'echo', arguments: { x: 1 } }
@@ -158,7 +158,11 @@ t.test('an address that has to be visited first: an error in one era, a question
     { ...call, ...retry(asked, 'accept') },
     { capabilities: ABLE },
   )
-  t.equal(still.response?.result?.['resultType'], 'input_required', 'not done yet: asked again')
+  t.equal(
+    still.response?.result?.['resultType'],
+    'input_required',
+    'not complete, so the question is repeated',
+  )
   failure = undefined
   const done = await stateless(
     vmcp.url,
@@ -177,7 +181,7 @@ t.test('an address that has to be visited first: an error in one era, a question
   })
 })
 
-t.test('tasks: no side is told that they are understood, and nobody gets one unasked', async (t) => {
+t.test('tasks: neither side sees them advertised, and no client gets one unasked', async (t) => {
   let response = '{"task":{"taskId":"t1","status":"working","createdAt":"x","lastUpdatedAt":"x","ttl":1}}'
   const backend = await startRawBackend({
     capabilities: '{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}',
@@ -201,11 +205,11 @@ t.test('tasks: no side is told that they are understood, and nobody gets one una
   const seen = backend.requests.map(({ body }) => body)
   t.ok(
     seen.some((body) => body.includes('"initialize"') && body.includes('"a/b"')),
-    'other extensions travel',
+    'other extensions are forwarded',
   )
   t.notOk(
     seen.some((body) => body.includes('io.modelcontextprotocol/tasks') || body.includes('"task')),
-    'tasks do not',
+    'tasks are not',
   )
   response = '{"content":[],"task":"a member of that name"}'
   t.same((await session.request('tools/call', call)).response?.result, {
@@ -224,7 +228,7 @@ t.test('tasks: no side is told that they are understood, and nobody gets one una
 })
 
 t.test(
-  'a stateless backend that responds with a task, or something unheard of, has broken the rules',
+  'a stateless backend that responds with a task or an unknown result type violates the protocol',
   async (t) => {
     let type = 'task'
     const fixture = await startFixture({
@@ -259,7 +263,7 @@ for (const [from, to] of [
   ['session', 'stateless'],
   ['stateless', 'session'],
 ] as const) {
-  t.test(`a backend that goes from ${from} to ${to} while sessions are open serves them on`, async (t) => {
+  t.test(`a backend that changes from ${from} to ${to} keeps serving open sessions`, async (t) => {
     const before = await startFixture({ era: from })
     const port = Number(new URL(before.url).port)
     const vmcp = await startTestVmcp(
@@ -286,7 +290,7 @@ for (const [from, to] of [
 }
 
 t.test(
-  'a backend that wants other headers than its list said: the list is read again, the call made once more',
+  'a backend that requires other headers than its list declares: the list is reread and the call repeated once',
   async (t) => {
     let marked = false
     let helps = true
@@ -329,6 +333,6 @@ t.test(
     helps = false
     const hopeless = await session.request('tools/call', call)
     t.match(hopeless.response?.result, { isError: true, content: [{ text: /headers of the call/ }] })
-    t.equal(calls.length, 5, 'once more, not for ever')
+    t.equal(calls.length, 5, 'repeated once, not forever')
   },
 )

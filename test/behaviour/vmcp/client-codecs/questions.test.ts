@@ -1,6 +1,6 @@
 /**
- * The hard cell: a stateless client, and a session-era backend that asks back while a call runs. The call is parked and
- * goes on with the client's answers. Also what binds the state that the client carries.
+ * The most complex combination: a stateless client, and a session-era backend that asks a question during a call. The
+ * call is parked and continues with the client's answers. Also covers the binding of the state that the client carries.
  */
 import { once } from 'node:events'
 import t from 'tap'
@@ -24,7 +24,7 @@ async function start(
   return { fixture, vmcp }
 }
 
-/** What a client brings back: the responses by key, and the state. */
+/** The client's retry: the responses by key, and the state. */
 function retry(response: WireAnswer, reply: unknown): Record<string, unknown> {
   const result = response.response?.result as {
     inputRequests: Record<string, unknown>
@@ -36,31 +36,34 @@ function retry(response: WireAnswer, reply: unknown): Record<string, unknown> {
   }
 }
 
-t.test('a question of a session backend becomes input_required; the responses finish the call', async (t) => {
-  const { vmcp } = await start(t)
-  const asked = await stateless(vmcp.url, 'tools/call', CALL, { capabilities: ABLE })
-  t.equal(asked.status, 200)
-  t.match(asked.response?.result, {
-    resultType: 'input_required',
-    inputRequests: {
-      'ask-1': {
-        method: 'elicitation/create',
-        params: { message: 'who?', requestedSchema: { type: 'object' } },
+t.test(
+  'a question from a session backend becomes input_required, and the responses complete the call',
+  async (t) => {
+    const { vmcp } = await start(t)
+    const asked = await stateless(vmcp.url, 'tools/call', CALL, { capabilities: ABLE })
+    t.equal(asked.status, 200)
+    t.match(asked.response?.result, {
+      resultType: 'input_required',
+      inputRequests: {
+        'ask-1': {
+          method: 'elicitation/create',
+          params: { message: 'who?', requestedSchema: { type: 'object' } },
+        },
       },
-    },
-    requestState: String,
-  })
-  t.notMatch(asked.text, /who\?.*who\?/, 'the state tells nothing')
-  const done = await stateless(
-    vmcp.url,
-    'tools/call',
-    { ...CALL, ...retry(asked, ACCEPTED) },
-    { capabilities: ABLE },
-  )
-  t.match(done.response?.result, { resultType: 'complete', content: [{ text: /ada@example.com/ }] })
-})
+      requestState: String,
+    })
+    t.notMatch(asked.text, /who\?.*who\?/, 'the state reveals nothing')
+    const done = await stateless(
+      vmcp.url,
+      'tools/call',
+      { ...CALL, ...retry(asked, ACCEPTED) },
+      { capabilities: ABLE },
+    )
+    t.match(done.response?.result, { resultType: 'complete', content: [{ text: /ada@example.com/ }] })
+  },
+)
 
-t.test('questions one after the other: each round has a new state', async (t) => {
+t.test('consecutive questions: each round has a new state', async (t) => {
   const { vmcp } = await start(t)
   const call = { name: 'test_two_questions', arguments: {} }
   const first = await stateless(vmcp.url, 'tools/call', call, { capabilities: ABLE })
@@ -85,10 +88,10 @@ t.test('questions one after the other: each round has a new state', async (t) =>
     { ...call, ...retry(second, ACCEPTED) },
     { capabilities: ABLE },
   )
-  t.match(again, { status: 400, response: { error: { code: -32602 } } }, 'responses are taken once')
+  t.match(again, { status: 400, response: { error: { code: -32602 } } }, 'responses are accepted once')
 })
 
-t.test('responses that miss the question are asked for again', async (t) => {
+t.test('responses that do not match the question cause the same question again', async (t) => {
   const { vmcp } = await start(t)
   const asked = await stateless(vmcp.url, 'tools/call', CALL, { capabilities: ABLE })
   const { requestState } = retry(asked, ACCEPTED)
@@ -108,7 +111,7 @@ t.test('responses that miss the question are asked for again', async (t) => {
   t.equal(done.response?.result?.['resultType'], 'complete')
 })
 
-t.test('a client that did not declare the ability is told which one it lacks', async (t) => {
+t.test('a client that did not declare the capability gets an error that names it', async (t) => {
   const { vmcp } = await start(t)
   const refused = await stateless(vmcp.url, 'tools/call', CALL, { capabilities: { sampling: {} } })
   t.match(refused, {
@@ -120,7 +123,7 @@ t.test('a client that did not declare the ability is told which one it lacks', a
 for (const era of ['session', 'stateless'] as const) {
   const call = era === 'session' ? CALL : { name: 'test_input_required_result_request_state', arguments: {} }
   const reply = era === 'session' ? ACCEPTED : { action: 'accept', content: { ok: true } }
-  t.test(`state from a ${era} backend is good for its caller and its request only`, async (t) => {
+  t.test(`state from a ${era} backend is valid only for its caller and its request`, async (t) => {
     const issuer = await startTokenIssuer()
     t.teardown(() => issuer.close())
     const { vmcp } = await start(t, era, { incomingAuth: issuer.incomingAuth })
@@ -150,7 +153,7 @@ for (const era of ['session', 'stateless'] as const) {
   })
 }
 
-t.test('a call that nobody comes back for is cancelled', async (t) => {
+t.test('a call is cancelled when the client never returns for it', async (t) => {
   const fixture = await startFixture()
   const timers: { ms: number; work: () => void }[] = []
   const clock = {
@@ -186,7 +189,7 @@ t.test('parked calls of one caller are bounded', async (t) => {
   t.equal(codes.filter((code) => code === 429).length, 1)
 })
 
-t.test('a client that hangs up while a call runs cancels it, one that was asked does not', async (t) => {
+t.test('disconnecting cancels a running call, but not a parked one', async (t) => {
   const { fixture, vmcp } = await start(t)
   const cancelled = once(fixture.state.events, 'cancelled')
   const asked = await stateless(vmcp.url, 'tools/call', CALL, { capabilities: ABLE })

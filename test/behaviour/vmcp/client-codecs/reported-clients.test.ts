@@ -1,11 +1,11 @@
-/** What clients do that users of other gateways have reported as failing there. */
+/** Client behavior that users of other gateways have reported as failing there. */
 import t from 'tap'
 import { startTokenIssuer } from '../../../helpers/authserver/token-issuer.ts'
 import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { openSession, post, stream } from '../../../helpers/mcp/wire.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
-t.test('the handshake of Cursor, with one of several backends away', async (t) => {
+t.test('the handshake of Cursor succeeds with one of several backends down', async (t) => {
   const backend = await startRawBackend()
   const vmcp = await startTestVmcp(
     { a: backend.url, gone: 'http://127.0.0.1:1/mcp' },
@@ -18,7 +18,7 @@ t.test('the handshake of Cursor, with one of several backends away', async (t) =
     vmcp.url,
     request(0, 'initialize', {
       protocolVersion: '2025-06-18',
-      // Not objects, as the protocol has them.
+      // Not objects, as the protocol requires.
       capabilities: { tools: true, prompts: true, resources: true, logging: false, elicitation: {} },
       clientInfo: { name: 'cursor-vscode', version: '1.0.0' },
     }),
@@ -42,7 +42,7 @@ t.test('the handshake of Cursor, with one of several backends away', async (t) =
   events.close()
 })
 
-t.test('without authentication, discovery of a login finds nothing, in JSON', async (t) => {
+t.test('without authentication, login discovery gets 404 in JSON', async (t) => {
   const backend = await startRawBackend()
   const vmcp = await startTestVmcp({ raw: backend.url })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
@@ -54,7 +54,7 @@ t.test('without authentication, discovery of a login finds nothing, in JSON', as
     }
 })
 
-t.test('a session goes on with a refreshed token of its user, and with no other', async (t) => {
+t.test('a session continues with a refreshed token of its user, and with no other', async (t) => {
   const issuer = await startTokenIssuer()
   const backend = await startRawBackend()
   const vmcp = await startTestVmcp({ raw: backend.url }, { incomingAuth: issuer.incomingAuth })

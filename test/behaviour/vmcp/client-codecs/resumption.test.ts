@@ -1,6 +1,6 @@
 /**
- * Streams of sessions whose connection breaks: the client comes back with the id of the last event it has seen, and
- * misses nothing; or does not come back, and what it had asked for is given up.
+ * Session streams whose connection breaks: the client resumes with its last event id and misses nothing, or does not
+ * come back and its requests are cancelled.
  */
 import { once } from 'node:events'
 import { createServer, connect as dial, type Socket } from 'node:net'
@@ -15,7 +15,7 @@ import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(180_000)
 
-/** Reads the raw text of a response until a wanted piece has come, then hangs up. */
+/** Reads the raw text of a response up to the expected piece, then disconnects. */
 async function readUntil(url: string, init: RequestInit, wanted: RegExp): Promise<string> {
   const abort = new AbortController()
   const response = await fetch(url, { ...init, signal: abort.signal })
@@ -45,7 +45,7 @@ const post = (headers: Record<string, string>, params: unknown): RequestInit => 
   body: JSON.stringify({ jsonrpc: '2.0', id: 'call', method: 'tools/call', params }),
 })
 
-t.test('a response goes on where its connection broke: nothing is lost, nothing comes twice', async (t) => {
+t.test('a response resumes where its connection broke, without loss or duplicates', async (t) => {
   let finish: (() => void) | undefined
   const backend = await startRawBackend({
     responses: {
@@ -76,12 +76,12 @@ t.test('a response goes on where its connection broke: nothing is lost, nothing 
   t.match(await resumed.next(), { id: 'call', result: { content: [{ text: 'done' }] } })
   await resumed.ended
   const again = await stream(vmcp.url, { headers: { ...session.headers, 'last-event-id': id } })
-  t.match(await again.next(), { params: { progress: 2 } }, 'a response that got lost can be had once more')
+  t.match(await again.next(), { params: { progress: 2 } }, 'a lost response can be fetched again')
   await again.ended
 })
 
 t.test(
-  'what is said unasked while a client is away reaches it on its return, on one stream only',
+  'unsolicited messages for a disconnected client arrive when it returns, on one stream only',
   async (t) => {
     const fixture = await startFixture()
     const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
@@ -94,7 +94,7 @@ t.test(
       /^id: /m,
     )
     const id = lastId(first)
-    t.ok(id, 'an id to come back with is there from the beginning')
+    t.ok(id, 'an event id is available from the start')
     fixture.state.update('test://watched-resource')
     const back = await stream(vmcp.url, { headers: { ...session.headers, 'last-event-id': id } })
     t.equal((await back.next()).method, 'notifications/resources/updated')
@@ -102,13 +102,13 @@ t.test(
     t.equal(unknown.status, 200, 'an id of another replica opens a fresh stream')
     fixture.state.update('test://watched-resource')
     t.equal((await unknown.next()).method, 'notifications/resources/updated')
-    t.equal(back.pending.length, 0, 'each message goes onto one stream')
+    t.equal(back.pending.length, 0, 'each message is sent on one stream')
     back.close()
     unknown.close()
   },
 )
 
-t.test('an event id leads nobody but its session anywhere', async (t) => {
+t.test('an event id is only valid in its own session', async (t) => {
   const fixture = await startFixture()
   const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
   t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
@@ -123,7 +123,7 @@ t.test('an event id leads nobody but its session anywhere', async (t) => {
   stolen.close()
 })
 
-t.test('a stateless response has no event ids: that era takes no stream up again', async (t) => {
+t.test('a stateless response has no event ids, because that era resumes no streams', async (t) => {
   const fixture = await startFixture()
   const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
   t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
@@ -138,7 +138,7 @@ t.test('a stateless response has no event ids: that era takes no stream up again
   t.notMatch(text, /^id:/m)
 })
 
-/** A way to the server that can be cut while requests are on it. */
+/** A path to the server that can be cut while requests use it. */
 async function startCutter(t: { teardown(work: () => unknown): void }, url: string) {
   const target = new URL(url)
   const sockets = new Set<Socket>()
@@ -170,7 +170,7 @@ async function startCutter(t: { teardown(work: () => unknown): void }, url: stri
   }
 }
 
-t.test('an SDK client whose connection is cut in the middle of a call gets its result', async (t) => {
+t.test('an SDK client whose connection is cut during a call gets its result', async (t) => {
   const fixture = await startFixture()
   const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
   const cutter = await startCutter(t, vmcp.url)
@@ -195,19 +195,19 @@ t.test('an SDK client whose connection is cut in the middle of a call gets its r
   t.same(progress, [0, 50, 100])
 })
 
-t.test('streams: what is kept is bounded for each, for a session and for all', async (t) => {
+t.test('streams: buffered events are bounded per stream, per session and in total', async (t) => {
   const budget = new ReplayBudget(10_000)
   const streams = new ReplayStreams(budget)
   const one = streams.open()
   for (let i = 0; i < 1_000; i++) one.send(Buffer.alloc(1_000, 0x61))
   const two = streams.open()
-  t.ok(two.send(Buffer.alloc(9_999)), 'what cannot be kept is sent all the same')
+  t.ok(two.send(Buffer.alloc(9_999)), 'events that cannot be buffered are still sent')
   const given: boolean[] = []
   for (let i = 0; i < 20; i++) {
     const stream = streams.open()
     stream.onAbandoned = () => void given.push(true)
   }
-  t.ok(given.length >= 12, 'the oldest are given up')
+  t.ok(given.length >= 12, 'the oldest events are dropped')
   streams.close()
-  t.ok(budget.take(10_000), 'everything is given back')
+  t.ok(budget.take(10_000), 'all memory is released')
 })

@@ -1,4 +1,4 @@
-/** Updates of resources reach those who subscribed, and nobody else. */
+/** Resource updates reach subscribers, and no other client. */
 import t from 'tap'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
 import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
@@ -15,47 +15,44 @@ function updated(message: RpcMessage): boolean {
 }
 
 for (const era of ['session', 'stateless'] as const) {
-  t.test(
-    `resources of a ${era} backend: sessions and listeners that subscribed hear of updates`,
-    async (t) => {
-      const [fixture, second] = await Promise.all([startFixture({ era }), startRawBackend()])
-      const vmcp = await startTestVmcp(
-        { fixture: fixture.url, second: second.url },
-        { aggregation: bareNames('fixture') },
-      )
-      t.teardown(() => Promise.all([vmcp.close(), fixture.close(), second.close()]))
-      const session = await openSession(vmcp.url)
-      const other = await openSession(vmcp.url)
-      const [stream, otherStream] = await Promise.all([session.listen(), other.listen()])
-      t.same((await session.request('resources/subscribe', { uri: URI })).response?.result, {})
-      await other.request('tools/call', { name: 'echo' })
-      const listener = await statelessStream(vmcp.url, 'subscriptions/listen', {
-        notifications: { resourceSubscriptions: [URI, 'test://no-such-thing'] },
-      })
-      const ack = await listener.next()
-      t.same(
-        ack.params?.['notifications'],
-        { resourceSubscriptions: [URI] },
-        'what cannot be watched is left out',
-      )
+  t.test(`resources of a ${era} backend: subscribed sessions and listeners get updates`, async (t) => {
+    const [fixture, second] = await Promise.all([startFixture({ era }), startRawBackend()])
+    const vmcp = await startTestVmcp(
+      { fixture: fixture.url, second: second.url },
+      { aggregation: bareNames('fixture') },
+    )
+    t.teardown(() => Promise.all([vmcp.close(), fixture.close(), second.close()]))
+    const session = await openSession(vmcp.url)
+    const other = await openSession(vmcp.url)
+    const [stream, otherStream] = await Promise.all([session.listen(), other.listen()])
+    t.same((await session.request('resources/subscribe', { uri: URI })).response?.result, {})
+    await other.request('tools/call', { name: 'echo' })
+    const listener = await statelessStream(vmcp.url, 'subscriptions/listen', {
+      notifications: { resourceSubscriptions: [URI, 'test://no-such-thing'] },
+    })
+    const ack = await listener.next()
+    t.same(
+      ack.params?.['notifications'],
+      { resourceSubscriptions: [URI] },
+      'resources that cannot be watched are left out',
+    )
 
-      fixture.state.update(URI)
-      t.equal((await stream.next(updated)).params?.['uri'], URI)
-      const heard = await listener.next(updated)
-      t.equal(heard.params?.['uri'], URI)
-      t.same(heard.params?.['_meta'], ack.params?.['_meta'])
-      t.same(otherStream.pending, [])
+    fixture.state.update(URI)
+    t.equal((await stream.next(updated)).params?.['uri'], URI)
+    const heard = await listener.next(updated)
+    t.equal(heard.params?.['uri'], URI)
+    t.same(heard.params?.['_meta'], ack.params?.['_meta'])
+    t.same(otherStream.pending, [])
 
-      t.same((await session.request('resources/unsubscribe', { uri: URI })).response?.result, {})
-      fixture.state.update(URI)
-      await listener.next(updated)
-      t.same(stream.pending, [], 'an unsubscribed session hears nothing')
-      for (const each of [stream, otherStream, listener]) each.close()
-    },
-  )
+    t.same((await session.request('resources/unsubscribe', { uri: URI })).response?.result, {})
+    fixture.state.update(URI)
+    await listener.next(updated)
+    t.same(stream.pending, [], 'an unsubscribed session gets no update')
+    for (const each of [stream, otherStream, listener]) each.close()
+  })
 }
 
-t.test('a subscription to nothing is an error, a listener without a filter is refused', async (t) => {
+t.test('an empty subscription is an error, and a listener without a filter is rejected', async (t) => {
   const [fixture, second] = await Promise.all([startFixture(), startRawBackend()])
   const vmcp = await startTestVmcp(
     { fixture: fixture.url, second: second.url },
@@ -88,7 +85,7 @@ t.test('a closing server ends subscriptions with a result', async (t) => {
 })
 
 for (const era of ['session', 'stateless'] as const) {
-  t.test(`a ${era} backend that is started again: subscriptions go on by themselves`, async (t) => {
+  t.test(`a restarted ${era} backend: subscriptions continue automatically`, async (t) => {
     const before = await startFixture({ era })
     const port = Number(new URL(before.url).port)
     const vmcp = await startTestVmcp({ fixture: before.url }, { aggregation: bareNames('fixture') })
@@ -102,7 +99,7 @@ for (const era of ['session', 'stateless'] as const) {
     await before.close()
     const after = await startFixture({ era, port })
     t.teardown(() => Promise.all([vmcp.close(), after.close()]))
-    // What was missed is made up for by one update; from then on everything is heard again.
+    // One update covers the missed ones. From then on every update arrives.
     await Promise.all([stream.next(updated), listener.next(updated)])
     after.state.update(URI)
     t.equal((await stream.next(updated)).params?.['uri'], URI)
@@ -113,7 +110,7 @@ for (const era of ['session', 'stateless'] as const) {
   })
 }
 
-t.test('a backend announces updates of its own resources only', async (t) => {
+t.test('a backend can only announce updates of its own resources', async (t) => {
   const start = (name: string) =>
     startRawBackend({
       capabilities: '{"tools":{},"resources":{"subscribe":true}}',
@@ -135,7 +132,7 @@ t.test('a backend announces updates of its own resources only', async (t) => {
   t.same((await listener.next()).params?.['notifications'], notifications)
   const update = (uri: string) =>
     `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"${uri}"}}`
-  // Again and again: the streams of the backend may still be opened.
+  // Repeats the updates, because the backend's streams may still be opening.
   await until(() => {
     for (const uri of uris) b.push(update(uri))
     return stream.pending.length > 0 && listener.pending.length > 0

@@ -1,6 +1,6 @@
 /**
- * Scripts through a virtual server, with real clients of every era and backends of both: calls one after another and
- * side by side, answers, logs, errors, data, questions.
+ * Scripts through a virtual server, with real clients and backends of both eras: sequential and concurrent calls,
+ * results, logs, errors, data, questions.
  */
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
@@ -49,7 +49,7 @@ async function withFixture(t: Test, era: 'session' | 'stateless', codeMode: Reco
   return { fixture, vmcp }
 }
 
-/** A virtual server before a backend whose tools and responses are given. */
+/** A virtual server with a backend of the given tools and responses. */
 async function withTools(
   t: Test,
   tools: readonly Record<string, unknown>[],
@@ -70,21 +70,26 @@ async function withTools(
 
 for (const era of ['session', 'stateless'] as const) {
   for (const kind of kinds) {
-    t.test(`${kind} client, ${era} backend: a script calls tools, one by one and side by side`, async (t) => {
-      const { vmcp } = await withFixture(t, era)
-      const { client, run } = await runner(t, vmcp.url, kind)
-      const listed = await client.listTools()
-      t.equal(listed.at(-1)?.name, TOOL, 'it is listed last')
-      t.match(listed.at(-1)?.description, /- test_elicitation\(message\*\): Asks the user for input/)
-      const one = await run(
-        'text = test_simple_text()\nreturn {"n": len(text), "echo": echo(a=1, b=[True, None])}',
-      )
-      t.strictSame(one.structuredContent, { n: 43, echo: { a: 1, b: [true, null] } })
-      t.strictSame(JSON.parse(texts(one)[0] ?? ''), one.structuredContent)
-      const many = await run('return [r["n"] for r in parallel([lambda n=n: echo(n=n) for n in range(25)])]')
-      t.equal(texts(many)[0], JSON.stringify(Array.from({ length: 25 }, (_, i) => i)))
-      t.equal(many.structuredContent, undefined, 'only objects are structured content')
-    })
+    t.test(
+      `${kind} client, ${era} backend: a script calls tools, sequentially and concurrently`,
+      async (t) => {
+        const { vmcp } = await withFixture(t, era)
+        const { client, run } = await runner(t, vmcp.url, kind)
+        const listed = await client.listTools()
+        t.equal(listed.at(-1)?.name, TOOL, 'it is listed last')
+        t.match(listed.at(-1)?.description, /- test_elicitation\(message\*\): Asks the user for input/)
+        const one = await run(
+          'text = test_simple_text()\nreturn {"n": len(text), "echo": echo(a=1, b=[True, None])}',
+        )
+        t.strictSame(one.structuredContent, { n: 43, echo: { a: 1, b: [true, null] } })
+        t.strictSame(JSON.parse(texts(one)[0] ?? ''), one.structuredContent)
+        const many = await run(
+          'return [r["n"] for r in parallel([lambda n=n: echo(n=n) for n in range(25)])]',
+        )
+        t.equal(texts(many)[0], JSON.stringify(Array.from({ length: 25 }, (_, i) => i)))
+        t.equal(many.structuredContent, undefined, 'only objects are structured content')
+      },
+    )
 
     t.test(`${kind} client, ${era} backend: a tool in a script asks the user`, async (t) => {
       const { vmcp } = await withFixture(t, era)
@@ -99,7 +104,7 @@ for (const era of ['session', 'stateless'] as const) {
   }
 }
 
-t.test('off: there is no such tool', async (t) => {
+t.test('off: the script tool does not exist', async (t) => {
   const fixture = await startFixture()
   const vmcp = await startTestVmcp({ fixture: fixture.url }, { codeMode: { enabled: false } })
   t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
@@ -108,7 +113,7 @@ t.test('off: there is no such tool', async (t) => {
   await t.rejects(run('return 1'))
 })
 
-t.test('answers: null without a return, numbers, big integers, texts in every script', async (t) => {
+t.test('results: null without a return, numbers, big integers, texts in every script', async (t) => {
   const id = '12345678901234567890'
   const { run, backend } = await withTools(t, [{ name: 'find' }], () => textResult(`{"id":${id}}`))
   t.same(texts(await run('x = 1')), ['null'])
@@ -119,7 +124,7 @@ t.test('answers: null without a return, numbers, big integers, texts in every sc
   t.match(backend.requests.at(-1)?.body, `"arguments":{"id":${id}}`)
 })
 
-t.test('logs: beside the response, beside the error, and in the order of the list', async (t) => {
+t.test('logs: returned with the result or the error, in list order', async (t) => {
   const { run } = await withTools(t, [{ name: 'echo' }])
   const good = await run(
     'print("a", 1)\ndef f(n):\n  echo()\n  print(n)\nparallel([lambda n=n: f(n) for n in range(3)])\nprint("z")\nreturn {}',
@@ -135,7 +140,7 @@ t.test('logs: beside the response, beside the error, and in the order of the lis
   t.ok((texts(flood)[1]?.length ?? 0) < 70_000, 'logs are bounded')
 })
 
-t.test('errors: of the text, of names, of tools, of what cannot be answered', async (t) => {
+t.test('errors: in the text, in names, from tools, and from values that cannot be returned', async (t) => {
   const { run } = await withTools(t, [{ name: 'get-it' }, { name: 'fails' }], ({ params }) =>
     params['name'] === 'fails'
       ? JSON.stringify({ isError: true, content: [{ type: 'text', text: 'out of order' }] })
@@ -178,51 +183,54 @@ t.test('errors: of the text, of names, of tools, of what cannot be answered', as
   }
 })
 
-t.test('binding: cleaned names, none taken from the language, shared names are nobody’s', async (t) => {
-  const properties = { city: { type: 'string' }, days: { type: 'integer' } }
-  const { client, run } = await withTools(t, [
-    {
-      name: 'get-weather',
-      description: 'Weather',
-      inputSchema: { type: 'object', properties, required: ['city'] },
-    },
-    { name: 'a.b' },
-    { name: 'a-b' },
-    { name: '2nd' },
-    { name: 'list' },
-    { name: 'for' },
-    { name: 'parallel' },
-    { name: TOOL, description: 'an impostor' },
-  ])
-  const listed = await client.listTools()
-  t.equal(listed.filter(({ name }) => name === TOOL).length, 1)
-  const description = listed.at(-1)?.description ?? ''
-  t.notMatch(description, /impostor/)
-  t.match(description, /^- get_weather\(city\*, days\): Weather$/m)
-  t.match(description, /^- call_tool\("a\.b"\)$/m)
-  t.match(description, /^- _2nd\(\)$/m)
-  t.match(description, /^- call_tool\("list"\)$/m)
-  t.same(texts(await run('return get_weather("Oslo", days=2)')), ['{"city":"Oslo","days":2}'])
-  t.match(
-    texts(await run('get_weather(1, 2, 3)'))[0],
-    /accepts at most 2 positional arguments \(city, days\)/,
-  )
-  t.match(texts(await run('get_weather("a", city="b")'))[0], /multiple values for argument "city"/)
-  t.same(
-    texts(
-      await run('return _2nd(x=1), call_tool("list", x=2), call_tool("for", x=3), call_tool("a.b", x=4)'),
-    ),
-    ['[{"x":1},{"x":2},{"x":3},{"x":4}]'],
-  )
-  t.same(texts(await run('return list((1, 2)), parallel([])')), ['[[1,2],[]]'])
-  t.match(
-    texts(await run('a_b(x=1)'))[0],
-    /a_b is the name of several tools: use call_tool\("a-b", \.\.\.\) or call_tool\("a\.b", \.\.\.\)/,
-  )
-})
+t.test(
+  'binding: names are cleaned, language keywords are avoided, and ambiguous names are not bound',
+  async (t) => {
+    const properties = { city: { type: 'string' }, days: { type: 'integer' } }
+    const { client, run } = await withTools(t, [
+      {
+        name: 'get-weather',
+        description: 'Weather',
+        inputSchema: { type: 'object', properties, required: ['city'] },
+      },
+      { name: 'a.b' },
+      { name: 'a-b' },
+      { name: '2nd' },
+      { name: 'list' },
+      { name: 'for' },
+      { name: 'parallel' },
+      { name: TOOL, description: 'an impostor' },
+    ])
+    const listed = await client.listTools()
+    t.equal(listed.filter(({ name }) => name === TOOL).length, 1)
+    const description = listed.at(-1)?.description ?? ''
+    t.notMatch(description, /impostor/)
+    t.match(description, /^- get_weather\(city\*, days\): Weather$/m)
+    t.match(description, /^- call_tool\("a\.b"\)$/m)
+    t.match(description, /^- _2nd\(\)$/m)
+    t.match(description, /^- call_tool\("list"\)$/m)
+    t.same(texts(await run('return get_weather("Oslo", days=2)')), ['{"city":"Oslo","days":2}'])
+    t.match(
+      texts(await run('get_weather(1, 2, 3)'))[0],
+      /accepts at most 2 positional arguments \(city, days\)/,
+    )
+    t.match(texts(await run('get_weather("a", city="b")'))[0], /multiple values for argument "city"/)
+    t.same(
+      texts(
+        await run('return _2nd(x=1), call_tool("list", x=2), call_tool("for", x=3), call_tool("a.b", x=4)'),
+      ),
+      ['[{"x":1},{"x":2},{"x":3},{"x":4}]'],
+    )
+    t.same(texts(await run('return list((1, 2)), parallel([])')), ['[[1,2],[]]'])
+    t.match(
+      texts(await run('a_b(x=1)'))[0],
+      /a_b is the name of several tools: use call_tool\("a-b", \.\.\.\) or call_tool\("a\.b", \.\.\.\)/,
+    )
+  },
+)
 
 t.test(
-  'results: structured content, its wrapper, texts that are JSON, texts that are not, several contents, nothing',
+  'results: structured content, its wrapper, JSON texts, plain texts, several contents, nothing',
   async (t) => {
     const results: Record<string, string> = {
       structured: '{"content":[],"structuredContent":{"a":1.0,"b":2}}',
@@ -253,7 +261,7 @@ t.test(
   },
 )
 
-t.test('data: keys are names and entries; what would hide a tool is refused', async (t) => {
+t.test('data: keys are names and entries, and keys that would hide a tool are rejected', async (t) => {
   const { run } = await withTools(t, [{ name: 'echo' }])
   t.same(
     texts(await run('return [n * 2 for n in numbers], data["odd-key"]', { numbers: [1, 2], 'odd-key': 'x' })),
@@ -268,7 +276,7 @@ t.test('data: keys are names and entries; what would hide a tool is refused', as
   t.match(texts(await run('return 1', [1]))[0], /'data' argument must be an object/)
 })
 
-t.test('limits: steps, calls at once and the time of a call are those of the configuration', async (t) => {
+t.test('limits: steps, concurrent calls and the timeout of a call are configurable', async (t) => {
   proves(
     '3.config.codeMode.stepLimit',
     '3.config.codeMode.parallelMaxConcurrency',
@@ -303,18 +311,18 @@ t.test('limits: steps, calls at once and the time of a call are those of the con
     'def nested(): return parallel([lambda: slow(), lambda: slow(), lambda: slow()])\nreturn len(parallel([nested, nested, nested]))',
   )
   t.same(texts(many), ['3'])
-  t.equal(most, 3, 'never more, however deep')
+  t.equal(most, 3, 'never more, at any nesting')
   const late = await run('print("calling")\nreturn never()')
   t.same(texts(late), [
     'script execution failed: script.star:2:13: never: timed out after 300ms',
     'Script logs:\ncalling',
   ])
   const spinning = await run('def spin():\n  for i in range(300): pass\nparallel([spin, spin, spin, spin])')
-  t.match(texts(spinning)[0], /too many steps/, 'what runs side by side shares the budget')
+  t.match(texts(spinning)[0], /too many steps/, 'concurrent branches share the budget')
   t.equal(backend.requests.filter(({ params }) => params['name'] === 'never').length, 1)
 })
 
-t.test('limits: the defaults are 100000 steps, 10 calls at once, 30 s', async (t) => {
+t.test('limits: the defaults are 100000 steps, 10 concurrent calls, 30 s', async (t) => {
   proves('3.limit.codeMode')
   let [open, most] = [0, 0]
   const gate: (() => void)[] = []
@@ -331,7 +339,7 @@ t.test('limits: the defaults are 100000 steps, 10 calls at once, 30 s', async (t
   t.match(texts(await run('for i in range(40000): pass\nreturn 1'))[0], /too many steps/, 'above it')
 })
 
-t.test('cancellation: a client that gives up ends the script and its calls', async (t) => {
+t.test('cancellation: a client that disconnects ends the script and its calls', async (t) => {
   const { fixture, vmcp } = await withFixture(t, 'session')
   const { client, run } = await runner(t, vmcp.url)
   const [waiting, cancelled] = [
@@ -347,7 +355,7 @@ t.test('cancellation: a client that gives up ends the script and its calls', asy
   t.same(texts(await run('return 2')), ['2'], 'the next script runs')
 })
 
-t.test('progress: calls of a script report under the client’s token, ever rising', async (t) => {
+t.test('progress: calls of a script report under the client’s token, with rising values', async (t) => {
   const { vmcp } = await withFixture(t, 'session')
   const { client } = await runner(t, vmcp.url)
   const seen: number[] = []

@@ -1,6 +1,6 @@
 /**
- * What stands around scripts: policies check the script tool and every call within, rate limits count both, the audit
- * log has a line for each, and tool search finds the script tool.
+ * Checks around scripts: policies check the script tool and every call in it, rate limits count both, the audit log has
+ * a line for each, and tool search finds the script tool.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -60,7 +60,7 @@ function textOf(response: WireAnswer): string {
 const ECHO = 'permit(principal, action == Action::"call_tool", resource == Tool::"echo");'
 
 t.test(
-  'policies: a script reaches what its caller may use, call by call, and learns nothing of the rest',
+  'policies: a script reaches only what its caller may use, and learns nothing of the rest',
   async (t) => {
     proves('3.endpoint.execute-tool-script.authz')
     const { asks, fixture } = await guarded(t, [ECHO])
@@ -72,7 +72,7 @@ t.test(
         ['echo', TOOL],
         era,
       )
-      t.notMatch(listed.at(-1)?.description, /test_simple_text/, 'what is hidden is not described')
+      t.notMatch(listed.at(-1)?.description, /test_simple_text/, 'hidden tools are not described')
       t.equal(textOf(await ask('tools/call', script('return echo(a=1)'))), '{"a":1}')
       t.match(
         textOf(await ask('tools/call', script('return test_simple_text()'))),
@@ -87,7 +87,7 @@ t.test(
   },
 )
 
-t.test('policies: arguments are checked at each call; a denial says no more than that', async (t) => {
+t.test('policies: arguments are checked at each call, and a denial has no details', async (t) => {
   const { asks } = await guarded(t, [
     'permit(principal, action == Action::"call_tool", resource);',
     'forbid(principal, action == Action::"call_tool", resource == Tool::"echo") when { context has arg_secret };',
@@ -100,7 +100,7 @@ t.test('policies: arguments are checked at each call; a denial says no more than
   )
 })
 
-t.test('policies: one that names the script tool forbids it, to see and to call', async (t) => {
+t.test('policies: a policy that forbids the script tool hides it and rejects calls', async (t) => {
   const { asks } = await guarded(t, [
     'permit(principal, action == Action::"call_tool", resource);',
     `forbid(principal, action == Action::"call_tool", resource == Tool::"${TOOL}") unless { principal in ServiceGroup::"ops" };`,
@@ -170,63 +170,60 @@ t.test('audit: one line for the script, one for each call, under the same reques
   t.notMatch(text, /return test_error_handling/, 'the script is not recorded')
 })
 
-t.test(
-  'audit: arguments, result and backend of each call of a script, when they are asked for',
-  async (t) => {
-    const logFile = join(t.testdir({}), 'audit.log')
-    const backend = await startRawBackend({
-      responses: {
-        'tools/call': ({ params }) =>
-          params['name'] === 'long'
-            ? JSON.stringify({ content: [{ type: 'text', text: 'word '.repeat(20_000) }] })
-            : '{"content":[],"structuredContent":{"token":"secret-value-1234","n":1}}',
-      },
-      tools: () => [
-        '{"name":"echo","inputSchema":{"type":"object"}}',
-        '{"name":"long","inputSchema":{"type":"object"}}',
-      ],
-    })
-    const vmcp = await startTestVmcp(
-      { raw: backend.url },
-      {
-        aggregation: bareNames('raw'),
-        codeMode,
-        compositeTools: [{ name: 'flow', steps: [{ id: 'a', tool: 'echo' }] }],
-        audit: { enabled: true, logFile, includeRequestData: true, includeResponseData: true },
-      },
-    )
-    t.teardown(() => backend.close())
-    const session = await openSession(vmcp.url)
-    await session.request('tools/call', script('parallel([lambda: echo(a=1), long])\nflow()'))
-    await session.request('tools/call', script('call_tool("echo", b=2)'))
-    await vmcp.close()
-    const lines = readFileSync(logFile, 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Line)
-      .filter(({ type, source }) => type === 'mcp_tool_call' && source.type === 'local')
-    const called = (name: string) => lines.filter(({ target }) => target.name === name)
-    t.match(called('echo').at(-1), {
+t.test('audit: arguments, result and backend of each call of a script are recorded on request', async (t) => {
+  const logFile = join(t.testdir({}), 'audit.log')
+  const backend = await startRawBackend({
+    responses: {
+      'tools/call': ({ params }) =>
+        params['name'] === 'long'
+          ? JSON.stringify({ content: [{ type: 'text', text: 'word '.repeat(20_000) }] })
+          : '{"content":[],"structuredContent":{"token":"secret-value-1234","n":1}}',
+    },
+    tools: () => [
+      '{"name":"echo","inputSchema":{"type":"object"}}',
+      '{"name":"long","inputSchema":{"type":"object"}}',
+    ],
+  })
+  const vmcp = await startTestVmcp(
+    { raw: backend.url },
+    {
+      aggregation: bareNames('raw'),
+      codeMode,
+      compositeTools: [{ name: 'flow', steps: [{ id: 'a', tool: 'echo' }] }],
+      audit: { enabled: true, logFile, includeRequestData: true, includeResponseData: true },
+    },
+  )
+  t.teardown(() => backend.close())
+  const session = await openSession(vmcp.url)
+  await session.request('tools/call', script('parallel([lambda: echo(a=1), long])\nflow()'))
+  await session.request('tools/call', script('call_tool("echo", b=2)'))
+  await vmcp.close()
+  const lines = readFileSync(logFile, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Line)
+    .filter(({ type, source }) => type === 'mcp_tool_call' && source.type === 'local')
+  const called = (name: string) => lines.filter(({ target }) => target.name === name)
+  t.match(called('echo').at(-1), {
+    metadata: { extra: { backend: 'raw', backend_name: 'raw' } },
+    data: {
+      request: { name: 'echo', arguments: { b: 2 } },
+      response: { content: [], structuredContent: { token: '[redacted]', n: 1 } },
+    },
+  })
+  t.equal(called('echo').length, 3, 'two calls of scripts and one of the workflow')
+  t.match(called('long'), [
+    {
       metadata: { extra: { backend: 'raw', backend_name: 'raw' } },
       data: {
-        request: { name: 'echo', arguments: { b: 2 } },
-        response: { content: [], structuredContent: { token: '[redacted]', n: 1 } },
+        request: { name: 'long', arguments: {} },
+        response: /^\{"content":\[\{"type":"text","text":"(?:word )+/,
+        response_truncated: true,
       },
-    })
-    t.equal(called('echo').length, 3, 'two calls of scripts and one of the workflow')
-    t.match(called('long'), [
-      {
-        metadata: { extra: { backend: 'raw', backend_name: 'raw' } },
-        data: {
-          request: { name: 'long', arguments: {} },
-          response: /^\{"content":\[\{"type":"text","text":"(?:word )+/,
-          response_truncated: true,
-        },
-      },
-    ])
-    t.notOk(called('flow')[0]?.metadata.extra.backend, 'a workflow is no backend')
-  },
-)
+    },
+  ])
+  t.notOk(called('flow')[0]?.metadata.extra.backend, 'a workflow is not a backend')
+})
 
 interface Line {
   readonly type: string
@@ -252,7 +249,7 @@ t.test('tool search: the script tool is found and called like any other', async 
   t.equal(textOf(called), '{"x":1}')
 })
 
-t.test('reload: code mode comes and goes, scripts in flight end with it', async (t) => {
+t.test('reload: code mode can be switched on and off, and running scripts end with it', async (t) => {
   const fixture = await startFixture()
   const config = ({ enabled }: { readonly enabled: boolean }) =>
     parseVmcpConfig(

@@ -1,4 +1,4 @@
-/** What docs/guides/code-mode.md shows, done: its configuration, and every program with the response beside it. */
+/** Runs the examples of docs/guides/code-mode.md: its configuration, and every program with its response. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import t from 'tap'
@@ -31,7 +31,7 @@ function schema(...names: readonly string[]) {
   return { type: 'object', properties: Object.fromEntries(names.map((name) => [name, {}])), required: names }
 }
 
-t.test('guide: the configuration and the policy are taken as they stand', (t) => {
+t.test('guide: the configuration and the policy are valid as they are', (t) => {
   const yaml = blocks.find(({ language }) => language === 'yaml')?.text ?? ''
   t.same(parseVmcpConfig(yaml).codeMode, {
     enabled: true,
@@ -44,7 +44,7 @@ t.test('guide: the configuration and the policy are taken as they stand', (t) =>
   t.end()
 })
 
-t.test('guide: every program gives what stands beside it', async (t) => {
+t.test('guide: every program returns the documented response', async (t) => {
   const backend = await startRawBackend({
     tools: () => [
       JSON.stringify({ name: 'list-issues', description: 'Issues', inputSchema: schema('repo') }),

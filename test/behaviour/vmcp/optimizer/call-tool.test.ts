@@ -1,4 +1,4 @@
-/** call_tool: what passes, what is forgiven, and what is said to the model. */
+/** call_tool: what passes unchanged, which mistakes are accepted, and the errors for the model. */
 import t from 'tap'
 import { openSession, post, stateless } from '../../../helpers/mcp/wire.ts'
 import { call, find, start, textOf } from './rig.ts'
@@ -17,11 +17,11 @@ t.test('call_tool: parameters and results pass byte for byte', async (t) => {
   const { body } = backend.requests.findLast(({ method }) => method === 'tools/call') ?? { body: '' }
   t.match(body, `"arguments":${parameters}`)
   t.match(body, '"name":"exact"')
-  t.match(body, '"x":1', 'what else the request had goes along')
+  t.match(body, '"x":1', 'other members of the request are forwarded')
   t.notMatch(body, 'tool_name')
 })
 
-t.test('call_tool: forgives how models write its arguments', async (t) => {
+t.test('call_tool: accepts common mistakes of models in its arguments', async (t) => {
   const { url } = await start(t)
   for (const args of [
     { tool_name: 'weather', parameters: { a: 1 } },
@@ -33,10 +33,10 @@ t.test('call_tool: forgives how models write its arguments', async (t) => {
   t.equal(textOf(await call(url, { tool_name: 'weather' })), '{}')
   t.equal(textOf(await call(url, { tool_name: 'weather', parameters: null })), '{}')
   const kept = { tool_name: 'weather', parameters: { tool_name: 'other' } }
-  t.equal(textOf(await call(url, kept)), '{"tool_name":"other"}', 'a parameter of that name stays')
+  t.equal(textOf(await call(url, kept)), '{"tool_name":"other"}', 'a parameter with that name is kept')
 })
 
-t.test('call_tool: says to the model what is wrong', async (t) => {
+t.test('call_tool: reports errors in a form that the model can use', async (t) => {
   const { url, backend } = await start(t)
   for (const [args, said] of [
     [undefined, /^!call_tool failed: tool_name is required: expected .*got no fields/],
@@ -61,29 +61,26 @@ t.test('call_tool: says to the model what is wrong', async (t) => {
     t.match(textOf(await stateless(url, 'tools/call', { name: 'find_tool', arguments: args })), said)
 })
 
-t.test(
-  'call_tool: a tool that fails, and a backend that does, answer as they would a direct call',
-  async (t) => {
-    const { url, backend } = await start(
-      t,
-      {},
-      {
-        responses: {
-          'tools/call': ({ params, id, res }) => {
-            if (params['name'] === 'weather')
-              return '{"content":[{"type":"text","text":"rain"}],"isError":true}'
-            res.end(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32050,"message":"own"}}`)
-            return undefined
-          },
+t.test('call_tool: failing tools and backends give the same response as a direct call', async (t) => {
+  const { url, backend } = await start(
+    t,
+    {},
+    {
+      responses: {
+        'tools/call': ({ params, id, res }) => {
+          if (params['name'] === 'weather')
+            return '{"content":[{"type":"text","text":"rain"}],"isError":true}'
+          res.end(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32050,"message":"own"}}`)
+          return undefined
         },
       },
-    )
-    t.equal(textOf(await call(url, { tool_name: 'weather', parameters: {} })), '!rain')
-    t.match((await call(url, { tool_name: 'exact', parameters: {} })).response?.error, {
-      code: -32050,
-      message: 'own',
-    })
-    await backend.close()
-    t.match(textOf(await call(url, { tool_name: 'weather', parameters: {} })), /^!/)
-  },
-)
+    },
+  )
+  t.equal(textOf(await call(url, { tool_name: 'weather', parameters: {} })), '!rain')
+  t.match((await call(url, { tool_name: 'exact', parameters: {} })).response?.error, {
+    code: -32050,
+    message: 'own',
+  })
+  await backend.close()
+  t.match(textOf(await call(url, { tool_name: 'weather', parameters: {} })), /^!/)
+})

@@ -1,4 +1,4 @@
-/** Tool search by meaning: a real embedding service in both protocols, and what happens when it fails. */
+/** Tool search by meaning: a real embedding service with both protocols, and its failures. */
 import { inspect } from 'node:util'
 import t, { type Test } from 'tap'
 import type { Log } from '../../../../runtime/net/index.ts'
@@ -87,7 +87,7 @@ t.test('tei, the default: tools are found by meaning', async (t) => {
   t.same(
     tools.map(({ texts }) => texts.length),
     [4, 2],
-    'as many at a time as the service takes',
+    'batches as large as the service accepts',
   )
   t.ok(tools[0]?.texts.includes('name: create_issue description: Opens a new issue in a repository'))
   t.same(Object.keys(tools[0]?.body ?? {}), ['inputs', 'truncate'])
@@ -103,7 +103,7 @@ t.test('tei, the default: tools are found by meaning', async (t) => {
   )
 })
 
-t.test('compat: model, key and headers are sent, vectors are placed by index', async (t) => {
+t.test('compat: model, key and headers are sent, and vectors are matched by index', async (t) => {
   const embeddingHeaders = { 'x-tenant': 'team a' }
   const { url, service } = await start(
     t,
@@ -145,38 +145,38 @@ t.test('one index serves all sessions and both eras', async (t) => {
   t.same(tools.toSorted(), [...new Set(tools)].toSorted(), 'every tool was embedded once')
 })
 
-t.test('hybridSearchSemanticRatio: 0 is words alone, 1 is meaning alone, between them both', async (t) => {
-  proves('3.limit.optimizer.hybridSearchSemanticRatio')
-  const words = await start(t, { hybridSearchSemanticRatio: '0.0' })
-  t.same(names(await find(words.url, 'will there be rain')), [])
-  t.same(names(await find(words.url, 'exchange euros', ['forecast'])), ['weather'])
-  t.equal(words.service.requests.length, 0, 'the service is not asked')
-  const near = { semanticDistanceThreshold: '0.9' }
-  const meaning = await start(t, { hybridSearchSemanticRatio: '1.0', ...near })
-  t.same(names(await find(meaning.url, 'exchange euros', ['forecast'])), ['convert'])
-  const both = await start(t, near)
-  t.same(names(await find(both.url, 'exchange euros', ['forecast'])), ['convert', 'weather'])
-})
-
 t.test(
-  'semanticDistanceThreshold: drops what was found by meaning, never what was found by words',
+  'hybridSearchSemanticRatio: 0 uses words only, 1 uses meaning only, and values between combine both',
   async (t) => {
-    const { url } = await start(t, { semanticDistanceThreshold: '0' })
-    t.same(names(await find(url, 'exchange euros', ['forecast'])), ['weather'])
-    t.same(
-      names(await find(url, 'name: tides description: Height of the water in a port', ['forecast'])),
-      ['tides', 'weather'],
-      'what is identical is at distance 0',
-    )
-    const all = await start(t, { semanticDistanceThreshold: '2' })
-    t.equal(names(await find(all.url, 'exchange euros')).length, TOOLS.length, 'everything is near enough')
-    const usual = await start(t, { maxToolsToReturn: 3, semanticDistanceThreshold: '2' })
-    t.equal(names(await find(usual.url, 'exchange money, email', ['money', 'email'])).length, 3, 'filled up')
+    proves('3.limit.optimizer.hybridSearchSemanticRatio')
+    const words = await start(t, { hybridSearchSemanticRatio: '0.0' })
+    t.same(names(await find(words.url, 'will there be rain')), [])
+    t.same(names(await find(words.url, 'exchange euros', ['forecast'])), ['weather'])
+    t.equal(words.service.requests.length, 0, 'the service gets no request')
+    const near = { semanticDistanceThreshold: '0.9' }
+    const meaning = await start(t, { hybridSearchSemanticRatio: '1.0', ...near })
+    t.same(names(await find(meaning.url, 'exchange euros', ['forecast'])), ['convert'])
+    const both = await start(t, near)
+    t.same(names(await find(both.url, 'exchange euros', ['forecast'])), ['convert', 'weather'])
   },
 )
 
+t.test('semanticDistanceThreshold: drops matches by meaning, never matches by words', async (t) => {
+  const { url } = await start(t, { semanticDistanceThreshold: '0' })
+  t.same(names(await find(url, 'exchange euros', ['forecast'])), ['weather'])
+  t.same(
+    names(await find(url, 'name: tides description: Height of the water in a port', ['forecast'])),
+    ['tides', 'weather'],
+    'identical texts have distance 0',
+  )
+  const all = await start(t, { semanticDistanceThreshold: '2' })
+  t.equal(names(await find(all.url, 'exchange euros')).length, TOOLS.length, 'everything is near enough')
+  const usual = await start(t, { maxToolsToReturn: 3, semanticDistanceThreshold: '2' })
+  t.equal(names(await find(usual.url, 'exchange money, email', ['money', 'email'])).length, 3, 'filled up')
+})
+
 t.test(
-  'a service that is down at the start: everything works, by words, and by meaning as soon as it is up',
+  'a service that is down at the start: search works by words, and by meaning once the service is up',
   async (t) => {
     const { url, service, problems } = await start(
       t,
@@ -192,7 +192,7 @@ t.test(
     t.match(await problems(), [/tool search: the embedding service is failing/])
     const asked = service.requests.length
     t.same(names(await search('forecast again')), ['weather'])
-    t.equal(service.requests.length, asked, 'nobody waits for it meanwhile')
+    t.equal(service.requests.length, asked, 'no request waits for it')
     service.onRequest = () => undefined
     await service.next()
     for (;;) {
@@ -203,7 +203,7 @@ t.test(
   },
 )
 
-t.test('a service that takes longer than embeddingServiceTimeout is not waited for', async (t) => {
+t.test('a service that exceeds embeddingServiceTimeout is not waited for', async (t) => {
   let release = (): void => {}
   const until = new Promise<void>((resolve) => (release = resolve))
   const { url, problems } = await start(
@@ -216,7 +216,7 @@ t.test('a service that takes longer than embeddingServiceTimeout is not waited f
   release()
 })
 
-t.test('what a failing service says reaches no client', async (t) => {
+t.test('error text of a failing service reaches no client', async (t) => {
   const { url, service, problems } = await start(t)
   t.equal(names(await find(url, 'umbrella'))[0], 'weather')
   service.onRequest = () => ({ kind: 'status', status: 500 })
@@ -228,7 +228,7 @@ t.test('what a failing service says reaches no client', async (t) => {
 })
 
 t.test(
-  'a query that the service refuses is searched by words, and takes the service from nobody',
+  'a query that the service rejects is searched by words, and other queries still use the service',
   async (t) => {
     const { url, service, problems } = await start(t)
     t.equal(names(await find(url, 'umbrella'))[0], 'weather')
@@ -240,7 +240,7 @@ t.test(
   },
 )
 
-t.test('metrics: searches, calls and what was saved; labels are names of tools that exist', async (t) => {
+t.test('metrics: searches, calls and savings, and labels only contain names of existing tools', async (t) => {
   const { url, origin, service } = await start(
     t,
     {},
@@ -272,7 +272,7 @@ t.test('metrics: searches, calls and what was saved; labels are names of tools t
   t.notMatch(text, 'made_up_by_a_client')
 })
 
-t.test('a changed configuration with the same settings keeps what was made', async (t) => {
+t.test('a changed configuration with the same settings keeps the index', async (t) => {
   const service = await startEmbeddingService({ synonyms })
   const raw = await startRawBackend({ tools: () => TOOLS })
   const config = (more: Record<string, unknown>) => ({
@@ -289,7 +289,7 @@ t.test('a changed configuration with the same settings keeps what was made', asy
   t.equal(service.requests.length, made + 1, 'the query alone')
 })
 
-t.test('the key of the service is in no log, whatever happens', async (t) => {
+t.test('no log contains the key of the service, whatever happens', async (t) => {
   const lines: string[] = []
   const write = (message: string, fields?: unknown) =>
     void lines.push(inspect({ message, fields }, { depth: 9 }))
@@ -323,7 +323,7 @@ t.test('the key of the service is in no log, whatever happens', async (t) => {
   t.notMatch(said, KEY)
 })
 
-t.test('spans: searches and calls; what was searched for only where arguments are recorded', async (t) => {
+t.test('spans: searches and calls, and the query only if arguments are recorded', async (t) => {
   const collector = await startCollector()
   const telemetry = { endpoint: collector.url, insecure: true, tracingEnabled: true, samplingRate: '1.0' }
   const spansOf = async (env: Record<string, string>) => {

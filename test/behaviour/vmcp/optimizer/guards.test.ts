@@ -1,4 +1,4 @@
-/** Tool search with policies, rate limits and audit: what is checked is the tool that is meant. */
+/** Tool search with policies, rate limits and audit. The checks apply to the called tool. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -72,7 +72,7 @@ const POLICIES = [
   'permit(principal in ServiceGroup::"ops", action == Action::"call_tool", resource == Tool::"write_file");',
 ]
 
-t.test('policies: everybody finds what they may use, and nothing else', async (t) => {
+t.test('policies: callers find exactly what they may use', async (t) => {
   const { as } = await start(t, POLICIES)
   for (const era of eras) {
     const [ada, bob] = [await as(era, 'ada', { groups: ['ops'] }), await as(era, 'bob')]
@@ -84,50 +84,44 @@ t.test('policies: everybody finds what they may use, and nothing else', async (t
   }
 })
 
-t.test(
-  'policies: call_tool is refused as a direct call would be, and tells nothing of what exists',
-  async (t) => {
-    const { as, backend } = await start(t, POLICIES)
-    for (const era of eras) {
-      const bob = await as(era, 'bob')
-      const forbidden = await call(bob, 'write_file')
-      const absent = await call(bob, 'no_such_tool')
-      t.equal(forbidden.status, 403)
-      t.strictSame(forbidden.response?.error, { code: 403, message: 'call denied by authorization policy' })
-      t.equal(absent.status, 403)
-      t.strictSame(absent.response?.error, forbidden.response?.error)
-      t.equal((await call(bob, 'read_file')).status, 200)
-      const direct = await bob('tools/call', { name: 'read_file' })
-      t.equal(direct.response?.error?.code, -32602, 'permitted, but not by its own name')
-    }
-    t.same(called(backend), ['read_file', 'read_file'])
-  },
-)
+t.test('policies: call_tool is rejected like a direct call, and does not reveal what exists', async (t) => {
+  const { as, backend } = await start(t, POLICIES)
+  for (const era of eras) {
+    const bob = await as(era, 'bob')
+    const forbidden = await call(bob, 'write_file')
+    const absent = await call(bob, 'no_such_tool')
+    t.equal(forbidden.status, 403)
+    t.strictSame(forbidden.response?.error, { code: 403, message: 'call denied by authorization policy' })
+    t.equal(absent.status, 403)
+    t.strictSame(absent.response?.error, forbidden.response?.error)
+    t.equal((await call(bob, 'read_file')).status, 200)
+    const direct = await bob('tools/call', { name: 'read_file' })
+    t.equal(direct.response?.error?.code, -32602, 'permitted, but not by its original name')
+  }
+  t.same(called(backend), ['read_file', 'read_file'])
+})
 
-t.test(
-  'policies: they check the arguments of the tool that is meant, however they were written',
-  async (t) => {
-    const { as, backend } = await start(t, [
-      'permit(principal, action == Action::"call_tool", resource == Tool::"write_file") when { context has arg_path && context.arg_path like "/tmp/*" };',
-    ])
-    const ask = await as('stateless', 'ada')
-    t.equal((await call(ask, 'write_file', { path: '/tmp/a' })).status, 200)
-    for (const args of [
-      { tool_name: 'write_file', parameters: { path: '/etc/a' } },
-      { tool_name: 'write_file', parameters: {}, path: '/tmp/a' },
-      { Tool_Name: 'write_file', Parameters: { path: '/etc/a' } },
-      { parameters: { tool_name: 'write_file', path: '/etc/a' } },
-    ])
-      t.equal(
-        (await ask('tools/call', { name: 'call_tool', arguments: args })).status,
-        403,
-        JSON.stringify(args),
-      )
-    t.same(called(backend), ['write_file'])
-  },
-)
+t.test('policies: they check the arguments of the called tool, however they were written', async (t) => {
+  const { as, backend } = await start(t, [
+    'permit(principal, action == Action::"call_tool", resource == Tool::"write_file") when { context has arg_path && context.arg_path like "/tmp/*" };',
+  ])
+  const ask = await as('stateless', 'ada')
+  t.equal((await call(ask, 'write_file', { path: '/tmp/a' })).status, 200)
+  for (const args of [
+    { tool_name: 'write_file', parameters: { path: '/etc/a' } },
+    { tool_name: 'write_file', parameters: {}, path: '/tmp/a' },
+    { Tool_Name: 'write_file', Parameters: { path: '/etc/a' } },
+    { parameters: { tool_name: 'write_file', path: '/etc/a' } },
+  ])
+    t.equal(
+      (await ask('tools/call', { name: 'call_tool', arguments: args })).status,
+      403,
+      JSON.stringify(args),
+    )
+  t.same(called(backend), ['write_file'])
+})
 
-t.test('policies: hints of the tool that is meant count', async (t) => {
+t.test('policies: hints of the called tool count', async (t) => {
   const { as } = await start(t, [
     'permit(principal, action == Action::"call_tool", resource) when { resource has readOnlyHint && resource.readOnlyHint };',
   ])
@@ -137,7 +131,7 @@ t.test('policies: hints of the tool that is meant count', async (t) => {
   t.equal((await call(ask, 'delete_file')).status, 403)
 })
 
-t.test('policies: find_tool is permitted by being switched on, and can be forbidden', async (t) => {
+t.test('policies: find_tool is permitted when it is switched on, and can be forbidden', async (t) => {
   const { as, reload } = await start(t, POLICIES)
   const ask = await as('stateless', 'ada')
   t.equal((await find(ask)).status, 200)
@@ -152,7 +146,7 @@ t.test('policies: find_tool is permitted by being switched on, and can be forbid
   t.equal((await call(ask, 'read_file')).status, 200)
 })
 
-t.test('policies: a change of them changes what is found, in an open session too', async (t) => {
+t.test('policies: a change affects the found tools, also in an open session', async (t) => {
   const { as, reload } = await start(t, POLICIES)
   const bob = await as('session', 'bob')
   t.same(names(await find(bob)), ['read_file'])
@@ -163,7 +157,7 @@ t.test('policies: a change of them changes what is found, in an open session too
 })
 
 t.test(
-  'rate limits: count the tool that is meant, and find_tool by its own name',
+  'rate limits: count the called tool, and find_tool by its own name',
   { skip: missingRedis },
   async (t) => {
     const [redis, backend] = [await startRedis(), await startRawBackend({ tools: () => TOOLS })]
@@ -194,11 +188,11 @@ t.test(
     for (const ask of [inSession, without])
       t.same(names(await find(ask)), ['delete_file', 'read_file', 'write_file'])
     t.equal((await find(without)).response?.error?.code, 429)
-    t.same(called(backend), ['write_file', 'read_file'], 'what was refused did not get there')
+    t.same(called(backend), ['write_file', 'read_file'], 'rejected calls did not arrive')
   },
 )
 
-t.test('audit and metrics: a call is reported as one of the tool that is meant', async (t) => {
+t.test('audit and metrics: a call is reported as a call of the called tool', async (t) => {
   const backend = await startRawBackend({ tools: () => TOOLS })
   const logFile = join(t.testdir({}), 'audit.log')
   const vmcp = await startTestVmcp(

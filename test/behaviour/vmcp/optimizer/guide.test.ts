@@ -1,4 +1,6 @@
-/** What docs/guides/tool-search.md shows, done: the real program, a real MCP server, the very texts of the page. */
+/**
+ * Runs the example of docs/guides/tool-search.md: the real program, a real MCP server, and the exact texts of the page.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -14,7 +16,7 @@ const root = join(import.meta.dirname, '../../../..')
 const everything = join(root, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js')
 const page = readFileSync(join(root, 'docs/guides/tool-search.md'), 'utf8')
 
-/** The n-th block of a language. */
+/** Returns the n-th block of a language. */
 function block(language: string, n: number): string {
   const found = [...page.matchAll(new RegExp(`\`\`\`${language}\n([^]*?)\n\`\`\``, 'g'))][n]?.[1]
   if (found === undefined) throw new Error(`the page has no block ${n} of ${language}`)

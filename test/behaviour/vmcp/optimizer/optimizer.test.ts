@@ -1,4 +1,4 @@
-/** Tool search by words: what clients of every kind see, find and call. */
+/** Tool search by words: the tools that clients of every kind see, find and call. */
 import t from 'tap'
 import { connect } from '../../../helpers/mcp/clients.ts'
 import { openSession, stateless } from '../../../helpers/mcp/wire.ts'
@@ -11,7 +11,7 @@ import { call, find, type FindResult, foundBy, listOf, names, start, textOf, too
 
 proves('3.config.optimizer.enabled', '3.config.optimizer.maxToolsToReturn', '3.endpoint.find-call-tool')
 
-t.test('tool search: every client lists two tools, finds what it needs and calls it', async (t) => {
+t.test('tool search: every client lists two tools, finds the tool it needs and calls it', async (t) => {
   const fixture = await startFixture({ era: 'both' })
   const vmcp = await startTestVmcp(
     { fixture: fixture.url },
@@ -66,7 +66,7 @@ for (const era of ['session', 'stateless'] as const)
     }
   })
 
-t.test('tool search: a direct call of any other name is refused like one that does not exist', async (t) => {
+t.test('tool search: a direct call of any other name is rejected like an unknown tool', async (t) => {
   const { url, backend } = await start(t)
   const plain = await startTestVmcp({ raw: backend.url }, { aggregation: bareNames('raw') })
   t.teardown(() => plain.close())
@@ -84,7 +84,7 @@ t.test('tool search: a direct call of any other name is refused like one that do
         absent.response?.error?.message.replace('no_such_tool', name),
       )
     }
-    t.equal(backend.requests.length, before, 'no backend was asked')
+    t.equal(backend.requests.length, before, 'no backend got a request')
   }
   t.equal((await session.request('tools/call', {})).response?.error?.code, -32602)
 })
@@ -120,7 +120,7 @@ t.test('find_tool: finds by stems, by parts of names, by parameters, by keywords
   t.same(names(await find(url, 'issue')).sort(), ['create_issue', 'list_issues'])
 })
 
-t.test('find_tool: gives tools byte for byte, and says what was saved', async (t) => {
+t.test('find_tool: returns tools byte for byte, and reports the savings', async (t) => {
   const { url } = await start(t)
   const response = await find(url, 'keeps its bytes')
   t.match(response.text, '"structuredContent":{"tools":[' + TOOLS[4])
@@ -143,7 +143,7 @@ t.test('find_tool: gives tools byte for byte, and says what was saved', async (t
   })
 })
 
-t.test('find_tool: answers with maxToolsToReturn tools at most, 8 unless said', async (t) => {
+t.test('find_tool: returns at most maxToolsToReturn tools, 8 by default', async (t) => {
   const many = Array.from({ length: 60 }, (_, i) => tool(`copy_${i}`, 'Copies a file'))
   const { url } = await start(t, {}, { tools: () => many })
   t.equal(names(await find(url, 'copy a file')).length, 8)
@@ -181,7 +181,7 @@ t.test('find_tool: tools that are not offered are neither found nor called', asy
   t.notOk(backend.requests.some(({ method }) => method === 'tools/call'))
 })
 
-t.test('find_tool: a tool of a backend with its name is not offered', async (t) => {
+t.test('find_tool: a backend tool with its name is not offered', async (t) => {
   const { url } = await start(
     t,
     {},
@@ -190,24 +190,27 @@ t.test('find_tool: a tool of a backend with its name is not offered', async (t) 
   t.same(names(await find(url, 'hardware in a shed')), [])
 })
 
-t.test('tool search: new tools are found when a backend announces them, old ones no more', async (t) => {
-  let tools = TOOLS
-  const { url, backend } = await start(t, {}, { tools: () => tools })
-  const session = await openSession(url)
-  const search = async (text: string) =>
-    names(await session.request('tools/call', { name: 'find_tool', arguments: { tool_description: text } }))
-  await session.request('tools/list')
-  t.same(await search('forecast'), ['weather'])
-  const stream = await session.listen()
-  tools = [tool('tides', 'Forecast of the tides')]
-  backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
-  await stream.next(({ method }) => method === 'notifications/tools/list_changed')
-  t.same(await search('forecast'), ['tides'])
-  t.same(names(await find(url, 'forecast')), ['tides'], 'the other era, too')
-  stream.close()
-})
+t.test(
+  'tool search: new tools are found when a backend announces them, and removed ones are not',
+  async (t) => {
+    let tools = TOOLS
+    const { url, backend } = await start(t, {}, { tools: () => tools })
+    const session = await openSession(url)
+    const search = async (text: string) =>
+      names(await session.request('tools/call', { name: 'find_tool', arguments: { tool_description: text } }))
+    await session.request('tools/list')
+    t.same(await search('forecast'), ['weather'])
+    const stream = await session.listen()
+    tools = [tool('tides', 'Forecast of the tides')]
+    backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+    await stream.next(({ method }) => method === 'notifications/tools/list_changed')
+    t.same(await search('forecast'), ['tides'])
+    t.same(names(await find(url, 'forecast')), ['tides'], 'the other era, too')
+    stream.close()
+  },
+)
 
-t.test('tool search: comes and goes with a changed configuration', async (t) => {
+t.test('tool search: can be switched on and off by a changed configuration', async (t) => {
   const raw = await startRawBackend({ tools: () => TOOLS })
   const config = (more: Record<string, unknown>) =>
     vmcpConfig({ raw: raw.url }, { aggregation: bareNames('raw'), ...more })
@@ -230,7 +233,7 @@ t.test('tool search: comes and goes with a changed configuration', async (t) => 
   t.equal((await find(vmcp.url, 'repository')).response?.error?.code, -32602)
 })
 
-t.test('tool search: prompts and resources stay as they are', async (t) => {
+t.test('tool search: prompts and resources are unchanged', async (t) => {
   const fixture = await startFixture({ era: 'both' })
   const vmcp = await startTestVmcp(
     { fixture: fixture.url },

@@ -1,4 +1,6 @@
-/** Changes that only some are shown: one caller, clients of some abilities, or one protocol era of the backend. */
+/**
+ * Changes that only some callers see: one caller, clients with some capabilities, or one protocol era of the backend.
+ */
 import t from 'tap'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { json, textResult } from '../../../helpers/mcp/raw-backend.ts'
@@ -67,7 +69,7 @@ for (const mode of modes) {
   })
 }
 
-/** What the backend says in the stateless era. */
+/** The backend's responses in the stateless era. */
 function answerStateless(req: IncomingMessage, res: ServerResponse, body: string): boolean {
   if (req.method !== 'POST') {
     res.writeHead(405).end()

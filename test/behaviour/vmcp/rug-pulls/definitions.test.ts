@@ -38,10 +38,10 @@ rugPulls({
   'a default inside of the schema': change(schema({ path: { ...path, default: '~/.ssh/id_rsa' } }), 'input'),
   'a schema of results': change({ outputSchema: { type: 'object', description: evil } }, 'output'),
   'a flipped hint': change({ annotations: { readOnlyHint: false } }, 'hints'),
-  'hints that are left out': change({ annotations: undefined }, 'hints'),
+  'missing hints': change({ annotations: undefined }, 'hints'),
   'a title among the hints': change({ annotations: { readOnlyHint: true, title: evil } }, 'hints'),
   'a member of _meta': change({ _meta: { ui: evil } }, 'meta'),
-  'a member that nobody knows': change({ guidance: evil }, 'other'),
+  'an unknown member': change({ guidance: evil }, 'other'),
   'another icon': change({ icons: [{ src: 'https://example.com/evil.svg' }] }, 'icons'),
   'swapped names': {
     offers: { files: { tools: [approved, other] } },

@@ -1,4 +1,4 @@
-/** Trust on first use, misused: hostile definitions, hostile names, folders that others share, files that are in the way. */
+/** Misuse of trust on first use: hostile definitions, hostile names, shared folders, files that are in the way. */
 import { execFileSync } from 'node:child_process'
 import {
   existsSync,
@@ -38,7 +38,7 @@ function folderOf(t: Test): string {
   return path
 }
 
-/** What a backend offers, as far as a lock holds it. */
+/** The backend's items that a lock contains. */
 function listingOf(tools: readonly string[], instructions?: string): never {
   const items = tools.map((json) => ({ key: JSON.parse(json).name as string, json: Buffer.from(json) }))
   return { tools: items, prompts: [], templates: [], server: { instructions } } as never
@@ -63,7 +63,7 @@ async function names(clients: Awaited<ReturnType<typeof bothEras>>) {
   return lists.map((tools) => tools.map(({ name }) => name).sort())
 }
 
-t.test('a lock of many tools is written beside the thread that serves requests', async (t) => {
+t.test('a lock of many tools is written without blocking the event loop', async (t) => {
   const path = join(folderOf(t), 'files.lock.yaml')
   const many = Array.from({ length: 300 }, (_, i) => toolOf(`tool_${i}`))
   let turns = 0
@@ -79,27 +79,30 @@ t.test('a lock of many tools is written beside the thread that serves requests',
   t.ok(turns > 100, `${turns} turns of the event loop meanwhile`)
 })
 
-t.test('what no reader would take is not written: the next start finds no broken file', async (t) => {
-  const folder = folderOf(t)
-  const rows: readonly (readonly [never, RegExp])[] = [
-    [listingOf([nested(150)]), /nested more than 100 levels deep/],
-    [
-      listingOf(Array.from({ length: 10_000 }, (_, i) => toolOf(`t${i}`))),
-      /do not fit in a lock: spec\.tools/,
-    ],
-    [
-      listingOf([toolOf('big', { description: 'x'.repeat(9 << 20) })]),
-      /larger than 8 MiB|do not fit in a lock/,
-    ],
-    [listingOf([approved], 'x'.repeat(300_000)), /do not fit in a lock: spec\.server\.instructions/],
-  ]
-  for (const [listing, message] of rows) {
-    await t.rejects(lockFolder(folder).keep('files', listing), message)
-    t.same(readdirSync(folder), [])
-  }
-})
+t.test(
+  'a definition that the reader would reject is not written, so the next start finds no broken file',
+  async (t) => {
+    const folder = folderOf(t)
+    const rows: readonly (readonly [never, RegExp])[] = [
+      [listingOf([nested(150)]), /nested more than 100 levels deep/],
+      [
+        listingOf(Array.from({ length: 10_000 }, (_, i) => toolOf(`t${i}`))),
+        /do not fit in a lock: spec\.tools/,
+      ],
+      [
+        listingOf([toolOf('big', { description: 'x'.repeat(9 << 20) })]),
+        /larger than 8 MiB|do not fit in a lock/,
+      ],
+      [listingOf([approved], 'x'.repeat(300_000)), /do not fit in a lock: spec\.server\.instructions/],
+    ]
+    for (const [listing, message] of rows) {
+      await t.rejects(lockFolder(folder).keep('files', listing), message)
+      t.same(readdirSync(folder), [])
+    }
+  },
+)
 
-t.test('what is written is read again as it was: odd names, texts and numbers', async (t) => {
+t.test('unusual names, texts and numbers survive writing and reading', async (t) => {
   const odd = [
     '{"name":"__proto__","inputSchema":{"type":"object"},"_meta":{"__proto__":{"a":1},"constructor":2}}',
     '{"name":"big","inputSchema":{"type":"object","properties":{"n":{"const":12345678901234567890}}}}',
@@ -118,7 +121,7 @@ t.test('what is written is read again as it was: odd names, texts and numbers', 
   t.same(lockFolder(folder).with(vmcpConfig({ files: nowhere })).toolLocks, locks)
 })
 
-t.test('who did not write the lock does not say so', async (t) => {
+t.test('only the server that wrote the lock reports it', async (t) => {
   const folder = folderOf(t)
   const backend = await startChanging(t, [approved])
   const servers = [
@@ -130,7 +133,7 @@ t.test('who did not write the lock does not say so', async (t) => {
   t.equal(told.length, 1)
 })
 
-t.test('files of backends of other servers are none of our business', async (t) => {
+t.test('files of backends of other servers are ignored', async (t) => {
   const folder = folderOf(t)
   const backend = await startChanging(t, [approved])
   await lockFolder(folder).keep('elsewhere', listingOf([other]))
@@ -149,7 +152,7 @@ t.test('a lock that could not be written is tried again with the next lists', as
   const vmcp = await startPinned(t, urls, { pinning }, { lockKeeper: place })
   rmSync(folder, { recursive: true })
   writeFileSync(folder, '')
-  // Opening a session reads the lists, for the instructions.
+  // Opening a session reads the lists, because of the instructions.
   const clients = await bothEras(vmcp.url)
   t.same(await names(clients), [[], []])
   await vmcp.event('tool_lock', ({ failure }) => failure !== undefined)
@@ -161,26 +164,29 @@ t.test('a lock that could not be written is tried again with the next lists', as
   t.same(readdirSync(folder), ['files.lock.yaml'])
 })
 
-t.test('a backend whose lock leaves the configuration is pinned as it is seen next, at once', async (t) => {
-  const folder = folderOf(t)
-  const backend = await startChanging(t, [approved, other])
-  const place = lockFolder(folder)
-  const toolLocks = [lockOf('files', [approved], { scheme: 'gatehouse.pin.v1' })]
-  const urls = { files: backend.url }
-  const { pinning } = place.with(vmcpConfig(urls))
-  const vmcp = await startPinned(t, urls, { pinning, toolLocks }, { lockKeeper: place })
-  const clients = await bothEras(vmcp.url)
-  t.same(await names(clients), [['read'], ['read']])
-  vmcp.reload({ pinning, toolLocks: [] })
-  for (const client of clients) while ((await listed(client)).length !== 2) await turn()
-  t.same(await names(clients), [
-    ['list', 'read'],
-    ['list', 'read'],
-  ])
-  t.same(readdirSync(folder), ['files.lock.yaml'])
-})
+t.test(
+  'a backend whose lock is removed from the configuration is pinned at once as it is listed next',
+  async (t) => {
+    const folder = folderOf(t)
+    const backend = await startChanging(t, [approved, other])
+    const place = lockFolder(folder)
+    const toolLocks = [lockOf('files', [approved], { scheme: 'gatehouse.pin.v1' })]
+    const urls = { files: backend.url }
+    const { pinning } = place.with(vmcpConfig(urls))
+    const vmcp = await startPinned(t, urls, { pinning, toolLocks }, { lockKeeper: place })
+    const clients = await bothEras(vmcp.url)
+    t.same(await names(clients), [['read'], ['read']])
+    vmcp.reload({ pinning, toolLocks: [] })
+    for (const client of clients) while ((await listed(client)).length !== 2) await turn()
+    t.same(await names(clients), [
+      ['list', 'read'],
+      ['list', 'read'],
+    ])
+    t.same(readdirSync(folder), ['files.lock.yaml'])
+  },
+)
 
-t.test('what is in the way of the file is an error at the start', async (t) => {
+t.test('an obstacle at the path of the file is a start-up error', async (t) => {
   const folder = folderOf(t)
   const path = (name: string) => join(folder, name)
   mkdirSync(path('folder'))
@@ -206,13 +212,13 @@ t.test('what is in the way of the file is an error at the start', async (t) => {
   )
 })
 
-t.test('names that are no safe names of files are refused at the start', async (t) => {
+t.test('names that are not safe file names are rejected at the start', async (t) => {
   const folder = folderOf(t)
   for (const name of ['../up', 'a/b', '..', '.hidden', 'UPPER', 'with space', 'a'.repeat(250), 'nul\0']) {
     const config = vmcpConfig({ [name]: nowhere })
     t.throws(() => lockFolder(folder).with(config), /its name is not a safe file name/, name)
     const toolLocks = [{ backend: name, tools: [], scheme: 'gatehouse.pin.v1' as const }]
-    t.doesNotThrow(() => lockFolder(folder).with({ ...config, toolLocks }), `${name} with a lock of its own`)
+    t.doesNotThrow(() => lockFolder(folder).with({ ...config, toolLocks }), `${name} with its own lock`)
     await t.rejects(lockFolder(folder).keep(name, listingOf([approved])), /not a safe file name/, name)
   }
   t.same(readdirSync(folder), [])
@@ -221,7 +227,7 @@ t.test('names that are no safe names of files are refused at the start', async (
   t.ok(existsSync(join(folder, `${longest}.lock.yaml`)))
 })
 
-t.test('without hard links, too, no file is written over', async (t) => {
+t.test('no file is overwritten, even without hard links', async (t) => {
   const folder = folderOf(t)
   const [draft, target] = [join(folder, 'draft'), join(folder, 'target')]
   const noLinks = () => {

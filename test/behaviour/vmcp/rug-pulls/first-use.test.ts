@@ -1,6 +1,6 @@
 /**
- * Trust on first use: what a backend without a lock is first seen to offer is written to a file of this machine, and holds
- * from then on, also after a restart. A file that is there is never changed.
+ * Trust on first use: the first definitions of a backend without a lock are written to a local file and enforced from
+ * then on, also after a restart. An existing file is never changed.
  */
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -32,7 +32,7 @@ function folderOf(t: Test): string {
   return path
 }
 
-/** A server that writes locks of what it sees first, as `vmcp serve --pin-first` starts it. */
+/** A server that writes locks for the first definitions, as `vmcp serve --pin-first` does. */
 async function start(t: Test, folder: string, backends: Readonly<Record<string, string>>) {
   const place = lockFolder(folder)
   const { pinning, toolLocks } = place.with(vmcpConfig(backends))
@@ -45,14 +45,14 @@ async function descriptions(clients: Awaited<ReturnType<typeof bothEras>>) {
   return lists.map((tools) => tools.map(({ description = '' }) => description).sort())
 }
 
-t.test('the first listing is written, and holds after a restart', async (t) => {
+t.test('the first list is written, and enforced after a restart', async (t) => {
   const folder = folderOf(t)
   const backend = await startChanging(t, [approved])
   const { vmcp, clients } = await start(t, folder, { files: backend.url })
   t.same(await descriptions(clients), [['Reads a file'], ['Reads a file']])
   t.same(await vmcp.event('tool_lock_written'), { backend: 'files', tools: 1, prompts: 0, templates: 0 })
   t.equal(vmcp.events.filter(({ type }) => type === 'tool_lock_written').length, 1)
-  t.same(readdirSync(folder), ['files.lock.yaml'], 'and nothing else is left there')
+  t.same(readdirSync(folder), ['files.lock.yaml'], 'and no other file is left there')
   const written = readFileSync(join(folder, 'files.lock.yaml'), 'utf8')
   t.match(written, /kind: MCPToolLock/)
   t.match((await vmcp.status()).backends[0]?.pinning, { lock: 'ok', pinned: 1, changed: 0 })
@@ -61,10 +61,10 @@ t.test('the first listing is written, and holds after a restart', async (t) => {
   const again = await start(t, folder, { files: backend.url })
   t.same(await descriptions(again.clients), [['Reads a file'], ['Reads a file']])
   for (const client of again.clients) t.equal(await called(client, 'list', {}), 'error 403', client.era)
-  t.equal(readFileSync(join(folder, 'files.lock.yaml'), 'utf8'), written, 'and the lock is never widened')
+  t.equal(readFileSync(join(folder, 'files.lock.yaml'), 'utf8'), written, 'and the lock never allows more')
 })
 
-t.test('clients that come at once, and two servers on one folder, approve one thing', async (t) => {
+t.test('simultaneous clients, and two servers with one folder, approve the same definitions', async (t) => {
   const folder = folderOf(t)
   const backend = await startChanging(t, [approved])
   const first = await start(t, folder, { files: backend.url })
@@ -78,17 +78,20 @@ t.test('clients that come at once, and two servers on one folder, approve one th
   t.same(await descriptions(third.clients), [['Reads a file'], ['Reads a file']])
 })
 
-t.test('another server has written the lock of something else meanwhile: that lock holds', async (t) => {
-  const folder = folderOf(t)
-  const backend = await startChanging(t, [approved])
-  const late = await start(t, folder, { files: backend.url })
-  const early = await start(t, folder, { files: backend.url })
-  t.same(await descriptions(early.clients), [['Reads a file'], ['Reads a file']])
-  backend.tools = [evil]
-  t.same(await descriptions(late.clients), [['Reads a file'], ['Reads a file']])
-})
+t.test(
+  'a lock with other definitions that another server has written in the meantime is enforced',
+  async (t) => {
+    const folder = folderOf(t)
+    const backend = await startChanging(t, [approved])
+    const late = await start(t, folder, { files: backend.url })
+    const early = await start(t, folder, { files: backend.url })
+    t.same(await descriptions(early.clients), [['Reads a file'], ['Reads a file']])
+    backend.tools = [evil]
+    t.same(await descriptions(late.clients), [['Reads a file'], ['Reads a file']])
+  },
+)
 
-t.test('a backend that offers nothing at first is pinned when it does', async (t) => {
+t.test('a backend that offers nothing at first is pinned once it does', async (t) => {
   const folder = folderOf(t)
   const backend = await startChanging(t, [])
   const { clients } = await start(t, folder, { files: backend.url })
@@ -100,7 +103,7 @@ t.test('a backend that offers nothing at first is pinned when it does', async (t
   t.same(readdirSync(folder), ['files.lock.yaml'])
 })
 
-t.test('a lock that cannot be written opens nothing, and is told', async (t) => {
+t.test('a lock that cannot be written allows nothing, and is reported', async (t) => {
   const folder = folderOf(t)
   const backend = await startChanging(t, [approved])
   const place = lockFolder(folder)
@@ -109,7 +112,7 @@ t.test('a lock that cannot be written opens nothing, and is told', async (t) => 
   const vmcp = await startPinned(t, urls, { pinning, toolLocks }, { lockKeeper: place })
   rmSync(folder, { recursive: true })
   writeFileSync(folder, '')
-  // Opening a session reads the lists, for the instructions.
+  // Opening a session reads the lists, because of the instructions.
   const clients = await bothEras(vmcp.url)
   t.same(await descriptions(clients), [[], []])
   for (const client of clients) t.equal(await called(client, 'read'), 'error 403', client.era)
@@ -119,7 +122,7 @@ t.test('a lock that cannot be written opens nothing, and is told', async (t) => 
   })
 })
 
-t.test('a backend that has a lock in the configuration gets no other', async (t) => {
+t.test('a backend with a lock in the configuration gets no other', async (t) => {
   const folder = folderOf(t)
   const backend = await startChanging(t, [approved, other])
   const place = lockFolder(folder)
@@ -137,7 +140,7 @@ t.test('a backend that has a lock in the configuration gets no other', async (t)
   t.same(readdirSync(folder), [])
 })
 
-t.test('a file that is no lock of the backend is fatal, and stays', async (t) => {
+t.test('a file that is not a lock of the backend is fatal, and stays', async (t) => {
   const folder = folderOf(t)
   const config = vmcpConfig({ files: 'http://127.0.0.1:9/mcp' })
   const path = join(folder, 'files.lock.yaml')
@@ -161,7 +164,7 @@ t.test('a file that is no lock of the backend is fatal, and stays', async (t) =>
   }
 })
 
-t.test('without a folder, or beside noLock block, it is refused', async (t) => {
+t.test('without a folder, or with noLock block, the flag is rejected', async (t) => {
   await t.rejects(
     startPinned(t, { files: 'http://127.0.0.1:9/mcp' }, { pinning: { noLock: 'pin' } }),
     /pinning\.noLock: pin requires a folder for locks/,

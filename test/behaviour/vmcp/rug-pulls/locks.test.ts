@@ -1,4 +1,4 @@
-/** Locks that cannot be used, and backends without one: nothing is opened by them. */
+/** Unusable locks, and backends without one: neither allows anything. */
 import t from 'tap'
 import { until } from '../../../helpers/redis.ts'
 import { describedAs } from '../../../helpers/vmcp/rug-pull-clients.ts'
@@ -26,7 +26,7 @@ interface Row {
   readonly toolLocks: readonly object[]
   readonly pinning?: object
   readonly expected: (mode: Mode) => Expected
-  /** Message of the condition; undefined: there is none. */
+  /** Message of the condition, or undefined if there is none. */
   readonly problem?: RegExp
 }
 
@@ -41,7 +41,7 @@ const rows: Readonly<Record<string, Row>> = {
     expected: unusable,
     problem: /spec\.scheme/,
   },
-  'a definition that is no JSON': {
+  'a definition that is not JSON': {
     toolLocks: [{ backend: 'files', tools: [{ name: 'read', definition: '{"name":"read"' }] }],
     expected: unusable,
     problem: /invalid definition/,
@@ -111,7 +111,7 @@ for (const [name, row] of Object.entries(rows)) {
   }
 }
 
-t.test('a file with a lock from a newer version is refused, whatever the mode', (t) => {
+t.test('a lock file from a newer version is rejected in every mode', (t) => {
   for (const mode of modes) {
     const file = {
       name: 'x',

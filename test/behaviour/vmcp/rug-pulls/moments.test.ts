@@ -1,4 +1,7 @@
-/** Changes at moments that are meant to be missed: between a list and a call, before a start, in a storm of announcements. */
+/**
+ * Changes at moments where they could be missed: between a list and a call, before a start, during a storm of
+ * announcements.
+ */
 import t, { type Test } from 'tap'
 import { until } from '../../../helpers/redis.ts'
 import { modes } from '../../../helpers/vmcp/pinning.ts'
@@ -40,7 +43,7 @@ for (const mode of modes) {
       announceAll(files)
       const call = () => client.call('read', { path: 'x', note: 'secret' })
       let answer = await call()
-      // Nobody lists any more: a call is what makes the server look.
+      // No client lists any more, so a call makes the server check.
       const isOver = async () =>
         isOpen(mode)
           ? (await rig.found()).length > 0
@@ -58,7 +61,7 @@ for (const mode of modes) {
 
   t.test(`before a start: ${mode}`, { buffered: true }, async (t) => {
     const rig = await start(t, [lockFor('files', offer)], { files: pulled })
-    // The very first answer is of what was approved.
+    // The very first response contains the approved definition.
     await allWays(t, rig, after(mode))
     await rig.drifted(drift)
     await told(t, rig, { mode, drift, expected: after(mode) })
@@ -137,14 +140,14 @@ for (const mode of modes) {
         t.equal(
           describedAs(await client.tools(), 'read'),
           description,
-          'the definition before is a change now',
+          'the earlier definition now counts as a change',
         )
       }
     },
   )
 }
 
-/** Descriptions that a client may ever see. */
+/** Descriptions that a client is allowed to see. */
 function seen(mode: (typeof modes)[number]): readonly (string | undefined)[] {
   if (mode === 'freeze') return ['Reads a file']
   return mode === 'block' ? ['Reads a file', undefined] : ['Reads a file', evil]

@@ -1,4 +1,4 @@
-/** Tools that come, go, change their name, or take the name of another backend's tool. */
+/** Tools that appear, disappear, change their name, or take the name of another backend's tool. */
 import t from 'tap'
 import { approved, changed, type Mode, other } from '../../../helpers/vmcp/pinning.ts'
 import { type Expected, isOpen, rugPulls } from '../../../helpers/vmcp/rug-pull.ts'
@@ -12,7 +12,7 @@ const files: Expected = { description: 'Reads a file', call: { backend: 'files' 
 const nothing: Expected = { description: undefined, call: 'unknown' }
 const newOne: Expected = { description: undefined, call: 'denied', reason: 'tool_new' }
 
-/** In front of `files` in the order of priority. */
+/** Gives `mails` priority over `files`. */
 const mailFirst = {
   aggregation: {
     conflictResolution: 'priority',

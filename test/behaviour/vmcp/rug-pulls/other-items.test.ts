@@ -20,7 +20,7 @@ const prompt = '{"name":"greet","description":"Greets","arguments":[{"name":"who
 const template = '{"uriTemplate":"note:///{id}","name":"note","description":"A note"}'
 const denied = (reason: string): Expected => ({ description: undefined, call: 'denied', reason })
 
-/** How one kind of items is listed and used. */
+/** How to list and use one kind of item. */
 interface Kind {
   list(client: RuggedClient): Promise<string | undefined>
   use(client: RuggedClient): ReturnType<RuggedClient['request']>
@@ -107,7 +107,7 @@ const rows: Readonly<Record<string, Row>> = {
   },
   'a new resource template': {
     kind: templates,
-    // With one backend, a URI that no list contains would be passed to it.
+    // With a single backend, a URI that no list contains would be forwarded to it.
     offers: { files: { templates: [] }, mails: { templates: [] } },
     attack: { files: { templates: [template] } },
     before: nothing,

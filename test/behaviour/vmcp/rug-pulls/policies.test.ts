@@ -1,4 +1,4 @@
-/** A tool that pinning refuses is denied, not unknown, also where policies ask where things come from. */
+/** A tool that pinning rejects is denied, not unknown, also where policies check origins. */
 import t from 'tap'
 import {
   approved,
@@ -11,7 +11,7 @@ import {
   startPinned,
 } from '../../../helpers/vmcp/pinning.ts'
 
-t.test('a refused tool under policies about origins', async (t) => {
+t.test('a rejected tool under policies about origins', async (t) => {
   const backend = await startChanging(t, [changed(approved, { title: 'Deletes' })])
   const policies = ['permit(principal, action, resource in Backend::"files");']
   const vmcp = await startPinned(
@@ -27,6 +27,6 @@ t.test('a refused tool under policies about origins', async (t) => {
     t.equal(await called(client, 'read'), 'error 403', client.era)
   t.ok(
     vmcp.events.some(({ type }) => type === 'pin_refused'),
-    'and it is told why',
+    'and the reason is reported',
   )
 })

@@ -139,7 +139,7 @@ await t.test('a rejected token is renewed during the call', async (t) => {
 })
 
 await t.test(
-  'a revoked refresh token: the state returns, the call says so, and a new login works',
+  'a revoked refresh token: the sign-in state returns, the call reports it, and a new login works',
   async (t) => {
     const { server, local } = await signedIn(t)
     const client = await plainClient(t, local)

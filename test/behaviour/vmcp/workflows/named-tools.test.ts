@@ -1,4 +1,7 @@
-/** Tools of workflow steps: `workload.tool` stays right whatever becomes of names, and defaults stand in for a backend that is down. */
+/**
+ * Tools of workflow steps: `workload.tool` stays valid however names change, and defaults replace a backend that is
+ * down.
+ */
 import t, { type Test } from 'tap'
 import { openSession, stateless, type WireSession } from '../../../helpers/mcp/wire.ts'
 import { type RawBackendOptions, startRawBackend, textResult } from '../../../helpers/mcp/raw-backend.ts'
@@ -67,7 +70,7 @@ for (const [what, aggregation] of Object.entries(strategies)) {
   })
 }
 
-t.test('a tool with the name of another backend’s tool does not take its place', async (t) => {
+t.test('a tool with the name of another backend’s tool does not replace it', async (t) => {
   const { session } = await rig(
     t,
     { a: saying('a'), b: saying('b', ['a.say']) },
@@ -83,7 +86,7 @@ t.test('a tool with the name of another backend’s tool does not take its place
   t.match((await session.request('tools/call', { name: 'a.say' })).text, 'b a.say')
 })
 
-t.test('a tool that pinning refuses stays out of reach when it is shadowed, too', async (t) => {
+t.test('a tool that pinning rejects stays unreachable when it is shadowed, too', async (t) => {
   const lock = (backend: string) => ({
     backend,
     tools: [
@@ -139,7 +142,7 @@ t.test(
     t.match((await session.request('tools/call', { name: 'flow' })).text, 'b say')
     await started.get('b')?.close()
     await until(async () => !(await names(session)).includes('b_say'))
-    t.same(await flowItem(), before, 'nothing changes for clients')
+    t.same(await flowItem(), before, 'clients notice no change')
     t.match((await session.request('tools/call', { name: 'flow' })).text, 'a default')
     t.match((await stateless(vmcp.url, 'tools/call', { name: 'flow' })).text, 'a default')
   },

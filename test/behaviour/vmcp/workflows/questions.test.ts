@@ -1,6 +1,4 @@
-/**
- * Workflows that ask the user: over the open stream of the call, and as input_required where there are no sessions.
- */
+/** Workflows that ask the user: over the open stream of the call, and as input_required without sessions. */
 import t, { type Test } from 'tap'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
 import { type ClientKind, connect } from '../../../helpers/mcp/clients.ts'
@@ -44,7 +42,7 @@ async function start(t: Test) {
 }
 const CALL = { name: 'confirm', arguments: { what: 'everything' } }
 
-t.test('the user is asked, whichever client they use', async (t) => {
+t.test('the user is asked with every kind of client', async (t) => {
   proves('3.config.compositeTools.steps.message', '3.config.compositeTools.steps.schema')
   const url = await start(t)
   for (const kind of ['sdk1', 'sdk2-session', 'sdk2-stateless'] satisfies ClientKind[]) {
@@ -56,36 +54,39 @@ t.test('the user is asked, whichever client they use', async (t) => {
   }
 })
 
-t.test('session era: the question comes on the stream of the call; no other stream is needed', async (t) => {
-  proves('3.config.compositeTools.steps.onDecline', '3.config.compositeTools.steps.onCancel')
-  const session = await openSession(await start(t), { capabilities: { elicitation: {} } })
-  const ask = async (response: object) => {
-    const call = await session.open('tools/call', CALL)
-    t.teardown(() => call.close())
-    const question = await call.next(({ method }) => method === 'elicitation/create')
-    t.match(question.params, { message: 'Delete everything?', requestedSchema: { required: ['ok'] } })
-    await session.response(question.id, response)
-    return (await call.next(({ result }) => result !== undefined)).result
-  }
-  t.match(await ask({ action: 'accept', content: { name: 'Eve', ok: true } }), {
-    structuredContent: { did: '{"by":"Eve","sure":true}' },
-  })
-  t.match(await ask({ action: 'decline' }), { structuredContent: { did: 'nothing was deleted' } })
-  t.match(await ask({ action: 'cancel' }), {
-    isError: true,
-    content: [
-      {
-        text: /step "ask": elicitation request was cancelled by user \(steps: look completed, ask failed, delete not started\)/,
-      },
-    ],
-  })
-  t.match(await ask({ action: 'accept', content: { ok: 'maybe' } }), {
-    isError: true,
-    content: [{ text: /the response does not match the schema: \/ok must be boolean/ }],
-  })
-})
+t.test(
+  'session era: the question arrives on the stream of the call, and no other stream is needed',
+  async (t) => {
+    proves('3.config.compositeTools.steps.onDecline', '3.config.compositeTools.steps.onCancel')
+    const session = await openSession(await start(t), { capabilities: { elicitation: {} } })
+    const ask = async (response: object) => {
+      const call = await session.open('tools/call', CALL)
+      t.teardown(() => call.close())
+      const question = await call.next(({ method }) => method === 'elicitation/create')
+      t.match(question.params, { message: 'Delete everything?', requestedSchema: { required: ['ok'] } })
+      await session.response(question.id, response)
+      return (await call.next(({ result }) => result !== undefined)).result
+    }
+    t.match(await ask({ action: 'accept', content: { name: 'Eve', ok: true } }), {
+      structuredContent: { did: '{"by":"Eve","sure":true}' },
+    })
+    t.match(await ask({ action: 'decline' }), { structuredContent: { did: 'nothing was deleted' } })
+    t.match(await ask({ action: 'cancel' }), {
+      isError: true,
+      content: [
+        {
+          text: /step "ask": elicitation request was cancelled by user \(steps: look completed, ask failed, delete not started\)/,
+        },
+      ],
+    })
+    t.match(await ask({ action: 'accept', content: { ok: 'maybe' } }), {
+      isError: true,
+      content: [{ text: /the response does not match the schema: \/ok must be boolean/ }],
+    })
+  },
+)
 
-t.test('stateless era: the question ends the request, the response goes on with the workflow', async (t) => {
+t.test('stateless era: the question ends the request, and the response continues the workflow', async (t) => {
   const url = await start(t)
   const options = { capabilities: { elicitation: {} } }
   const asked = await stateless(url, 'tools/call', CALL, options)
@@ -110,7 +111,7 @@ t.test('stateless era: the question ends the request, the response goes on with 
   })
 })
 
-t.test('a client that cannot be asked is told so at once', async (t) => {
+t.test('a client that cannot be prompted gets an error at once', async (t) => {
   const url = await start(t)
   const session = await openSession(url)
   const { response } = await session.request('tools/call', CALL)
@@ -123,5 +124,5 @@ t.test('a client that cannot be asked is told so at once', async (t) => {
     ],
   })
   const plain = await stateless(url, 'tools/call', CALL)
-  t.match(plain.response?.error, { code: -32021 }, 'the stateless era has an error of its own for that')
+  t.match(plain.response?.error, { code: -32021 }, 'the stateless era has its own error for that')
 })

@@ -1,4 +1,4 @@
-/** Workflows and what stands behind their steps: backends that are down or slow, and policies. */
+/** Workflows and the backends of their steps: backends that are down or slow, and policies. */
 import { EventEmitter, once } from 'node:events'
 import t from 'tap'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
@@ -7,7 +7,7 @@ import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { startTokenIssuer } from '../../../helpers/authserver/token-issuer.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
-t.test('a backend that is down: its workflows are gone until it is back', async (t) => {
+t.test('a backend that is down: its workflows are unavailable until it is back', async (t) => {
   const backend = await startRawBackend()
   const vmcp = await startTestVmcp(
     { lab: backend.url },
@@ -28,7 +28,7 @@ t.test('a backend that is down: its workflows are gone until it is back', async 
   t.notMatch(response.text, String(backend.port))
 })
 
-t.test('the time of a step wins over a shorter one of the backend', async (t) => {
+t.test('the timeout of a step overrides a shorter one of the backend', async (t) => {
   const called = new EventEmitter()
   let release = () => {}
   const released = new Promise<void>((resolve) => {
@@ -66,7 +66,7 @@ t.test('the time of a step wins over a shorter one of the backend', async (t) =>
   t.match(await long, { structuredContent: { text: 'late' } }, 'was called earlier and still waits')
 })
 
-t.test('policies check the workflow once, by its own name; its steps are part of it', async (t) => {
+t.test('policies check the workflow once, by its own name, and its steps are part of it', async (t) => {
   const [issuer, fixture] = await Promise.all([startTokenIssuer(), startFixture()])
   const authz = {
     type: 'cedar',

@@ -1,7 +1,4 @@
-/**
- * Composite tools over the wire, with real clients of both eras and real backends of both eras: listed like any other
- * tool, called like any other tool.
- */
+/** Composite tools over HTTP, with real clients and backends of both eras: listed and called like any other tool. */
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
@@ -69,7 +66,7 @@ async function start(
   return { fixture, vmcp }
 }
 
-t.test('a workflow is one tool more, for clients and backends of both eras', async (t) => {
+t.test('a workflow is one more tool, for clients and backends of both eras', async (t) => {
   proves(
     '3.config.compositeTools.name',
     '3.config.compositeTools.description',
@@ -98,7 +95,7 @@ t.test('a workflow is one tool more, for clients and backends of both eras', asy
       })
       t.ok(
         tools.some(({ name }) => name === 'fixture_echo'),
-        'beside those of the backends',
+        'next to the tools of the backends',
       )
       const result = await client.call('report', { who: 'Ada', friends: ['Bob', 'Eve'] })
       t.strictSame(
@@ -118,7 +115,7 @@ t.test('a workflow is one tool more, for clients and backends of both eras', asy
   }
 })
 
-t.test('tools that clients do not see are there for workflows', async (t) => {
+t.test('workflows can use tools that clients do not see', async (t) => {
   const steps = [{ id: 'a', tool: 'fixture.echo', arguments: { x: '{{.params.x}}' } }]
   const { vmcp } = await start(t, [{ name: 'only', steps }], 'session', {
     aggregation: { excludeAllTools: true },
@@ -134,7 +131,7 @@ t.test('tools that clients do not see are there for workflows', async (t) => {
 })
 
 t.test(
-  'a workflow whose tools are not all there is not listed, and a name that is taken stays taken',
+  'a workflow with missing tools is not listed, and a workflow cannot take an existing name',
   async (t) => {
     const step = (tool: string) => [{ id: 'a', tool }]
     const { vmcp, fixture } = await start(
@@ -161,7 +158,7 @@ t.test(
   },
 )
 
-t.test('a changed configuration brings and takes workflows while sessions live on', async (t) => {
+t.test('a changed configuration adds and removes workflows while sessions continue', async (t) => {
   const { vmcp, fixture } = await start(t, [])
   const client = await connect('sdk1', vmcp.url)
   t.teardown(() => client.close())
@@ -188,7 +185,7 @@ t.test('a changed configuration brings and takes workflows while sessions live o
   t.ok(await listed(), 'a bad one changes nothing')
 })
 
-t.test('a failing tool fails the workflow in words that a model can read', async (t) => {
+t.test('a failing tool fails the workflow with a message that a model can read', async (t) => {
   const { vmcp, fixture } = await start(t, [
     {
       name: 'bad',
@@ -209,12 +206,12 @@ t.test('a failing tool fails the workflow in words that a model can read', async
       '!Workflow execution failed: step "second": tool fixture.test_error_handling: This tool intentionally returns an error for testing (steps: first completed, second failed, third not started)',
     )
     t.notMatch(text, new URL(fixture.url).host)
-    t.match(await client.callText('asks'), /sampled text/, 'a backend may ask the client on its way')
+    t.match(await client.callText('asks'), /sampled text/, 'a backend may ask the client during the call')
     t.ok(client.asked.includes('sampling/createMessage'))
   }
 })
 
-t.test('a stateless backend that asks is answered within the workflow', async (t) => {
+t.test('a question from a stateless backend is answered within the workflow', async (t) => {
   const { vmcp } = await start(
     t,
     [{ name: 'asks', steps: [{ id: 'a', tool: 'fixture.test_input_required_result_elicitation' }] }],
@@ -227,7 +224,7 @@ t.test('a stateless backend that asks is answered within the workflow', async (t
   }
 })
 
-t.test('progress of the workflow reaches the client that asked for it', async (t) => {
+t.test('progress of the workflow reaches the client that requested it', async (t) => {
   const steps = ['a', 'b', 'c'].map((id, i, ids) => ({
     id,
     tool: 'fixture.test_tool_with_progress',
@@ -250,7 +247,7 @@ t.test('progress of the workflow reaches the client that asked for it', async (t
   }
 })
 
-t.test('a client that gives up cancels what the workflow does at backends', async (t) => {
+t.test("a client that disconnects cancels the workflow's backend calls", async (t) => {
   const { vmcp, fixture } = await start(t, [
     {
       name: 'long',
@@ -274,7 +271,7 @@ t.test('a client that gives up cancels what the workflow does at backends', asyn
   }
 })
 
-t.test('time: a step that takes too long ends, and the workflow may go on', async (t) => {
+t.test('time: a step that takes too long ends, and the workflow may continue', async (t) => {
   proves('3.config.compositeTools.steps.timeout', '3.config.compositeTools.timeout')
   const { vmcp } = await start(t, [
     {
@@ -303,7 +300,7 @@ t.test('time: a step that takes too long ends, and the workflow may go on', asyn
   )
 })
 
-t.test('retry: what fails may be tried again', async (t) => {
+t.test('retry: a failed step may be repeated', async (t) => {
   proves(
     '3.config.compositeTools.steps.onError.action',
     '3.config.compositeTools.steps.onError.retryCount',

@@ -43,7 +43,7 @@ interface Started {
   readonly other: Platform
 }
 
-/** `other` is trusted for another client only. */
+/** `other` is trusted only for another client. */
 async function start(t: Test, store?: Store): Promise<Started> {
   const [cluster, other] = await Promise.all([startPlatform(t), startPlatform(t)])
   const rig = await startAuthServer(t, {
@@ -123,7 +123,7 @@ t.test('each forged or misdirected token is invalid_client, with the reason in t
     t.equal(body['error_description'], 'client authentication failed', title)
     t.match(rig.events.at(-1), { type: 'client_rejected', clientId: 'nightly', reason }, title)
   }
-  t.equal((await requestWithAssertion(rig, valid)).status, 200, 'a rejected token used nothing up')
+  t.equal((await requestWithAssertion(rig, valid)).status, 200, 'a rejected token uses up nothing')
   t.notMatch(rig.logged() + JSON.stringify(rig.events), /eyJ/)
 })
 
@@ -166,7 +166,7 @@ t.test('a token is used once: on every replica, and for one purpose', async (t) 
   t.equal(await refusal(await requestWithAssertion(rig, third)), '401 invalid_client', 'at another endpoint')
 })
 
-t.test('a flood of one client costs no permits of another', async (t) => {
+t.test('a flood from one client uses no permits of another', async (t) => {
   const { rig, cluster, other } = await start(t, makeMemoryStore({ now: () => 0 }))
   let limited = 0
   for (let i = 0; i < 620; i++) {

@@ -111,11 +111,11 @@ t.test('each forged or misdirected assertion is invalid_grant', async (t) => {
     t.equal(body['error_description'], 'the assertion is not accepted', title)
     t.match(rig.events.at(-1), { type: 'client_rejected', outcome: 'denied', reason }, title)
   }
-  t.equal((await requestWithGrant(rig, valid, asAgent)).status, 200, 'a rejected assertion used nothing up')
+  t.equal((await requestWithGrant(rig, valid, asAgent)).status, 200, 'a rejected assertion uses up nothing')
   t.notMatch(rig.logged() + JSON.stringify(rig.events), /eyJ/)
 })
 
-t.test('without a client, or with another type, it is no grant', async (t) => {
+t.test('without a client, or with another type, the grant is rejected', async (t) => {
   const { rig, idp, ci } = await start(t)
   const assertion = await identityAssertion(idp, rig, 'agent', { scope })
   t.equal(await refusal(await requestWithGrant(rig, assertion)), '401 invalid_client')
@@ -157,7 +157,7 @@ t.test('an assertion is used once, on every replica, also by simultaneous reques
   t.equal(answers.filter(({ status }) => status === 200).length, 1)
 })
 
-t.test('one client’s invalid assertions cost no permits of another', async (t) => {
+t.test('one client’s invalid assertions use no permits of another', async (t) => {
   const { rig, idp } = await start(t)
   for (let i = 0; i < 650; i++) {
     const forged = `${encode({ alg: 'ES256', ...idJagHeader })}.${encode({ iss: idp.issuer, i })}.AAAA`

@@ -119,7 +119,7 @@ t.test('each forged or misdirected JWT-SVID is invalid_client', async (t) => {
     t.equal(body['error_description'], 'client authentication failed', title)
     t.match(rig.events.at(-1), { type: 'client_rejected', clientId: 'triage', reason }, title)
   }
-  t.equal((await requestWithSvid(rig, valid)).status, 200, 'a rejected JWT-SVID used nothing up')
+  t.equal((await requestWithSvid(rig, valid)).status, 200, 'a rejected JWT-SVID uses up nothing')
   t.notMatch(rig.logged() + JSON.stringify(rig.events), /eyJ/)
 })
 
@@ -160,7 +160,7 @@ t.test('a JWT-SVID is used once on every replica, also with another encoding of 
   t.equal(await refusal(await requestWithSvid(rig, `${svid}=`)), '401 invalid_client')
 })
 
-t.test('a flood of one workload costs no permits of another one with the same client id', async (t) => {
+t.test('a flood from one workload uses no permits of another one with the same client id', async (t) => {
   const { rig, domain } = await start(t, makeMemoryStore({ now: () => 0 }))
   const send = async (path: string, i: number): Promise<number> => {
     const form = {

@@ -1,6 +1,4 @@
-/**
- * A server that speaks on stdin and stdout, served over streamable HTTP: real npm servers, real SDK clients.
- */
+/** A stdio server exposed over streamable HTTP: real npm servers, real SDK clients. */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t, { type Test as TapTest } from 'tap'
@@ -15,7 +13,7 @@ async function connect(t: TapTest, url: string, capabilities = {}) {
   return { client, transport }
 }
 
-t.test('bridge: a real server answers through HTTP', async (t) => {
+t.test('bridge: a real server responds over HTTP', async (t) => {
   const { url } = await bridgeTo(t, [everything, 'stdio'])
   const { client } = await connect(t, url)
   t.equal(client.getServerVersion()?.name, 'mcp-servers/everything')
@@ -25,19 +23,19 @@ t.test('bridge: a real server answers through HTTP', async (t) => {
   t.match(response.content, [{ type: 'text', text: 'Echo: ünï' }])
 })
 
-t.test('bridge: sessions have servers of their own, and end with DELETE', async (t) => {
+t.test('bridge: each session has its own server, and ends with DELETE', async (t) => {
   const { url } = await bridgeTo(t, [everything, 'stdio'])
   const one = await connect(t, url)
   const two = await connect(t, url)
   t.not(one.transport.sessionId, two.transport.sessionId)
   await one.transport.terminateSession()
   await t.rejects(one.client.listTools(), /404|not found|Session/i)
-  t.ok((await two.client.listTools()).tools.length > 0, 'the other session lives')
+  t.ok((await two.client.listTools()).tools.length > 0, 'the other session continues')
 })
 
-t.test('bridge: progress reaches the request that asked for it', async (t) => {
+t.test('bridge: progress reaches the request that requested it', async (t) => {
   const { url } = await bridgeTo(t, [everything, 'stdio'])
-  // On the wire: an SDK client forgets its progress handler when the result arrives in the same read.
+  // Checked on the wire, because an SDK client drops its progress handler when the result arrives in the same read.
   const session = await openSession(url)
   const { messages } = await session.request('tools/call', {
     name: 'trigger-long-running-operation',
@@ -53,7 +51,7 @@ t.test('bridge: progress reaches the request that asked for it', async (t) => {
 })
 
 t.test(
-  'bridge: a question of the server reaches the client during its call, and the response goes back',
+  'bridge: a question from the server reaches the client during its call, and the response goes back',
   async (t) => {
     const { url } = await bridgeTo(t, [everything, 'stdio'])
     const { client } = await connect(t, url, { sampling: {} })
@@ -61,7 +59,7 @@ t.test(
   },
 )
 
-t.test('bridge: bad requests are refused with the documented errors', async (t) => {
+t.test('bridge: invalid requests get the documented errors', async (t) => {
   const { url } = await bridgeTo(t, [everything, 'stdio'], { maxSessions: 1 })
   const post = (body: string, headers = {}) =>
     fetch(url, {
@@ -95,17 +93,17 @@ t.test('bridge: bad requests are refused with the documented errors', async (t) 
     method: 'initialize',
     params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } },
   })
-  t.equal((await post(initialize)).status, 503, 'the cap of sessions holds')
+  t.equal((await post(initialize)).status, 503, 'the session limit applies')
 })
 
-t.test('bridge: a command that cannot start says so', async (t) => {
+t.test('bridge: a command that cannot start is reported', async (t) => {
   const missing = await bridgeTo(t, [], { command: ['/no/such/program'] })
   t.equal(await missing.failed, 'the command was not found')
   const ends = await bridgeTo(t, ['-e', 'process.exit(3)'])
   t.equal(await ends.failed, 'exited with code 3')
 })
 
-t.test('bridge: closing ends every process it started', async (t) => {
+t.test('bridge: closing ends every process that it started', async (t) => {
   const lines: string[] = []
   const bridge = await bridgeTo(t, ['-e', 'console.error(process.pid); setInterval(() => {}, 1000)'], {
     onLine: (line: string) => lines.push(line),

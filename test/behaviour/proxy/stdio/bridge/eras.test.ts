@@ -1,6 +1,7 @@
 /**
- * Stateless clients of stdio servers, and session clients of stateless programs, on the wire: who meets whom in a process,
- * what waits for a client, and what is refused. Programs are the fixture backend, and small ones for errors.
+ * Stateless clients of stdio servers, and session clients of stateless programs, on the wire: which clients share a
+ * process, which messages wait, and which are rejected. The programs are the fixture backend, and small ones for
+ * errors.
  */
 import { EventEmitter, once } from 'node:events'
 import t from 'tap'
@@ -20,7 +21,7 @@ t.setTimeout(120_000)
 // Each test has its own processes.
 t.jobs = 4
 
-/** The tool comes and goes with the state of one process. */
+/** The tool appears and disappears with the state of one process. */
 async function hasExtraTool(response: Promise<{ text: string }>): Promise<boolean> {
   return (await response).text.includes('"extra_tool"')
 }
@@ -79,39 +80,33 @@ for (const era of ['session', 'stateless'])
   )
 
 for (const era of ['session', 'stateless'])
-  t.test(
-    `${era} program: a mirrored argument that disagrees is refused once the tool is known`,
-    async (t) => {
-      const { url } = await bridgeTo(t, [program, era])
-      const params = { name: 'test_mirrored_header', arguments: { region: 'eu' } }
-      await stateless(url, 'tools/list')
-      t.match((await stateless(url, 'tools/call', params)).response?.error, { code: -32020 })
-      const headers = { 'mcp-param-region': 'eu' }
-      t.match((await stateless(url, 'tools/call', params, { headers })).response?.result, { content: [{}] })
-    },
-  )
+  t.test(`${era} program: a mirrored argument that differs is rejected once the tool is known`, async (t) => {
+    const { url } = await bridgeTo(t, [program, era])
+    const params = { name: 'test_mirrored_header', arguments: { region: 'eu' } }
+    await stateless(url, 'tools/list')
+    t.match((await stateless(url, 'tools/call', params)).response?.error, { code: -32020 })
+    const headers = { 'mcp-param-region': 'eu' }
+    t.match((await stateless(url, 'tools/call', params, { headers })).response?.result, { content: [{}] })
+  })
 
-t.test(
-  'session program: requests that follow each other meet one process, callers never share one',
-  async (t) => {
-    const { url } = await bridgeTo(t, [program, 'session'])
-    const as = (caller: string, capabilities: unknown = {}) => ({
-      headers: { 'x-gatehouse-caller': caller },
-      capabilities,
-    })
-    for (const capabilities of [{}, askable]) {
-      await stateless(url, 'tools/call', { name: 'test_trigger_tool_change' }, as('ada', capabilities))
-      t.ok(await hasExtraTool(stateless(url, 'tools/list', {}, as('ada', capabilities))))
-      t.notOk(await hasExtraTool(stateless(url, 'tools/list', {}, as('bob', capabilities))))
-      t.notOk(
-        await hasExtraTool(stateless(url, 'tools/list', {}, { capabilities })),
-        'nor does who has no name',
-      )
-    }
-  },
-)
+t.test('session program: consecutive requests use one process, and callers never share one', async (t) => {
+  const { url } = await bridgeTo(t, [program, 'session'])
+  const as = (caller: string, capabilities: unknown = {}) => ({
+    headers: { 'x-gatehouse-caller': caller },
+    capabilities,
+  })
+  for (const capabilities of [{}, askable]) {
+    await stateless(url, 'tools/call', { name: 'test_trigger_tool_change' }, as('ada', capabilities))
+    t.ok(await hasExtraTool(stateless(url, 'tools/list', {}, as('ada', capabilities))))
+    t.notOk(await hasExtraTool(stateless(url, 'tools/list', {}, as('bob', capabilities))))
+    t.notOk(
+      await hasExtraTool(stateless(url, 'tools/list', {}, { capabilities })),
+      'and neither does an anonymous caller',
+    )
+  }
+})
 
-t.test('session program: the proxy in front names the caller, and lets nobody else do so', async (t) => {
+t.test('session program: the proxy in front names the caller, and clients cannot override it', async (t) => {
   const { port } = await bridgeTo(t, [program, 'session'])
   const incoming = fakeAuthenticator((exchange) => {
     const subject = exchange.req.headers.authorization?.slice(7) ?? ''
@@ -130,7 +125,7 @@ t.test('session program: the proxy in front names the caller, and lets nobody el
   t.ok(await hasExtraTool(stateless(`${rig.url}/mcp`, 'tools/list', {}, pretended)))
 })
 
-t.test('session program: a question reaches the client whose call it is for, and nobody else', async (t) => {
+t.test('session program: a question only reaches the client of its call', async (t) => {
   const { url } = await bridgeTo(t, [program, 'session'])
   const call = (message: string, more: Record<string, unknown> = {}) =>
     stateless(
@@ -152,7 +147,11 @@ t.test('session program: a question reaches the client whose call it is for, and
   t.not(states[0], states[1])
   const response = (name: string) => ({ 'ask-1': { action: 'accept', content: { username: name } } })
   const wrong = await call('for ada', { requestState: states[1], inputResponses: response('ada') })
-  t.match(wrong.response?.error, { code: -32602, message: /no longer waiting/ }, 'a state is for its request')
+  t.match(
+    wrong.response?.error,
+    { code: -32602, message: /no longer waiting/ },
+    'a state is valid for its request only',
+  )
   const done = await Promise.all([
     call('for ada', { requestState: states[0], inputResponses: response('ada') }),
     call('for bob', { requestState: states[1], inputResponses: response('bob') }),
@@ -160,11 +159,11 @@ t.test('session program: a question reaches the client whose call it is for, and
   t.match(done[0]?.text, 'ada')
   t.match(done[1]?.text, 'bob')
   const again = await call('for ada', { requestState: states[0], inputResponses: response('ada') })
-  t.match(again.response?.error, { code: -32602 }, 'and good once')
+  t.match(again.response?.error, { code: -32602 }, 'and only once')
 })
 
 for (const era of ['session', 'stateless'])
-  t.test(`${era} program: a client that goes away cancels its call`, async (t) => {
+  t.test(`${era} program: a client that disconnects cancels its call`, async (t) => {
     const lines = new EventEmitter()
     const { url } = await bridgeTo(t, [program, era], { onLine: (line) => lines.emit(line) })
     await stateless(url, 'tools/list')
@@ -190,7 +189,7 @@ for (const era of ['session', 'stateless'])
   })
 
 for (const era of ['session', 'stateless'])
-  t.test(`${era} program: listeners hear what they asked for, under their own ids`, async (t) => {
+  t.test(`${era} program: listeners get what they subscribed to, under their own ids`, async (t) => {
     const { url } = await bridgeTo(t, [program, era])
     const filter = { toolsListChanged: true, resourceSubscriptions: ['test://watched-resource'] }
     const both = await statelessStream(url, 'subscriptions/listen', { notifications: filter })
@@ -213,28 +212,31 @@ for (const era of ['session', 'stateless'])
   })
 
 for (const era of ['session', 'stateless'])
-  t.test(`${era} program: one that ends is started again; what waited is told`, async (t) => {
-    // Ends when it is told to by a call, as a crash would.
-    const dies = `process.stdin.on('data', (chunk) => { if (String(chunk).includes('"die"')) process.exit(1) }); process.argv[2] = '${era}'; import('${new URL(`file://${process.cwd()}/${program}`).href}')`
-    const { url } = await bridgeTo(t, ['-e', dies, 'x'])
-    t.equal((await stateless(url, 'tools/list')).status, 200)
-    const listener = await statelessStream(url, 'subscriptions/listen', {
-      notifications: { toolsListChanged: true },
-    })
-    await listener.next()
-    const died = await stateless(url, 'tools/call', { name: 'die' })
-    t.match(died.response?.error, { code: -32603, message: /the server has stopped/ })
-    await listener.ended
-    t.equal(listener.pending.length, 0, 'the stream is broken off, not closed')
-    t.equal((await stateless(url, 'tools/list')).status, 200)
-  })
+  t.test(
+    `${era} program: a program that exits is restarted, and waiting requests get an error`,
+    async (t) => {
+      // Exits on a call, as in a crash.
+      const dies = `process.stdin.on('data', (chunk) => { if (String(chunk).includes('"die"')) process.exit(1) }); process.argv[2] = '${era}'; import('${new URL(`file://${process.cwd()}/${program}`).href}')`
+      const { url } = await bridgeTo(t, ['-e', dies, 'x'])
+      t.equal((await stateless(url, 'tools/list')).status, 200)
+      const listener = await statelessStream(url, 'subscriptions/listen', {
+        notifications: { toolsListChanged: true },
+      })
+      await listener.next()
+      const died = await stateless(url, 'tools/call', { name: 'die' })
+      t.match(died.response?.error, { code: -32603, message: /the server has stopped/ })
+      await listener.ended
+      t.equal(listener.pending.length, 0, 'the stream is aborted, not closed')
+      t.equal((await stateless(url, 'tools/list')).status, 200)
+    },
+  )
 
-t.test('limits: processes are bounded for both eras together, and idle ones end for others', async (t) => {
+t.test('limits: processes are limited for both eras together, and idle ones end to make space', async (t) => {
   const { url } = await bridgeTo(t, [program, 'session'], { maxSessions: 4 })
   const as = (caller: string) => ({ headers: { 'x-gatehouse-caller': caller } })
   for (const caller of ['a', 'b', 'c', 'd', 'e'])
     t.equal((await stateless(url, 'tools/list', {}, as(caller))).status, 200)
-  // Two are busy then: each waits for a response of its client; a third gives the oldest one up.
+  // Two processes wait for a response of their clients. A third client replaces the oldest one.
   const ask = (caller: string) =>
     stateless(
       url,
@@ -250,23 +252,26 @@ t.test('limits: processes are bounded for both eras together, and idle ones end 
   await t.rejects(openSession(url), /503/)
 })
 
-t.test('stateless program, session client: its words are in every request, and its level, too', async (t) => {
-  const { url } = await bridgeTo(t, [program, 'stateless'])
-  const session = await openSession(url, { capabilities: askable })
-  t.match(session.initialized.result, {
-    protocolVersion: '2025-11-25',
-    serverInfo: { name: 'fixture-stateless' },
-    capabilities: { tools: { listChanged: true }, logging: {} },
-  })
-  t.same((await session.request('ping')).response?.result, {})
-  t.match((await session.request('logging/setLevel', { level: 'loud' })).response?.error, { code: -32602 })
-  t.match((await session.request('resources/read', { uri: 'test://nothing' })).response?.error, {
-    code: -32002,
-  })
-  const { result } = (await session.request('tools/list')).response ?? {}
-  t.notOk(result && ('resultType' in result || 'ttlMs' in result || 'cacheScope' in result))
-  t.match((await session.request('no/such/method')).response?.error, { code: -32601 })
-})
+t.test(
+  "stateless program, session client: responses have the session era's form, and requests carry its log level",
+  async (t) => {
+    const { url } = await bridgeTo(t, [program, 'stateless'])
+    const session = await openSession(url, { capabilities: askable })
+    t.match(session.initialized.result, {
+      protocolVersion: '2025-11-25',
+      serverInfo: { name: 'fixture-stateless' },
+      capabilities: { tools: { listChanged: true }, logging: {} },
+    })
+    t.same((await session.request('ping')).response?.result, {})
+    t.match((await session.request('logging/setLevel', { level: 'loud' })).response?.error, { code: -32602 })
+    t.match((await session.request('resources/read', { uri: 'test://nothing' })).response?.error, {
+      code: -32002,
+    })
+    const { result } = (await session.request('tools/list')).response ?? {}
+    t.notOk(result && ('resultType' in result || 'ttlMs' in result || 'cacheScope' in result))
+    t.match((await session.request('no/such/method')).response?.error, { code: -32601 })
+  },
+)
 
 t.test('stateless program, session client: a declined question goes to the program', async (t) => {
   const { url } = await bridgeTo(t, [program, 'stateless'])
@@ -279,7 +284,7 @@ t.test('stateless program, session client: a declined question goes to the progr
   t.match(result, { content: [{ text: /action=decline/ }] })
 })
 
-t.test('in front of it, a virtual server keeps one process for each of its sessions', async (t) => {
+t.test('with a virtual server in front, each of its sessions keeps one process', async (t) => {
   const { url } = await bridgeTo(t, [program, 'session'])
   const vmcp = await startTestVmcp({ fixture: url }, { aggregation: bareNames('fixture') })
   t.teardown(() => vmcp.close())
@@ -295,7 +300,7 @@ t.test('in front of it, a virtual server keeps one process for each of its sessi
 })
 
 t.test(
-  'questions that are never answered keep nobody out; who leaves the most loses the first',
+  'unanswered questions block no client, and the caller with the most loses its oldest one',
   async (t) => {
     const { url } = await bridgeTo(t, [program, 'session'], { maxSessions: 6 })
     const params = { name: 'test_elicitation', arguments: { message: 'x' } }
@@ -306,7 +311,7 @@ t.test(
     const asked = { result: { resultType: 'input_required' } }
     const { response } = await ask('one')
     t.match(response, asked)
-    // Three processes are all there are for stateless clients.
+    // Stateless clients have three processes in total.
     for (let n = 0; n < 5; n++) t.match((await ask('two')).response, asked)
     const answered = await ask('one', {
       requestState: response?.result?.['requestState'],

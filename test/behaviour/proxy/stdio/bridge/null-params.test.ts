@@ -1,4 +1,4 @@
-/** Clients of stdio servers that write null for absent members, and a slash at the end of the path. */
+/** Clients of stdio servers that send null for absent members, and a trailing slash in the path. */
 import t from 'tap'
 import { openSession, post, stateless, stream } from '../../../../helpers/mcp/wire.ts'
 import { bridgeTo, program } from './rig.ts'

@@ -1,4 +1,4 @@
-/** How the bridge finds out the era of its program, also of one that is slow, silent or of neither. */
+/** How the bridge detects the era of its program, also when the program is slow, silent or of neither era. */
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
 import { openSession, stateless } from '../../../../helpers/mcp/wire.ts'
@@ -6,7 +6,7 @@ import { askable, bridgeTo, program } from './rig.ts'
 
 t.setTimeout(120_000)
 
-t.test('session program: a response that says nothing is asked for again', async (t) => {
+t.test('session program: an inconclusive response causes a second request', async (t) => {
   const { url } = await bridgeTo(t, [program, 'session'])
   const params = { name: 'test_elicitation', arguments: { message: 'who?' } }
   const first = await stateless(url, 'tools/call', params, { capabilities: askable })
@@ -15,7 +15,7 @@ t.test('session program: a response that says nothing is asked for again', async
   t.match(second.response?.result, { resultType: 'input_required', inputRequests: { 'ask-1': {} } })
 })
 
-t.test('a program that is silent before initialize speaks the session era', async (t) => {
+t.test('a program that is silent before initialize is treated as session-era', async (t) => {
   const silent = `
     const say = (id, result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }))
     let open = false
@@ -30,7 +30,7 @@ t.test('a program that is silent before initialize speaks the session era', asyn
   t.match((await stateless(url, 'tools/list')).response?.result, { tools: [], resultType: 'complete' })
 })
 
-t.test('a program that speaks neither era: its own refusal of initialize reaches the client', async (t) => {
+t.test('a program of neither era: its own rejection of initialize reaches the client', async (t) => {
   const refuses = `
     require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
       const { id } = JSON.parse(line)
@@ -42,8 +42,8 @@ t.test('a program that speaks neither era: its own refusal of initialize reaches
   t.match(response.response?.error, { code: -32603 })
 })
 
-t.test('stateless program: slow to start, it is asked again before it is given up', async (t) => {
-  // Each process says nothing until the second question has come: as if the first ones were still starting.
+t.test('stateless program: a slow one is asked again before it is treated as session-era', async (t) => {
+  // Each process is silent until the second question, as if it were still starting.
   const folder = t.testdir({})
   const slow = `
     const fs = require('node:fs')
@@ -61,7 +61,7 @@ t.test('stateless program: slow to start, it is asked again before it is given u
   t.match(response?.result, { tools: [] })
 })
 
-t.test('a program of neither era is asked again by the next request', async (t) => {
+t.test('a program of neither era is probed again by the next request', async (t) => {
   const folder = t.testdir({})
   const broken = `
     const fs = require('node:fs')

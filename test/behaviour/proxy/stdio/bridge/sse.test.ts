@@ -1,5 +1,5 @@
 /**
- * A stdio server offered on the deprecated HTTP+SSE transport (MCPServer, `proxyMode: sse`): real npm server, real SDK
+ * A stdio server exposed on the deprecated HTTP+SSE transport (MCPServer, `proxyMode: sse`): real npm server, real SDK
  * clients.
  */
 import { once } from 'node:events'
@@ -25,7 +25,7 @@ async function connect(t: TapTest, url: string, capabilities = {}): Promise<Clie
   return client
 }
 
-/** Opens a stream and answers its first event's data. */
+/** Opens a stream and returns the data of its first event. */
 async function endpointOf(url: string): Promise<{ endpoint: string; close: () => void }> {
   const req = request(url, { headers: { accept: 'text/event-stream' } })
   req.end()
@@ -35,7 +35,7 @@ async function endpointOf(url: string): Promise<{ endpoint: string; close: () =>
   return { endpoint, close: () => res.destroy() }
 }
 
-await t.test('SSE: two clients call one server type, and neither hears the other', async (t) => {
+await t.test("SSE: two clients call one kind of server, and neither gets the other's messages", async (t) => {
   const { url } = await sseBridge(t)
   t.match(url, /\/sse$/)
   const [one, two] = [await connect(t, url), await connect(t, url)]
@@ -46,13 +46,13 @@ await t.test('SSE: two clients call one server type, and neither hears the other
   )
   t.match(JSON.stringify(responses[0]?.content), 'Echo: ünï 0')
   t.match(JSON.stringify(responses[1]?.content), 'Echo: ünï 1')
-  // Both used the same ids: a response that went to everybody would have been an error for the other.
+  // Both clients used the same ids, so a broadcast response would be an error for the other client.
   t.same(heard, [])
 })
 
-await t.test('SSE: progress arrives on the stream, ahead of the result', async (t) => {
+await t.test('SSE: progress arrives on the stream before the result', async (t) => {
   const { url } = await sseBridge(t)
-  // On the wire: an SDK client forgets its progress handler when the result arrives in the same read.
+  // Checked on the wire, because an SDK client drops its progress handler when the result arrives in the same read.
   const events = await stream(url)
   t.teardown(() => events.close())
   const endpoint = new URL(String((await events.next()).params?.['data']), url).href
@@ -80,13 +80,16 @@ await t.test('SSE: progress arrives on the stream, ahead of the result', async (
   ])
 })
 
-await t.test('SSE: a question of the server arrives on the stream, and the response goes back', async (t) => {
-  const { url } = await sseBridge(t)
-  const client = await connect(t, url, { sampling: {} })
-  await checkSampling(t, client)
-})
+await t.test(
+  'SSE: a question from the server arrives on the stream, and the response goes back',
+  async (t) => {
+    const { url } = await sseBridge(t)
+    const client = await connect(t, url, { sampling: {} })
+    await checkSampling(t, client)
+  },
+)
 
-await t.test('SSE: through the proxy in front of it, as in a pod', async (t) => {
+await t.test('SSE: works through the proxy in front of it, as in a pod', async (t) => {
   const { port } = await sseBridge(t)
   const origin = `http://127.0.0.1:${port}`
   const target = { ...parseTarget(origin), path: '/sse', transport: 'sse' as const }
@@ -96,7 +99,7 @@ await t.test('SSE: through the proxy in front of it, as in a pod', async (t) => 
   t.ok((await client.listTools()).tools.some(({ name }) => name === 'echo'))
 })
 
-await t.test('SSE: bad requests are refused, and a session ends with its stream', async (t) => {
+await t.test('SSE: invalid requests are rejected, and a session ends with its stream', async (t) => {
   const { url, port } = await sseBridge(t, { maxSessions: 1 })
   const origin = `http://127.0.0.1:${port}`
   const post = (path: string, body: string, headers = {}): Promise<Response> =>
@@ -122,17 +125,17 @@ await t.test('SSE: bad requests are refused, and a session ends with its stream'
   t.equal((await post(first.endpoint, '[]')).status, 400, 'batch')
   t.equal((await post(first.endpoint, ping, { origin: 'http://evil.example' })).status, 403)
   t.equal((await post(first.endpoint, ping)).status, 202)
-  t.equal((await fetch(url, { headers: { accept: 'text/event-stream' } })).status, 503, 'the cap holds')
+  t.equal((await fetch(url, { headers: { accept: 'text/event-stream' } })).status, 503, 'the limit applies')
   first.close()
   let status = 202
   while (status === 202) status = (await post(first.endpoint, ping)).status
-  t.equal(status, 404, 'gone with its stream')
+  t.equal(status, 404, 'it ended with its stream')
   const second = await endpointOf(url)
   t.not(second.endpoint, first.endpoint)
   second.close()
 })
 
-await t.test('SSE: a file with proxyMode sse is served so', async (t) => {
+await t.test('SSE: a file with proxyMode sse selects the transport', async (t) => {
   const path = join(mkdtempSync(join(tmpdir(), 'sse-')), 'proxy.yaml')
   const stdio = { command: process.execPath, args: [everything] }
   writeFileSync(path, JSON.stringify({ name: 'demo', stdio, proxyMode: 'sse' }))
