@@ -35,7 +35,7 @@ export interface ProvedRequest {
 }
 
 export interface DpopParts {
-  /** Replicas must share it: it contains used proofs and, without `nonceSecrets`, the secret for nonces. */
+  /** Store that replicas must share. It contains used proofs and, without `nonceSecrets`, the secret for nonces. */
   readonly store: Store
   /** Secrets for nonces, with the current one first. */
   readonly nonceSecrets?: (() => readonly Uint8Array[]) | undefined

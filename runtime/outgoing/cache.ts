@@ -12,7 +12,7 @@ import { LRUCache } from 'lru-cache'
 /** The credential's members, for instance `accessToken`. */
 export type CredentialHeaders = Readonly<Record<string, string>>
 
-/** The credential that a request carries. */
+/** The credential in a request. */
 export interface UsedCredential<Credential extends object = CredentialHeaders> {
   readonly key: string
   readonly credential: Credential

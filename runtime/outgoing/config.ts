@@ -33,7 +33,7 @@ export interface StrategyParts {
   readonly fetch: Fetch
   /** Like `fetch`, but for endpoints that may use plain http. */
   readonly httpFetch: Fetch
-  /** Temporary role credentials. */
+  /** Cache for temporary role credentials. */
   readonly cache: CredentialCache
   readonly tokens: CredentialCache<AccessToken>
   readonly provers: BackendProvers

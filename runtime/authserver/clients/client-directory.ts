@@ -29,10 +29,10 @@ import { type SpiffeBundles, verifySvid } from './spiffe-clients.ts'
 import { clientScopes } from '../model/scopes.ts'
 import { sha256 } from '../model/identifiers.ts'
 
-/** How a client authenticates in a request. */
+/** The credentials of a client in a request. */
 export interface ClientCredentials {
   readonly id: string
-  /** True if the request contains the id. Otherwise, it is the subject of the assertion. */
+  /** True if the request contains the client id. Otherwise, the subject of the assertion is the client id. */
   readonly isNamed: boolean
   readonly secret: string | undefined
   readonly assertion?: string | undefined
@@ -46,7 +46,7 @@ export type AuthenticatedClient = RegisteredClient | AuthenticatedMachine
 
 export type AuthenticatedMachine = MachineClient & {
   readonly authMethod: MachineAuthMethod
-  /** SPIFFE ID of the workload. Undefined: the client is the subject of its own tokens. */
+  /** SPIFFE ID of the workload; undefined when the client is the subject of its own tokens. */
   readonly spiffeId?: string
 }
 
@@ -74,7 +74,7 @@ export interface ClientDirectoryParts {
   readonly documents: ClientDocuments | undefined
   /** Separate caches, so that clients with documents cannot displace the declared clients' keys. */
   readonly keySets: Readonly<Record<KeySetKind, ClientKeySets>>
-  /** Keys of the issuers whose tokens authenticate clients. */
+  /** Keys of the issuers whose tokens can authenticate clients. */
   readonly issuerKeys: IssuerKeys
   readonly bundles: SpiffeBundles
   readonly config: Pick<AuthServerConfig, 'issuer' | 'scopesSupported' | 'baselineClientScopes'>
@@ -93,7 +93,8 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
     return client && { ...client, scopes: clientScopes(client.scopes, config) }
   }
 
-  // An unknown client, a wrong secret and a wrong method all get the same response, so it reveals nothing.
+  // An unknown client, a wrong secret and a wrong method all get the same response, so that the response does not
+  // reveal which clients exist.
   async function authenticate(given: ClientCredentials, caller: string): Promise<AuthenticatedClient> {
     const own = findDeclared(given, declared)
     if (own) return authenticateDeclared(own, { ...given, id: own.id }, { ...parts, caller })

@@ -2,8 +2,8 @@
  * Connected accounts: the page where users connect, renew and disconnect their clients' providers.
  *
  * The sign-in cookie, which only a completed login sets, identifies the user. The page shows no secrets. Connecting is
- * a login with one provider for one client. It must end in the browser that began it, and it changes only that
- * provider's tokens. At the first provider, it must also end with the same user. Every change comes from the page's own
+ * a login with one provider for one client. The login must end in the browser that began it, and changes only that
+ * provider's tokens. At the first provider, the user must also stay the same. Every change comes from the page's own
  * form.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9700 section 4.7.
  */
@@ -79,7 +79,7 @@ async function describeSession(session: LoginSession, context: AuthServerContext
   }
 }
 
-/** Returns the host that describes the client, or else the name that it chose, or else its id. */
+/** Returns the host of the client's metadata document, otherwise the name that the client chose, otherwise its id. */
 async function describeClient(
   clientId: string,
   context: AuthServerContext,

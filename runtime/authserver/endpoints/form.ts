@@ -98,8 +98,8 @@ export function checkFormOrigin(
   context: AuthServerContext,
 ): void {
   const { origin, 'sec-fetch-site': site } = exchange.req.headers
-  // Pages send no referrer, so browsers send the origin "null" for the server's own forms too. The form field decides
-  // then.
+  // Pages send no referrer, so browsers send the origin "null" for the server's own forms too. In that case, the form
+  // field decides.
   const isForeign = origin !== undefined && origin !== 'null' && origin !== context.urls.pageOrigin
   const isOwn = isOwnForm(exchange, { subject, field: form.get('form') ?? '' }, context)
   if (isForeign || (site !== undefined && site !== 'same-origin') || !isOwn) {

@@ -53,7 +53,7 @@ ${providerChoice(context, user, { offered })}
   return page(`Allow access to ${hostOf(server)}?`, body, formTargets(request, context))
 }
 
-/** Returns the name that the client chose. A client without a name is introduced by its host or its id. */
+/** Returns the name that the client chose. The page introduces a client without a name by its host or its id. */
 function introduction({ clientKind, clientId, clientName }: AuthRequest): Html {
   if (clientKind === 'cimd')
     return html`<p>The client <bdi>${clientName ?? new URL(clientId).host}</bdi> wants to act for you.</p>`
@@ -64,7 +64,10 @@ function introduction({ clientKind, clientId, clientName }: AuthRequest): Html {
 <p class="warn" role="note"><strong>Unverified name.</strong> The client chose it itself, and any client can choose this name.</p>`
 }
 
-/** Returns what this server knows about the client: the host that describes it, or the id of a client without a name. */
+/**
+ * Returns the facts about the client that this server can verify: the host that describes it, or the id of a client
+ * without a name.
+ */
 function origin({ clientKind, clientId, clientName }: AuthRequest): Html | undefined {
   if (clientKind === 'cimd') return html`<div><dt>Described by</dt><dd>${new URL(clientId).host}</dd></div>`
   return clientName === undefined ? html`<div><dt>Client ID</dt><dd>${clientId}</dd></div>` : undefined

@@ -1,6 +1,6 @@
 /**
  * Assembles the authorization server. It has no listener. The host passes each path to `routes` before its own pipeline
- * (no bearer check, no Origin check). In the pipeline, it uses `keys`, `isLive` and `upstreamTokens`.
+ * (no bearer check, no Origin check). In the pipeline, the host uses `keys`, `isLive` and `upstreamTokens`.
  *
  * Any configuration error prevents startup, and all errors are reported together. A provider or store that does not
  * respond affects only readiness. Keys and secrets are read again every few seconds, so rotated files take effect

@@ -1,9 +1,9 @@
 /**
- * Holds the current key ring and replaces it when mounted keys or secrets change.
+ * Stores the current key ring, and replaces it when mounted keys or secrets change.
  *
  * Replicas receive a new HMAC secret one after another. A new first secret is therefore used immediately to verify and
  * open, but only after a delay to sign and seal. Until then, the previous first secret stays in use. The store contains
- * the id of the secret in use, because a starting process cannot know which secrets the other replicas have.
+ * the id of the secret in use, because a starting process cannot determine which secrets the other replicas have.
  */
 import { createHash } from 'node:crypto'
 import type { AuthServerConfig, AuthServerSecrets } from '../../config/index.ts'

@@ -34,12 +34,12 @@ const members = {
   iat: count,
   jti: text,
   auth_time: maybe(count),
-  /** Only in a delegated token. */
+  /** Present only in a delegated token. */
   act: maybe(actClaim),
   session_client_id: maybe(text),
-  /** Only in the token of a user of a trusted issuer. */
+  /** Present only in a token that was exchanged for a token of a trusted issuer. */
   exchange_policy: maybe(text),
-  /** Only in the token of a user of another identity provider. */
+  /** Present only in a token that was issued for an identity assertion (ID-JAG). */
   binding_id: maybe(text),
   /** Present in a token that is bound to a key or a certificate. */
   cnf: maybe(readConfirmation),

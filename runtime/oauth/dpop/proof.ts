@@ -34,7 +34,10 @@ export type ProofRefusalReason =
   | 'nonce'
   | 'replayed'
 
-/** The proof must not be accepted. `reason` is for logs. With `nonce`, the client must send a nonce from this server. */
+/**
+ * Thrown when the proof must not be accepted. `reason` is for logs. With `nonce`, the client must send a nonce from
+ * this server.
+ */
 export class ProofRefused extends ModuleError {
   readonly reason: ProofRefusalReason
   constructor(reason: ProofRefusalReason, cause?: unknown) {

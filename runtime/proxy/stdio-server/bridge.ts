@@ -161,7 +161,8 @@ class Bridge {
     this.#stateless = new ServedStatelessSide({
       openings: this.#openings,
       info: this.#info,
-      // The limit applies to each protocol era, so that neither can take the other's last process.
+      // The limit applies to each protocol era, so that clients of one era cannot use the last process of the other
+      // era.
       maxProcesses: () =>
         Math.max(1, Math.min(Math.floor(this.#maxSessions / 2), this.#maxSessions - this.#sessions.size)),
       now: this.#now,
