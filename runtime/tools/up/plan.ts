@@ -86,7 +86,7 @@ export function readClientFile(
     const { entries } = readEntries({ file, text: text.text, client, scope, profile })
     return {
       ...base,
-      // Claude Code's file also contains the servers of single projects.
+      // Claude Code's file also contains the servers of individual projects.
       entries: entries.filter(({ source }) => source.scope !== 'local'),
       parkedNames: parked?.entries.map(({ path }) => path.at(-1) ?? '') ?? [],
       error: undefined,

@@ -26,7 +26,7 @@ export interface UpSessionOptions {
   readonly port: number
   /** Digests of the clients' tokens. */
   readonly clients: TokenDigests
-  /** Undefined when only the clients' tokens open the address. */
+  /** Undefined when the address accepts only the clients' tokens. */
   readonly login?: RunningLogin | undefined
   /** Folder for the servers' output. */
   readonly logs: string
@@ -95,7 +95,7 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
 }
 
 const stepMs = 200
-/** The checks of a running server may fail for this long, because a server may not be ready for its first one. */
+/** The checks of a running server may fail for this long, because a server may not be ready for its first session. */
 const failureMs = 6000
 
 interface SettleOptions {

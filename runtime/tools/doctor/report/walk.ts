@@ -6,7 +6,7 @@ import { codes } from './codes.ts'
 import { type Finding, type CheckOutcome, type Result, skipped } from './finding.ts'
 import type { Clean } from './text.ts'
 
-/** A fix has a line or two for each cause. */
+/** Each cause adds at most two lines to a fix. */
 const maxFixLines = 50
 
 export interface Check<Facts> {

@@ -2,8 +2,8 @@
  * Serves the login pages and the identity provider of `gatehouse up --login` on a loopback port. The virtual server
  * relays the pages to browsers.
  *
- * A form or a passkey response belongs to a login: its id is in the path and in a cookie of the browser that began the
- * login. An enrolment belongs to the key of its link. Requests from other sites are rejected.
+ * Each form or passkey response belongs to a login, whose id is in the path and in a cookie of the browser that began
+ * the login. Each enrolment belongs to the key of its link. The server rejects requests from other sites.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'

@@ -15,7 +15,7 @@ export interface ControlActions {
   status(): Promise<UpReport>
   /** Resolves to false when no server has this name. */
   restart(name: string): Promise<boolean>
-  /** The users of the built-in identity provider. Undefined without it. */
+  /** The users of the built-in identity provider. Undefined without this provider. */
   readonly accounts: Accounts | undefined
   /** Ends the logins of all users. */
   endLogins(): Promise<unknown>
