@@ -95,7 +95,8 @@ function refusal(
   }
   if (status >= 500 && status !== 501)
     return new OAuthClientError('unreachable', `${what} answered with status ${status}`, details)
-  if (status === 429) return new OAuthClientError('unreachable', `${what} asks us to slow down`, details)
+  if (status === 429)
+    return new OAuthClientError('unreachable', `${what} is limiting the request rate`, details)
   if (error !== undefined) {
     const kind = error === 'temporarily_unavailable' || error === 'server_error' ? 'unreachable' : 'refused'
     return new OAuthClientError(kind, `${what} refused the request: ${error}`, details)

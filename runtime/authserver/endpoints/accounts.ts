@@ -55,7 +55,7 @@ async function requireSignIn(
   if (signIn !== undefined && known) return { signIn, userId: known.userId }
   throw new OAuthError(
     'login_required',
-    'no user is signed in in this browser. Sign in from one of your clients first.',
+    'no user has signed in with this browser. Sign in from one of your clients first.',
     { status: 401 },
   )
 }
@@ -190,7 +190,7 @@ export async function finishConnection(
   const about = { userId, upstream: provider, sessionId, reason: 'connecting an account' }
   // A link created by another user must not bring this browser's account into that user's session.
   if ((await requireSignIn(exchange, context)).userId !== userId)
-    throw new OAuthError('access_denied', 'another user has since signed in in this browser')
+    throw new OAuthError('access_denied', 'another user has since signed in with this browser')
   try {
     const { identity, tokens } = await finish({ codeVerifier, nonce })
     // Another user's tokens must not enter this user's session.

@@ -68,7 +68,7 @@ export async function readTokenBinding(
   if (isCertificateBound && certificate === undefined)
     throw new OAuthError(
       'invalid_request',
-      'the client needs a TLS client certificate that this server accepts',
+      'the client must present a TLS client certificate that this server accepts',
     )
   const proof = await readTokenProof(exchange, { mustBind: isBound }, context)
   const bindsCertificate = isCertificateBound || context.config.bindsCertificates === true
@@ -92,7 +92,10 @@ async function readTokenProof(
   if (tokenProofs === undefined) {
     // A reloaded file can declare such a client before `dpop` takes effect.
     if (mustBind)
-      throw new OAuthError('unauthorized_client', 'the client needs bound tokens, and DPoP is off here')
+      throw new OAuthError(
+        'unauthorized_client',
+        'the client requires bound tokens, but DPoP is off on this server',
+      )
     return undefined
   }
   const { dpop: header } = exchange.req.headers

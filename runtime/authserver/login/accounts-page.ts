@@ -59,7 +59,7 @@ export function signedOutPage(): HtmlPage {
 
 const nameNotes = {
   host: 'Described by this host.',
-  client: 'The name was chosen by the client itself, not verified.',
+  client: 'The client chose this name. It is not verified.',
   id: 'The client has no name. This server assigned its ID, which does not show who runs it.',
 } as const
 

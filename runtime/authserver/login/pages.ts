@@ -61,7 +61,7 @@ function introduction({ clientKind, clientId, clientName }: AuthRequest): Html {
     ? html`<p>A client without a name wants to act for you.</p>
 <p class="warn" role="note"><strong>Unverified client.</strong> Any program can register here without a name. Its ID was assigned by this server and does not show who runs it.</p>`
     : html`<p>The client <bdi>${clientName}</bdi> wants to act for you. Its name is not verified.</p>
-<p class="warn" role="note"><strong>Unverified name.</strong> The client chose it itself, and any client can choose this name.</p>`
+<p class="warn" role="note"><strong>Unverified name.</strong> The client chose this name itself, and any other client can choose it too.</p>`
 }
 
 /**
@@ -89,7 +89,7 @@ function providerChoice(context: AuthServerContext, user: User | undefined, offe
   if (others.length === 0)
     return user ? undefined : html`<p class="soft">You will sign in at ${first?.host}.</p>`
   return html`<fieldset><legend>You will sign in at</legend>
-<label><input type="checkbox" checked disabled> ${first?.name} (${first?.host}), says who you are</label>
+<label><input type="checkbox" checked disabled> ${first?.name} (${first?.host}), identifies you</label>
 ${others.map(({ name, host }) =>
   isRequired(context, name)
     ? html`<label><input type="checkbox" checked disabled> ${name} (${host}), says what you may do</label>`
@@ -139,12 +139,12 @@ export function providerTargets({ upstreams, urls }: AuthServerContext): readonl
  * redirect.
  */
 export function leavingPage(host: string, location: string): HtmlPage {
-  const body = html`<h1>This client asked for something it cannot have</h1>
-<p>You can go back to it and tell it so. It will take you to:</p>
+  const body = html`<h1>The client’s request was rejected</h1>
+<p>You can return to the client, which then receives the error. The link opens this address:</p>
 <dl><div><dt>Address</dt><dd>${host}</dd></div></dl>
 <p><a href="${location}" rel="noreferrer noopener">Go back to ${host}</a></p>
 <p class="soft">If you did not come from there, close this page.</p>`
-  return page('This client asked for something it cannot have', body)
+  return page('The client’s request was rejected', body)
 }
 
 export function errorPage(text: string): HtmlPage {

@@ -33,7 +33,7 @@ export function checkGrantAudience(
   if (audiences.length > 0 && audiences.every((audience) => accepted.has(audience))) return
   throw new OAuthClientError(
     'protocol',
-    'the assertion is for another audience than the authorization server that the MCP server names. Request a token ' +
+    "the assertion's audience is not the MCP server's authorization server. Request a token " +
       'with the issuer as audience, or configure the issuer',
   )
 }

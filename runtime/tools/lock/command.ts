@@ -60,7 +60,7 @@ export function addLockCommand(program: Command): void {
     .addArgument(
       new NamedArgument(
         '[NAME...]',
-        'servers started by "gatehouse up", "run" or "dev"; a virtual server stands for all its servers',
+        'servers started by "gatehouse up", "run" or "dev"; a virtual server selects all its servers',
         runningNames,
       ),
     )

@@ -141,7 +141,10 @@ export function addStatusCommand(program: Command): void {
         'clients since. For a cluster, see "gatehouse cluster status".',
     )
     .option('--json', 'print the result as JSON', false)
-    .addHelpText('after', '\nExit codes: 0 every server is ready, 1 a server is not ready, or nothing runs.')
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 every server is ready, 1 a server is not ready, or "gatehouse up" is not running.',
+    )
     .action(async (options: { json: boolean }) => {
       const { showStatus } = await import('./status.ts')
       process.exitCode = await showStatus(options)

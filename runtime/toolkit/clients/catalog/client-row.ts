@@ -46,7 +46,7 @@ export interface EntryForm {
   readonly headers: 'headers' | 'http_headers'
   /** Field that maps header names to variables. */
   readonly headerVariables?: string
-  /** Field that names the variable containing a bearer token. */
+  /** Field with the name of the variable that contains a bearer token. */
   readonly bearerVariable?: string
   /** Fields that list the enabled and disabled tools. */
   readonly allow?: string

@@ -37,7 +37,7 @@ export class Attempts {
     this.#failures.set(rowOf(name), { count, until: this.#now() + waitMs })
   }
 
-  /** Forgets the wrong passwords after a correct one. */
+  /** Resets the count of wrong passwords after a correct password. */
   succeeded(name: string): void {
     this.#failures.delete(rowOf(name))
   }

@@ -83,7 +83,7 @@ export class Users {
   /** Returns the user whose enrolment link contains the key; undefined for a used or expired link. */
   invited(key: string): LoginUser | undefined {
     const digest = Buffer.from(tokenDigest(key), 'hex')
-    // Compares with every user, so that the time does not depend on which one matches.
+    // Compares with every user, so that the time does not depend on which user matches.
     const matching = this.#users.filter(({ enrolment }) => {
       const own = Buffer.from(enrolment?.digest ?? '', 'hex')
       return own.length === digest.length && timingSafeEqual(own, digest)
