@@ -37,7 +37,7 @@ export interface ProvedRequest {
 export interface DpopParts {
   /** Store that replicas must share. It contains used proofs and, without `nonceSecrets`, the secret for nonces. */
   readonly store: Store
-  /** Secrets for nonces, with the current one first. */
+  /** Secrets for nonces, with the current secret first. */
   readonly nonceSecrets?: (() => readonly Uint8Array[]) | undefined
 }
 

@@ -21,7 +21,7 @@ export type JsonRecord = Readonly<Record<string, unknown>>
 
 /**
  * Sends a request. Rejects with OAuthClientError `unreachable` when no response arrives, and `protocol` when the
- * response is too large or the address is not allowed. `what` names the peer in messages.
+ * response is too large or the address is not allowed. `what` is the name of the peer in messages.
  */
 export async function send(
   what: string,

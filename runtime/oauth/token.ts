@@ -86,8 +86,8 @@ export function codeGrant(
 }
 
 /**
- * Uses a refresh token. When the response does not contain a new refresh token, the old one stays valid and is
- * returned.
+ * Uses a refresh token. When the response does not contain a new refresh token, the old refresh token stays valid and
+ * is returned.
  */
 export async function refreshGrant(
   options: TokenRequestOptions & {

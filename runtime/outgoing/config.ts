@@ -61,8 +61,8 @@ export interface StrategyModule {
 }
 
 /**
- * Returns the violations of a secret that is a literal or names a variable. `required` means that one of the two must
- * be set.
+ * Returns the violations of a secret, which is a literal or the name of a variable. `required` means that one of them
+ * must be set.
  */
 export function secretViolations(
   field: string,
@@ -134,8 +134,8 @@ export function providerViolations(
 }
 
 /**
- * Returns the provider whose token identifies the user: the named provider, or else the first one. Returns undefined
- * for the caller's own token.
+ * Returns the provider whose token identifies the user: the named provider, or the first provider if none is named.
+ * Returns undefined for the caller's own token.
  */
 export function providerOf(
   name: string | undefined,

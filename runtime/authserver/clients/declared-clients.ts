@@ -139,7 +139,7 @@ function throwIfAny(violations: readonly string[]): void {
 
 type Clients = ReadonlyMap<string, MachineClient>
 
-/** Replaces a client whose secrets are unusable with its previous version, if any. */
+/** Replaces a client whose secrets are unusable with its previous version, if there is one. */
 function load(
   settings: readonly DeclaredClientSettings[],
   previous: Clients = new Map(),

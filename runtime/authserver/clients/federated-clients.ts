@@ -1,6 +1,6 @@
 /**
- * Declared clients that authenticate with the token of a trusted issuer, such as the token of a ServiceAccount or of a
- * CI job, instead of a secret.
+ * Declared clients that authenticate without a secret, with the token of a trusted issuer. Examples are the tokens of a
+ * ServiceAccount and of a CI job.
  *
  * The unverified `iss` and `sub` only select the client. The caller of this module marks the token as used.
  * Source: RFC 7521 section 4.2; RFC 7523 sections 2.2 and 3; draft-ietf-oauth-rfc7523bis-10 (audience, typ).

@@ -27,7 +27,7 @@ export interface GrantAssertionRules {
 export interface VerifiedGrantAssertion {
   readonly subject: string
   readonly claims: Readonly<Record<string, unknown>>
-  /** Identifies the assertion at its issuer: its `jti`, or else a hash. */
+  /** Identifies the assertion at its issuer: its `jti`, or a hash if it has no `jti`. */
   readonly jti: string
   readonly expSec: number
 }

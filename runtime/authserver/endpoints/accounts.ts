@@ -24,7 +24,7 @@ import { isSynthesized, userOf } from '../upstream/user.ts'
 import { checkFormOrigin, readForm, readQuery } from './form.ts'
 import { sendLoginRedirect, sendPage, sendRedirect } from './responses.ts'
 
-/** GET: shows the page. The parameter `problem` names a provider that could not be connected. */
+/** GET: shows the page. The parameter `problem` contains the name of a provider that could not be connected. */
 export async function showAccounts(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const { userId } = await requireSignIn(exchange, context)
   const sessions = await context.sessions.of(userId)

@@ -143,7 +143,9 @@ const assertionMethods: ReadonlyMap<string, ClientCredentials['method']> = new M
   [spiffeAssertionType, 'spiffe_jwt'],
 ])
 
-/** Reads an assertion. The assertion names the client when the request does not (RFC 7521 section 4.2). */
+/**
+ * Reads an assertion. If the request contains no client id, the assertion identifies the client (RFC 7521 section 4.2).
+ */
 function readAssertion(form: Parameters): ClientCredentials {
   const assertion = form.get('client_assertion')
   const method = assertionMethods.get(form.get('client_assertion_type') ?? '')

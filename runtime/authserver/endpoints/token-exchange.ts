@@ -95,7 +95,7 @@ export async function exchangeToken(
 interface Subject {
   readonly sub: string
   readonly root: DelegationRoot
-  /** Clients that already act for the user, the current one first. */
+  /** Clients that already act for the user, with the current client first. */
   readonly actors: readonly string[]
   readonly scopes: readonly string[]
   /** Resources of the token. Undefined for another issuer's token, whose audience is not a resource of this server. */

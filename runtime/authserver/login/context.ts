@@ -65,8 +65,8 @@ export function nowSec({ now }: Pick<AuthServerContext, 'now'>): number {
 }
 
 /**
- * True for the providers that a user cannot leave out: the first one, which identifies the user, and the one whose
- * token policies read.
+ * True for the providers that a user cannot deselect: the first provider, which identifies the user, and the provider
+ * whose token policies read.
  */
 export function isRequired({ config, upstreams }: AuthServerContext, name: string): boolean {
   return name === upstreams[0]?.name || name === config.primaryUpstreamProvider

@@ -82,7 +82,7 @@ function hiddenFields({ handle, form }: PageForm): Html {
   return html`<input type="hidden" name="request" value="${handle}"><input type="hidden" name="form" value="${form}">`
 }
 
-/** Lists the providers that the user will sign in to. The user may already have signed in to the first one. */
+/** Lists the providers that the user will sign in to. The user may already have signed in to the first provider. */
 function providerChoice(context: AuthServerContext, user: User | undefined, offer: Offer): Html | undefined {
   const [first, ...all] = context.upstreams
   const others = all.filter(({ name }) => isOffered(offer, name))

@@ -83,7 +83,10 @@ export interface AuthServerParts {
 export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
   readonly issuer: string
   readonly upstreamTokens: StoredUpstreamTokens
-  /** Reads keys, secrets and declared clients again. Throws INVALID_CONFIG and keeps the old ones if they are invalid. */
+  /**
+   * Reads keys, secrets and declared clients again. If the new values are invalid, throws INVALID_CONFIG and keeps the
+   * old values.
+   */
   reload(): Promise<void>
   /** Ends a session with its tokens, including upstream tokens. Returns false when the session does not exist. */
   endSession(sessionId: string): Promise<boolean>

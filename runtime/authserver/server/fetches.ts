@@ -1,4 +1,7 @@
-/** Fetch functions of the authorization server: one per upstream provider, and guarded ones for clients' addresses. */
+/**
+ * Fetch functions of the authorization server: one function per upstream provider, and guarded functions for clients'
+ * addresses.
+ */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { AuthServerConfig } from '../../config/index.ts'
 import { type Fetch, isLoopbackHost, type Log, makeFetch } from '../../net/index.ts'

@@ -1,8 +1,8 @@
 /**
  * Builds and checks the delegation in an access token that lets declared clients act for a user.
  *
- * The subject is the user. `act` contains the acting clients, the current one outermost. The chain begins at a user who
- * signed in here, or at a token of a trusted issuer:
+ * The subject is the user. `act` contains the acting clients, with the current client outermost. The chain begins at a
+ * user who signed in here, or at a token of a trusted issuer:
  *
  * - `session_client_id` is the client that the user signed in to; `tsid` and `gid` identify the session and the grant.
  * - `exchange_policy` is the policy that accepted the issuer's token. If that token named a client, `act` contains it
@@ -48,7 +48,7 @@ interface ExternalActor {
 export type DelegationRoot = SessionRoot | ExternalRoot
 
 interface Chain {
-  /** Ids of the acting clients, the current one first. */
+  /** Ids of the acting clients, with the current client first. */
   readonly clients: readonly string[]
   readonly external: ExternalActor | undefined
 }
@@ -167,7 +167,10 @@ function actOf([current = '', ...earlier]: readonly string[], external: External
   return { sub: machineSubject(current), ...(act && { act }) }
 }
 
-/** Returns the claims of a delegated token. `actors` contains the ids of the acting clients, the current one first. */
+/**
+ * Returns the claims of a delegated token. `actors` contains the ids of the acting clients, with the current client
+ * first.
+ */
 export function claimsOfDelegation(actors: readonly string[], root: DelegationRoot): Claims {
   if (root.kind === 'external') return { exchange_policy: root.policyId, act: actOf(actors, root.actor) }
   const { tsid, gid, sessionClientId, authTimeSec } = root

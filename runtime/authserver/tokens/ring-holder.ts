@@ -59,12 +59,12 @@ export class RingHolder {
     return this.#ring
   }
 
-  /** True when every replica can be expected to hold the current secrets. */
+  /** True when every replica can be expected to have loaded the current secrets. */
   get isSettled(): boolean {
     return this.#parts.now() - this.#changedAtMs >= this.#parts.promoteAfterMs
   }
 
-  /** Reloads keys and secrets. When the new ones are invalid, keeps the old ones and throws INVALID_CONFIG. */
+  /** Reloads keys and secrets. When the new values are invalid, keeps the old values and throws INVALID_CONFIG. */
   async reload(): Promise<void> {
     const secrets = this.#parts.config.secrets()
     const print = fingerprint(secrets)

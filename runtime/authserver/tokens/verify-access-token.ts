@@ -1,9 +1,9 @@
 /**
  * Verifies access tokens for the server's own endpoints: userinfo, introspection and revocation.
  *
- * Requires a signature made with a key in the key ring, the exact issuer, a served audience, the type `at+jwt`, and a
- * live grant, or a client or binding in the configuration. A delegated token requires both. runtime/incoming verifies
- * the callers of MCP endpoints with the same keys.
+ * Requires a signature made with a key in the key ring, the exact issuer, a served audience, and the type `at+jwt`.
+ * Also requires a live grant, or a client or binding in the configuration. A delegated token requires both.
+ * runtime/incoming verifies the callers of MCP endpoints with the same keys.
  * Source: RFC 9068 section 4, RFC 8725.
  */
 import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'

@@ -219,7 +219,7 @@ export class OidcUpstream implements Upstream {
   }
 
   /**
-   * Checks that refreshed tokens belong to the same user. The old tokens are already invalid, so the new ones are
+   * Checks that refreshed tokens belong to the same user. The old tokens are already invalid, so the new tokens are
    * rejected only when a verified ID token identifies another user. An ID token that cannot be verified is ignored,
    * because it is optional here (OpenID Connect Core section 12.2). The provider's own endpoint returned the tokens for
    * this user's refresh token.

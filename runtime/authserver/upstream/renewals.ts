@@ -133,7 +133,10 @@ export class Renewals {
     return next
   }
 
-  /** Uses the row's refresh token. If that token is rejected or absent, uses the newest one for the same account. */
+  /**
+   * Uses the row's refresh token. If that token is rejected or absent, uses the newest refresh token for the same
+   * account.
+   */
   async #refresh(row: StoredRow, upstream: Upstream): Promise<UpstreamTokensRecord> {
     const { state, sessions } = this.#parts
     try {

@@ -31,7 +31,7 @@ export interface Nonces {
 }
 
 export interface NonceParts {
-  /** Returns the secrets, with the current one first. */
+  /** Returns the secrets, with the current secret first. */
   readonly secrets: () => readonly Uint8Array[]
   /** Name of the endpoint. Other endpoints do not accept its nonces. */
   readonly purpose: string

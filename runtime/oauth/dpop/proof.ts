@@ -1,9 +1,9 @@
 /**
- * Verifies DPoP proofs: JWTs with which a client proves for one request that it holds the key of its token.
+ * Verifies DPoP proofs: JWTs with which a client proves for one request that it possesses the key of its token.
  *
- * jose checks the signature, the algorithm and the type. Only elliptic-curve keys are accepted, because a client chooses
- * its own key and the cost of RSA depends on the key. The caller checks replay (`replay.ts`), and compares `jkt` with
- * the token.
+ * jose checks the signature, the algorithm and the type. Only elliptic-curve keys are accepted, because a client
+ * chooses its own key and the cost of RSA depends on the key. The caller checks replay (`replay.ts`), and compares
+ * `jkt` with the token.
  * Source: RFC 9449 sections 4.2, 4.3 and 7; RFC 7638; RFC 8725.
  */
 import { hash } from 'node:crypto'

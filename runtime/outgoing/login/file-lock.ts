@@ -36,13 +36,13 @@ export interface LockWaiting {
    * process is running. The default is longer than any token request takes.
    */
   readonly longestMs?: number | undefined
-  /** Called at most once, when another running process holds the lock. */
+  /** Called at most once, when another running process has the lock. */
   readonly onWait?: (() => void) | undefined
 }
 
 /**
- * Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting.
- * Rejects with BACKEND_AUTH_FAILED if the path is not a readable file or a file system error persists.
+ * Calls `run` when no other process has the lock. Rejects with the signal's reason if it aborts while waiting. Rejects
+ * with BACKEND_AUTH_FAILED if the path is not a readable file or a file system error persists.
  */
 export async function withFileLock<T>(
   path: string,
@@ -139,9 +139,9 @@ function remove(path: string, owner: string): void {
 }
 
 /**
- * Removes the lock held by `abandoned`. Processes do so one at a time; otherwise the second one would remove the lock
- * that the first one has since acquired. When another process holds the guard, this call does nothing except remove a
- * guard whose process has ended, or any guard when `isGuardIgnored` is true.
+ * Removes the lock of the process `abandoned`. Processes remove locks one at a time. Otherwise, a second process would
+ * remove the lock that the first process has since acquired. When another process has the guard, this call does nothing
+ * except remove a guard whose process has ended, or any guard when `isGuardIgnored` is true.
  */
 function removeAbandoned(
   path: string,

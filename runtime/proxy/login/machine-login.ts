@@ -38,7 +38,10 @@ interface HeldToken extends AccessToken {
 
 /** A token is renewed this long before it expires, or after half its lifetime if that is later. */
 const aheadMs = 30_000
-/** A token that replaced a rejected one is not replaced for this long, because the target would reject the next one too. */
+/**
+ * A token that replaced a rejected one is not replaced for this long, because the target would also reject the next
+ * token.
+ */
 const freshMs = 5_000
 /** Pause after a failed request. The longer pause follows a rejection, because a retry rarely helps. */
 const pauseMs = { temporary: 1_000, rejected: 10_000, longest: 60_000 }

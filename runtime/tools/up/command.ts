@@ -151,7 +151,7 @@ export function addStatusCommand(program: Command): void {
     })
 }
 
-/** Returns the names of the servers of `gatehouse up`, which are the only ones that require a token. */
+/** Returns the names of the servers of `gatehouse up`. Only these servers require a token. */
 function restartableNames(): readonly string[] {
   const guarded = runningServers().filter(({ token }) => token !== undefined)
   return [...new Set(guarded.map(({ name }) => name))]

@@ -53,7 +53,7 @@ export interface UpPlan {
   readonly targets: readonly UpFile[]
 }
 
-/** Reads the files of every client, or those named by `--from`. */
+/** Reads the files of every client, or the files in `--from`. */
 export async function findFiles(
   { from }: Pick<PlanOptions, 'from'>,
   host: Host,
@@ -128,7 +128,7 @@ function targetsOf(
     .map(({ client, scope, profile, file, key }) => ({ client, scope, profile, file, key }))
 }
 
-/** Applies `--only` and `--except`, and leaves out servers that cannot run. */
+/** Applies `--only` and `--except`, and omits servers that cannot run. */
 export async function makePlan(
   files: readonly FoundFile[],
   options: PlanOptions,

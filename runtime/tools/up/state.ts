@@ -133,8 +133,8 @@ export class UpState {
   }
 
   /**
-   * Writes a new token for the client, and returns its digest. While `gatehouse up` does not run, another program can
-   * take its port and receive the previous token.
+   * Writes a new token for the client, and returns its digest. While `gatehouse up` is not running, another program can
+   * use its port and receive the previous token.
    */
   renewToken(client: ClientId): string {
     const token = randomBytes(32).toString('base64url')

@@ -100,7 +100,7 @@ function actorViolation(
   return isNamed ? undefined : 'may_act does not name the client'
 }
 
-/** Returns the scopes in `scope`, or else in `scp`, which is a string or a list. */
+/** Returns the scopes in `scope`, or in `scp` if `scope` is absent. `scp` is a string or a list. */
 function scopesIn({ scope, scp }: JWTPayload): readonly string[] {
   const granted = scope ?? scp
   if (typeof granted === 'string') return parseScope(granted)

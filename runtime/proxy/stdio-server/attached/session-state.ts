@@ -110,7 +110,7 @@ export class SharedSessionState {
     try {
       await this.#requester.request(this.#requester.newId(), method, JSON.stringify(params))
     } catch {
-      // The process has ended; the next one gets the request again.
+      // The process has ended. The next process gets the request again.
     }
   }
 

@@ -20,7 +20,7 @@ export interface FileRow {
   readonly on?: readonly Platform[]
   /** Keys of the server map if they differ from the client's default. `{cwd}` is the project's folder. */
   readonly key?: readonly string[]
-  /** Used only when the file exists: a legacy file, or a file that takes precedence over another one. */
+  /** Used only when the file exists: a legacy file, or a file that takes precedence over another file. */
   readonly ifPresent?: true
 }
 

@@ -86,7 +86,7 @@ export interface UsersAnswer {
   readonly users?: readonly { readonly name: string; readonly signsInWith: 'passkey' | 'password' | null }[]
 }
 
-/** How long the instance may take to answer. A restart waits for a process, and a status for the servers' lists. */
+/** Time limit for the instance's answer. A restart waits for a process, and a status for the servers' lists. */
 const timeoutMs = 60_000
 const stopTimeoutMs = 10_000
 
