@@ -189,7 +189,7 @@ async function authenticateDescribed(
   // contains the client's authentication method (tokens/grants.ts).
   if (given.method === 'none') return makeUnverifiedClient(given.id, 'none')
   if (given.assertion === undefined) throw clientAuthError(given, wrongMethod)
-  // Checked first, so that a request that cannot succeed causes no fetch.
+  // Checks the assertion first, so that a request that cannot succeed causes no fetch.
   const violation = assertionViolation(given.assertion, assertionAlgs)
   if (violation !== undefined) throw clientAuthError(given, violation)
   const keys = await parts.documents.findKeys(given.id, parts.caller)

@@ -115,7 +115,7 @@ async function readMetadata(exchange: Exchange, context: AuthServerContext): Pro
     const body: unknown = JSON.parse(text ?? '')
     if (isFields(body)) return body
   } catch {
-    // Invalid JSON is rejected below.
+    // The code below rejects invalid JSON.
   }
   throw new OAuthError('invalid_client_metadata', 'the body must be a JSON object (application/json)')
 }

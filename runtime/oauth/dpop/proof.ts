@@ -127,7 +127,7 @@ function decoded(encoded: string): Readonly<Record<string, unknown>> {
     const header: unknown = JSON.parse(Buffer.from(encoded, 'base64url').toString())
     if (isFields(header)) return header
   } catch {
-    // Reported below.
+    // The code below reports the error.
   }
   throw new ProofRefused('malformed')
 }

@@ -5,8 +5,8 @@
  * WebSockets for an HTTP/1.1 connection to the client's proxy, as plain bytes. The client then opens another idle
  * WebSocket. Nothing is multiplexed, so a slow request never delays another.
  *
- * GET /.gatehouse/tunnel?hostname=<name>&session=<id>   Authorization: Bearer <token> 101, Gatehouse-Public-Url: <url>
- * 401 wrong token, 409 name taken by another session
+ *   GET /.gatehouse/tunnel?hostname=<name>&session=<id>   Authorization: Bearer <token>
+ *   101, Gatehouse-Public-Url: <url>                      401 wrong token, 409 name taken by another session
  */
 export const tunnelPath = '/.gatehouse/tunnel'
 export const publicUrlHeader = 'gatehouse-public-url'

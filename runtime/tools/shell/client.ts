@@ -88,7 +88,7 @@ export class McpClient {
     this.#send(notificationMessage('notifications/initialized'))
   }
 
-  /** Returns the raw result. The request asks for progress notifications. */
+  /** Returns the raw result. The request enables progress notifications. */
   request(method: string, params: JsonObject): Promise<Buffer> {
     const id = String(this.#nextId++)
     return new Promise((resolve, reject) => {

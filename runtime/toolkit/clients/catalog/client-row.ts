@@ -79,7 +79,7 @@ export interface ClientRow {
   /** Returns the entry that starts a program. Undefined when the client's files are only read. */
   readonly program?: (command: string, args: readonly string[]) => Readonly<Record<string, unknown>>
   readonly reservedNames?: readonly string[]
-  /** Instruction that tells the user how to apply the change. */
+  /** Instructions for the user to apply the change. */
   readonly pickUp: string
   /** Processes that write the file from memory. The file is not edited while one of them is running. */
   readonly rewrittenBy?: readonly string[]

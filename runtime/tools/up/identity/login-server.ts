@@ -236,7 +236,7 @@ const expired = messagePage(
   'Return to your MCP client and connect again. Your browser must accept cookies.',
 )
 
-/** Every login asks for the passkey or the password, so a browser needs no session and can switch between users. */
+/** Every login requires the passkey or the password, so a browser needs no session and can switch between users. */
 function withoutSession(cookies: string | undefined): string | undefined {
   return cookies
     ?.split(';')
@@ -267,7 +267,7 @@ function jsonOf({ req, body }: Exchange): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(body.toString('utf8'))
     if (isFields(value)) return value
   } catch {
-    // Rejected below.
+    // The code below rejects the value.
   }
   throw new GatehouseError('BAD_REQUEST')
 }

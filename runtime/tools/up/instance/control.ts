@@ -108,7 +108,7 @@ export async function askInstance(
     })
     if (response.ok) return await response.json()
   } catch {
-    // Reported below, without the address and the token.
+    // The code below reports the error, without the address and the token.
   }
   throw invalidConfig(`gatehouse up does not answer (process ${pid}); stop it with gatehouse down`)
 }
