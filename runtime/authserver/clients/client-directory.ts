@@ -89,7 +89,7 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
     if (documents?.accepts(clientId)) return documents.find(clientId, caller)
     if (declared.get(clientId)) return undefined
     const client = clientId.length > 128 ? undefined : await state.clients.get(clientId)
-    // The configuration may have changed since the registration.
+    // Recomputes the scopes, because the configuration may have changed since the registration.
     return client && { ...client, scopes: clientScopes(client.scopes, config) }
   }
 

@@ -24,7 +24,7 @@ export interface TokenProofs {
   readonly maxAgeMs: number
   /** Undefined: a proof can be used again until it is too old. */
   readonly mark: MarkProof | undefined
-  /** Undefined: no nonce is required. */
+  /** Nonces for proofs. Undefined: no nonce is required. */
   readonly nonces: Nonces | undefined
 }
 
@@ -39,7 +39,7 @@ export interface AuthServerContext {
   readonly assertionPolicies: AssertionPolicies
   readonly exchangePolicies: ExchangePolicies
   readonly issuerKeys: IssuerKeys
-  /** In configured order. The first provider identifies the user. */
+  /** Upstream providers in configured order. The first provider identifies the user. */
   readonly upstreams: readonly Upstream[]
   readonly grants: Grants
   readonly sessions: Sessions

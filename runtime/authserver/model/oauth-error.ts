@@ -42,7 +42,7 @@ interface ClientRejection {
   readonly clientId?: string
   /** Subject of an assertion whose signature is valid. */
   readonly userId?: string
-  /** Fixed wording. */
+  /** Reason in fixed wording. */
   readonly reason: string
 }
 

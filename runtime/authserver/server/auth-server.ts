@@ -59,9 +59,12 @@ export interface AuthServerParts {
   readonly log?: Log
   /** Milliseconds since the epoch. Default Date.now. */
   readonly now?: () => number
-  /** For upstream providers, whose addresses are configured. */
+  /** Fetch function for upstream providers, whose addresses are configured. */
   readonly fetch?: Fetch
-  /** For clients' metadata documents and keys, whose addresses are untrusted. Must be guarded and follow no redirects. */
+  /**
+   * Fetch function for clients' metadata documents and keys, whose addresses are untrusted. The function must be
+   * guarded and must not follow redirects.
+   */
   readonly documentFetch?: Fetch
   /** Returns the current declared clients. Default: the clients in the configuration. Throws INVALID_CONFIG. */
   readonly readClients?: () => readonly DeclaredClientSettings[]

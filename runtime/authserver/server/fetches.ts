@@ -8,9 +8,9 @@ import { type Fetch, isLoopbackHost, type Log, makeFetch } from '../../net/index
 import { followUpstreamTls } from '../upstream/upstream-client.ts'
 
 interface FetchParts {
-  /** Used for upstream providers instead of their own fetches. */
+  /** Fetch function for upstream providers, instead of their own fetch functions. */
   readonly fetch?: Fetch
-  /** Used for clients' documents and keys. */
+  /** Fetch function for clients' documents and keys. */
   readonly documentFetch?: Fetch
 }
 
@@ -39,7 +39,7 @@ export function makeFetches(config: AuthServerConfig, parts: FetchParts, log: Lo
     upstream: ({ name }: AuthServerConfig['upstreams'][number]): Fetch =>
       abortable(parts.fetch ?? upstreams.get(name)),
     document: abortable(parts.documentFetch ?? documents),
-    /** For clients' keys, which are larger than documents. */
+    /** Fetch function for clients' keys, which are larger than documents. */
     keySet: abortable(parts.documentFetch ?? keySets),
     async close() {
       closing.abort(new Error('the authorization server is shutting down'))

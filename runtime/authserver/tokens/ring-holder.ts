@@ -31,7 +31,7 @@ export class RingHolder {
   #ring: KeyRing
   /** Key ring with the secrets in the configured order. */
   #next: KeyRing
-  /** When the configured keys and secrets last changed. `#next` takes effect `promoteAfterMs` later. */
+  /** Time of the last change to the configured keys and secrets. `#next` takes effect `promoteAfterMs` later. */
   #changedAtMs: number
   /** Id of the secret that this process last recorded as being in use. */
   #announced: string | undefined

@@ -79,7 +79,7 @@ export async function registerClient(
   endpoint: string,
   metadata: RegistrationRequest,
   options: OAuthCallOptions & {
-    /** Sent as a bearer token. */
+    /** The initial access token, which is sent as a bearer token. */
     readonly initialAccessToken?: string | undefined
   },
 ): Promise<Registration> {

@@ -16,10 +16,10 @@ import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
 
-/** Longer than any token request takes. */
+/** Time after which a lock is abandoned. No token request takes longer. */
 const abandonedMs = 60_000
 const pauseMs = 50
-/** Too many open files, or a network file system interruption. */
+/** Errors that may be temporary: too many open files, or an interruption of a network file system. */
 const passingErrors: ReadonlySet<unknown> = new Set([
   'EAGAIN',
   'EBUSY',
@@ -33,7 +33,7 @@ const passingErrors: ReadonlySet<unknown> = new Set([
 export interface LockWaiting {
   /**
    * A holder that keeps the lock for longer than this, as seen by the waiting process, is considered dead even if its
-   * process is running. The default is longer than any token request takes.
+   * process is running. By default, this time is longer than the duration of any token request.
    */
   readonly longestMs?: number | undefined
   /** Called at most once, when another running process has the lock. */

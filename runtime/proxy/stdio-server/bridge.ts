@@ -103,7 +103,7 @@ export interface StdioBridge {
   close(): Promise<void>
 }
 
-/** Also accepted with a trailing slash. */
+/** Paths for each transport. A trailing slash is accepted too. */
 const paths = { 'streamable-http': ['/mcp'], sse: ['/sse', '/messages'] } as const
 
 class BridgeExchange extends Exchange {

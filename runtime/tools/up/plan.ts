@@ -235,7 +235,7 @@ function whyNotRunnable(entry: ClientEntry, host: Host, lookup: ReferenceLookup)
   if (target.kind !== 'program') return undefined
   const [program, ...rest] = target.command
   if (typeof program !== 'string' || rest.length > 0) return undefined
-  // Such a server searches its own folders.
+  // A server with its own PATH searches its own folders.
   if (target.env.has('PATH')) return undefined
   const { home, platform } = host
   if (canStart(program, { env: localEnvironment().baseEnv, cwd: home, platform })) return undefined

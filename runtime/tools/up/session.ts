@@ -100,7 +100,7 @@ const stepMs = 200
 const failureMs = 6000
 
 interface SettleOptions {
-  /** In seconds. */
+  /** Time limit in seconds for servers to start. */
   readonly startTimeout: number
   readonly signal: AbortSignal
   /** Called repeatedly with the names of the servers that are not settled yet. */

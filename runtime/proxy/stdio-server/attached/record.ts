@@ -13,7 +13,7 @@ import type { Introduction } from './introduction.ts'
 
 export interface AttachReport {
   readonly attached: boolean
-  /** In CamelCase. */
+  /** Reason for a condition, in CamelCase. */
   readonly reason: string
   readonly message: string
   readonly restarts?: number | undefined

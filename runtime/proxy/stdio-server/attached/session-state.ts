@@ -17,7 +17,7 @@ import {
 } from '../../../mcp/index.ts'
 import type { SharedLink } from './shared-link.ts'
 
-/** Limit across all clients. */
+/** Maximum number of subscriptions across all clients. */
 const maxSubscriptions = 10_000
 
 export class SharedSessionState {

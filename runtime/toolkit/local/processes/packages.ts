@@ -20,7 +20,7 @@ import { type LocalProcess, type ProcessSpec, startProcess } from './process.ts'
 interface PackageFetch {
   /** Key of the package, which is the same for all commands that share the package. */
   readonly key: string
-  /** `npx package @scope/name`. */
+  /** Name of the package in messages, such as `npx package @scope/name`. */
   readonly label: string
   /** Command that exits with 0 if the package is present. Undefined when `isPresent` is sufficient. */
   readonly probe?: readonly string[]
