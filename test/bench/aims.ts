@@ -1,18 +1,18 @@
 /**
- * The figures that have an aim: what each benchmark says it reached, and the table that `make bench` ends with. What was
- * not measured in a run is not in its table. docs/evidence/performance.md has the whole table.
+ * Records the figures that have an aim, as each benchmark measures them, and prints the table at the end of `make
+ * bench`. The table omits figures that a run did not measure. docs/evidence/performance.md has the whole table.
  */
 import { type Cell, table } from './vmcp/table.ts'
 
 interface Aim {
   readonly figure: string
-  /** Of the program that was measured first, on another machine of this kind; undefined: it was not measured. */
+  /** Value of the program that was measured first, on another machine of this kind. Undefined: not measured. */
   readonly before?: string
   readonly aim: number
   /** Higher is better; otherwise lower is. */
   readonly atLeast?: true
   readonly unit?: string
-  /** What measures it: arguments of `node test/bench/main.ts`. */
+  /** Benchmark of the figure: arguments of `node test/bench/main.ts`. */
   readonly command: string
 }
 
@@ -255,14 +255,14 @@ export type AimName = keyof typeof aims
 
 const measured = new Map<AimName, number>()
 
-/** A benchmark says what it measured. */
+/** Records a measured figure. */
 export function reached(name: AimName, value: number | undefined): void {
   if (value !== undefined && Number.isFinite(value)) measured.set(name, value)
 }
 
 let costMicros: number | undefined
 
-/** What a call costs the virtual server at full load, CPU in microseconds. */
+/** CPU time of a call to the virtual server at full load, in microseconds. */
 export function callCosts(micros: number): void {
   costMicros = micros
 }
@@ -272,7 +272,7 @@ export function costOfCall(): number | undefined {
   return costMicros
 }
 
-/** The table of what this run measured; empty when it measured none of the figures. */
+/** Returns the table of the figures of this run, or an empty string when there are none. */
 export function aimsTable(): string {
   const rows = Object.entries<Aim>(aims).flatMap(
     ([name, { figure, before, aim, atLeast, unit, command }]): Cell[][] => {

@@ -1,11 +1,12 @@
 /**
- * What the authorization server costs, on the memory store and on Redis: whole logins, refreshes, checks of the token of
- * an MCP request (seen before, and not), and ten thousand registrations; with the memory that each leaves behind.
+ * Measures the cost of the authorization server on the memory store and on Redis: whole logins, refreshes, token checks
+ * of MCP requests (known tokens and new ones), and ten thousand registrations, with the memory that each leaves behind.
  *
- * Sixteen clients at once, each waiting for its response. First each by itself, which warms it up and shows what it leaves in
- * memory; then all in turns. CPU time is the server's own; ratios are against the cheapest possible token endpoint (read a body,
- * sign one JWT) in the same process and round. About a minute and a half; BENCH_ROUNDS is how many rounds on the memory store.
- * `node test/bench/authserver.ts`; BENCH_PROFILE_DIR=dir writes CPU profiles of the server.
+ * Sixteen clients run at once, and each waits for its response. Each operation first runs alone, to warm up and to
+ * measure its memory; then all run in turns. CPU time is the server's own. Ratios compare with a minimal token endpoint
+ * (read a body, sign one JWT) in the same process and round. Takes about a minute and a half; BENCH_ROUNDS is the
+ * number of rounds on the memory store. `node test/bench/authserver.ts`; BENCH_PROFILE_DIR=dir writes CPU profiles of
+ * the server.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -26,20 +27,20 @@ const rounds = Number(process.env['BENCH_ROUNDS'] ?? 7)
 const redisRounds = 3
 const sliceMs = 1_000
 const clients = 16
-/** Of what is measured for memory by itself, unless something else is said: enough for some hundred bytes each to show. */
+/** Default number of operations for a memory measurement. It makes a few hundred bytes per operation visible. */
 const alone = 5_000
-/** In all. One server takes 2 500 registrations at once. */
+/** Total number. One server takes 2 500 registrations at once. */
 const registrations = 10_000
 const registrationsOfOne = 2_000
 const registrationsOfSlice = 500
-/** On a busy machine a second and a half is not enough for the server's code to be compiled. */
+/** On a busy machine, the server's code is not fully compiled after a second and a half. */
 const warmMs = 1_500
 const warmRounds = 800
-/** A server lets 5 000 logins begin in ten minutes. */
+/** A server allows 5 000 login starts in ten minutes. */
 const loginsAlone = 1_500
 const loginsOfSlice = 300
 const maxColdTokens = 4_000
-/** With the warm-up and all rounds, below the limits of each client. */
+/** Together with the warm-up and all rounds, this is below the limits of each client. */
 const assertionsAlone = 2_000
 const assertionsOfSlice = 800
 
@@ -117,7 +118,7 @@ async function measureStore(
   }
 }
 
-/** The table; `counts` when its ratios are those that have an aim. */
+/** Returns the table. `counts` is true when its ratios have an aim. */
 function costs(slices: ReadonlyMap<Phase, readonly Measured[]>, counts: boolean): string {
   const [base = []] = [...slices.values()].map((all) => all.map(({ cpuMicros }) => cpuMicros))
   const rows = [...slices].map(([{ name, aim }, all]) => {
@@ -139,11 +140,11 @@ interface Scene {
 interface Phase {
   readonly name: string
   readonly aim?: AimName
-  /** One of them, by one of the clients. */
+  /** Runs one operation for one of the clients. */
   work(client: number): Promise<void>
-  /** Makes everything that is made once, so that it does not count as growth. */
+  /** Creates all one-time state, so that it does not count as growth. */
   warm(): Promise<unknown>
-  /** How many are measured for memory. */
+  /** Number of operations in the memory measurement. */
   alone(): number
   slice(): Limits
 }
@@ -206,7 +207,7 @@ function makePhases({ http, issuers, machine }: Scene): readonly Phase[] {
     }),
     phase('MCP request, token seen before', () => accepted(seen)),
     {
-      // Those that were refreshed since the last time.
+      // Tokens that were issued by refreshes since the previous slice.
       name: 'MCP request, new token',
       aim: 'newToken',
       work: () => accepted(unseen.pop() ?? ''),
@@ -228,15 +229,17 @@ function makePhases({ http, issuers, machine }: Scene): readonly Phase[] {
 }
 
 interface Limits {
-  /** Unless `limit` comes first. */
+  /** Duration, unless `limit` is reached first. */
   readonly ms?: number
-  /** So many, even if that takes longer. */
+  /** Minimum number, even if it takes longer. */
   readonly atLeast?: number
-  /** So many at most. */
+  /** Maximum number. */
   readonly limit?: number
 }
 
-/** All clients at once, each waiting for its response. Returns how long each took, milliseconds. */
+/**
+ * Runs all clients at once, and each waits for its response. Returns the duration of each operation in milliseconds.
+ */
 async function loop(
   work: (client: number) => Promise<void>,
   { ms = Number.POSITIVE_INFINITY, atLeast = 0, limit = Number.POSITIVE_INFINITY }: Limits,
@@ -275,7 +278,7 @@ async function measure(
   }
 }
 
-/** User and system time of the server so far. */
+/** User and system time of the server. */
 async function cpuMicros(http: Http, issuer: string): Promise<number> {
   return Number((await http.get(`${issuer}/cpu`)).text)
 }

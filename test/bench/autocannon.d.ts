@@ -1,4 +1,4 @@
-/** The part of autocannon that the benchmarks use; the package ships no types. */
+/** Types of the part of autocannon that the benchmarks use. The package has no types. */
 declare module 'autocannon' {
   interface Options {
     readonly url: string

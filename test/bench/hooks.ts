@@ -1,11 +1,11 @@
 /**
- * How long a sync of a VirtualMCPServer takes, for groups of 5, 50 and 500 backends, and how long it takes to answer for
- * a thousand VirtualMCPServers, as after an upgrade. In process, on one core. And whether the memory stays as it is.
+ * Measures the duration of a sync of a VirtualMCPServer for groups of 5, 50 and 500 backends, and of a thousand
+ * VirtualMCPServers, as after an upgrade. In process, on one core. Also checks that memory does not grow.
  *
- * Percentiles are of the clock where nothing else is said, so a busy machine shows in p99; the rest is processor time of this
- * thread, and CPU p99 is what p99 would be without the others. The yardstick in the same run is `JSON.parse` of the request,
- * which the server must do in any case. `node test/bench/main.ts hooks` takes a minute and a half; BENCH_BACKENDS and
- * BENCH_SYNCS say of what and how long memory is watched.
+ * Percentiles are wall-clock times unless noted, so a busy machine affects p99; all other values are CPU time of this
+ * thread, and CPU p99 is p99 without other processes. The reference in the same run is `JSON.parse` of the request,
+ * which the server needs in any case. `node test/bench/main.ts hooks` takes a minute and a half; BENCH_BACKENDS and
+ * BENCH_SYNCS set the size and length of the memory check.
  */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
@@ -21,16 +21,19 @@ import { requestOf } from './hooks/world.ts'
 
 const sizes = [5, 50, 500] as const
 const servers = 1_000
-/** CPU for each size, until the engine has compiled the whole path. */
+/** CPU seconds for each size until the engine has compiled the whole path. */
 const warmUpSeconds = 4
-/** The percentiles are medians of those of so many slices: a disturbance of the machine is in one of them. */
+/**
+ * Number of slices. The percentiles are medians over the slices, so a disturbance of the machine affects only one of
+ * them.
+ */
 const sliceCount = 9
-/** The large ones again: fewer, because each takes long. */
+/** Large sizes repeat less often, because each sync takes long. */
 const resyncs = (size: number): number => Math.min(servers, 50_000 / size)
 
 export const parts: Parts = { syncs, memory }
 
-/** Measures the named parts, or all. Resolves with whether all could be measured, and the verdict is good. */
+/** Measures the named parts, or all. Resolves with true when all were measured and the verdict is good. */
 export function run(wanted: readonly string[] = []): Promise<boolean> {
   return runParts('hooks', parts, { wanted, limitMs: 10 * 60 * 60_000, cleanUp() {} })
 }
@@ -52,7 +55,7 @@ async function syncs(): Promise<string> {
     const at = (figure: keyof Times, share: number): number =>
       median(slices.map((slice) => quantile(slice[figure], share)))
     const cpu = median(slices.map(({ cpuMs }) => mean(cpuMs)))
-    // What the server does for each call: read, answer, write.
+    // The work of the server for each call: parse, compute, serialize.
     const resync = processorSeconds(() => {
       for (let i = 0; i < resyncs(size); i++) whole()
     })
@@ -68,7 +71,7 @@ async function syncs(): Promise<string> {
       `${(cpu / mean(parse.cpuMs)).toFixed(1)} ×`,
       (resync / resyncs(size)) * servers,
     ])
-    // Lets the next size start with a quiet heap.
+    // Empties the heap before the next size.
     await new Promise(setImmediate)
   }
   return table(
@@ -87,13 +90,13 @@ async function syncs(): Promise<string> {
   )
 }
 
-/** Set both for the longest proof: a million syncs of 500 backends take four hours. */
+/** The longest check, a million syncs of 500 backends, takes four hours. */
 const memoryBackends = Number(process.env['BENCH_BACKENDS'] ?? 500)
 const memorySyncs = Number(process.env['BENCH_SYNCS'] ?? 2_000)
-/** Of each sync. Compiled code comes and goes. */
+/** Bytes per sync. The amount of compiled code varies. */
 const noiseBytes = 100
 
-/** The heap after each tenth of many syncs; good when the second half of them leaves nothing behind. */
+/** Measures the heap after each tenth of many syncs. Good when it does not grow in the second half. */
 async function memory(): Promise<Measured> {
   const script = join(import.meta.dirname, 'hooks/memory.ts')
   const args = ['--expose-gc', script, String(memoryBackends), String(memorySyncs)]
@@ -111,7 +114,7 @@ async function memory(): Promise<Measured> {
   ])
 }
 
-/** Of the straight line that is nearest to all of the values (least squares). */
+/** Returns the slope of the regression line (least squares). */
 function slope(values: readonly number[]): number {
   const middle = (values.length - 1) / 2
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length
@@ -119,7 +122,7 @@ function slope(values: readonly number[]): number {
   return up / values.reduce((sum, _, at) => sum + (at - middle) ** 2, 0)
 }
 
-/** Seconds of processor time that this thread spends on `work`. */
+/** Returns the CPU seconds of this thread for `work`. */
 function processorSeconds(work: () => unknown): number {
   const start = process.threadCpuUsage()
   work()
@@ -128,7 +131,7 @@ function processorSeconds(work: () => unknown): number {
 }
 
 interface Times {
-  /** Of each call, sorted: by the clock, and of the processor. */
+  /** Returns the wall-clock and CPU times of all calls, sorted. */
   readonly ms: Float64Array
   readonly cpuMs: Float64Array
 }

@@ -1,9 +1,9 @@
 /**
- * All benchmarks, one after the other: `make bench`, or `node test/bench/main.ts proxy vmcp:lists` for some of them or
- * parts of them.
+ * Runs all benchmarks one after the other: `make bench`, or `node test/bench/main.ts proxy vmcp:lists` for some
+ * benchmarks or parts.
  *
- * Every figure is a ratio against direct access in the same run, on this machine; see docs/evidence/performance.md for how to
- * read them.
+ * Every figure is a ratio against direct access in the same run, on this machine; docs/evidence/performance.md explains
+ * how to read them.
  */
 import { cpus } from 'node:os'
 import { aimsTable } from './aims.ts'
@@ -11,7 +11,7 @@ import { allCores, pin } from './common/cores.ts'
 import { durationsTable, failed, timed } from './common/parts.ts'
 
 interface Bench {
-  /** Parts that can be measured one by one. */
+  /** Parts that can be measured separately. */
   readonly parts?: Readonly<Record<string, unknown>>
   run(parts?: readonly string[]): Promise<unknown>
 }
@@ -27,7 +27,7 @@ const benches = [
   'optimizer',
   'toolhive',
 ] as const
-/** They need what `make bench` does not bring. */
+/** Benchmarks with requirements that `make bench` does not provide. */
 const onlyByName: ReadonlySet<string> = new Set(['toolhive'])
 
 const wanted = process.argv.slice(2).map((word) => word.split(':'))
@@ -48,11 +48,11 @@ for (const name of benches) {
   const whole = words.some(([, part]) => part === undefined)
   console.log(`\n== ${name}`)
   const bench = await load(name)
-  // The one before may have kept to some.
+  // The previous benchmark may have pinned this process.
   pin(process.pid, allCores)
   const parts = whole ? [] : words.flatMap(([, part]) => part ?? [])
   const run = (): Promise<unknown> => bench.run(parts).catch((error: unknown) => failed(name, error))
-  // Those with parts say how long each of them took.
+  // A benchmark with parts prints the duration of each part.
   if ((await (bench.parts ? run() : timed(name, run))) === false) good = false
 }
 console.log(`\n== durations\n\n${durationsTable()}`)

@@ -1,10 +1,10 @@
 /**
- * What becomes of ToolHive's example files on a cluster: each file is converted, applied to a real API server with
- * Metacontroller and our hooks, and run on the test node; the table says what becomes ready, and why the rest does not.
+ * Tests ToolHive's example files on a cluster: each file is converted, applied to a real API server with Metacontroller
+ * and our hooks, and run on the test node. The table lists the objects that become ready, and the reasons for the rest.
  *
- * `make migration CHECKOUT=DIR`, or `node test/bench/migration.ts DIR [expression of file names]`. Needs what
- * test/helpers/kube asks for, METACONTROLLER and the built programs; SHOW_OUTPUT=1 prints what pods have written where
- * something is not ready. Images that are not ours are replaced: MCP servers by stand-in.ts, embedding services by
+ * `make migration CHECKOUT=DIR`, or `node test/bench/migration.ts DIR [expression of file names]`. Needs the
+ * requirements of test/helpers/kube, METACONTROLLER and the built programs; SHOW_OUTPUT=1 prints the output of pods
+ * when an object is not ready. Foreign images are replaced: MCP servers by stand-in.ts, embedding services by
  * embedder.ts. There is no internet.
  */
 import { spawnSync } from 'node:child_process'
@@ -39,9 +39,9 @@ if (checkout === undefined)
 const missing = installationMissing()
 if (missing) throw new Error(missing)
 
-/** This machine's own programs. */
+/** Programs of this machine. */
 const ofSystem = { env: { PATH: '/usr/bin:/bin' }, user: undefined, workdir: '/tmp' }
-/** The image of an EmbeddingServer that names none. */
+/** Image of an EmbeddingServer without an image. */
 const defaultEmbeddings = 'ghcr.io/huggingface/text-embeddings-inference:cpu-1.9'
 const longestMs = 120_000
 const stillMs = 45_000
@@ -83,7 +83,7 @@ function isOurs({ apiVersion }: Manifest): boolean {
   return apiVersion.startsWith('gatehouse.dev/')
 }
 
-/** Stand-ins for whatever image the manifests name. */
+/** Stand-ins for all images in the manifests. */
 function imagesFor(manifests: readonly Manifest[], folder: string): ReadonlyMap<string, Image> {
   const images = new Map<string, Image>(installationImages(folder))
   const ports = new Set(['8080', ...manifests.flatMap(({ spec }) => String(untyped(spec)?.mcpPort ?? []))])
@@ -132,7 +132,7 @@ async function rowOf(
   const ready = states.filter(({ isReady }) => isReady)
   const told = states.filter(({ why }) => why !== '')
   if (process.env['SHOW_OUTPUT'] && told.length > 0) process.stderr.write(await node.output())
-  // What is in use is not deleted before its users are.
+  // An object in use can be deleted only after its users.
   while (kube.get(['gatehouse', '-n', namespace]).items.length > 0)
     kube.kubectl(['delete', 'gatehouse', '--all', '-n', namespace])
   kube.must(['delete', 'namespace', namespace, '--wait=false'])
@@ -154,11 +154,11 @@ async function rowOf(
 interface State {
   readonly id: string
   readonly isReady: boolean
-  /** Of one that is not ready, or is degraded. */
+  /** Reason when the object is not ready, or is degraded. */
   readonly why: string
 }
 
-/** The objects of our kinds once all are ready, or nothing has changed for a while. */
+/** Resolves with the objects of our kinds once all are ready, or nothing has changed for a while. */
 async function settled(kube: KubeApiserver, namespace: string): Promise<readonly State[]> {
   const start = performance.now()
   let last = ''

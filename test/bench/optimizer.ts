@@ -1,9 +1,9 @@
 /**
- * Tool search: what an index costs to build, how long it holds up others while it is built, and what a search costs, by
+ * Measures tool search: the cost of an index, the longest blocked turn while it is built, and the cost of a search by
  * words, by meaning, and as a whole between the guards and the list. One core. `node test/bench/optimizer.ts`
  *
- * Words are drawn as they occur in texts: few often, most seldom. Vectors have 384 numbers, as those of small models.
- * Processor time does not show what else the machine was doing, times on the clock do.
+ * Word frequencies resemble those of real texts: few words are frequent, most are rare. Vectors have 384 numbers, like
+ * those of small models. CPU time excludes other work of the machine; wall-clock times do not.
  */
 import { JsonObject } from '../../runtime/mcp/index.ts'
 import { makeCaller, silentLog } from '../../runtime/net/index.ts'
@@ -20,19 +20,19 @@ import { ownOperation, type Perform } from '../../runtime/vmcp/model/operation.t
 const DIMENSIONS = 384
 const VOCABULARY = 3_000
 const QUERIES = 500
-/** The words that occur most are those that a search leaves out. */
+/** Number of the most frequent words, which searches omit. */
 const COMMON = 40
 
 export interface OptimizerBenchRow {
   readonly name: string
   readonly tools: number
-  /** Time on the clock: the median, or for turns the least disturbed one. */
+  /** Wall-clock time: the median, or the shortest for turns. */
   readonly ms: number
-  /** Processor time of this thread, on average; undefined where that says nothing. */
+  /** Mean CPU time of this thread. Undefined when it is not meaningful. */
   readonly cpuMs: number | undefined
 }
 
-/** The same numbers in every run. */
+/** Returns the same numbers in every run. */
 function makeRandom(): () => number {
   let state = 20_261_121
   return () => {
@@ -65,7 +65,7 @@ function makeTexts() {
     { length: VOCABULARY },
     () => syllable() + syllable() + syllable() + syllable(),
   )
-  // The probability of a word falls with its rank (Zipf).
+  // The probability of a word decreases with its rank (Zipf).
   const word = () => vocabulary[Math.floor(Math.exp(random() * Math.log(VOCABULARY))) - 1] ?? ''
   const words = (count: number) => Array.from({ length: count }, word)
   const common = new Set(vocabulary.slice(0, COMMON))
@@ -107,7 +107,7 @@ export async function run(): Promise<void> {
       )
 }
 
-/** The rows for one number of tools. */
+/** Returns the rows for one number of tools. */
 export async function measure(tools: number): Promise<readonly OptimizerBenchRow[]> {
   const visible = visibleTools(tools)
   const turns: number[] = []
@@ -134,7 +134,7 @@ export async function measure(tools: number): Promise<readonly OptimizerBenchRow
   ]
 }
 
-/** `find_tool` over a list that is always the same buffers, as the catalog gives it. */
+/** Returns `find_tool` for a list that always consists of the same buffers, like the list of the catalog. */
 function finder({ pages }: VisibleTools): () => Promise<unknown> {
   const listed = pages.map((page, i) =>
     i + 1 < pages.length ? new JsonObject(page).with({ nextCursor: JSON.stringify(String(i + 1)) }) : page,
@@ -174,7 +174,7 @@ function cpuNow(): number {
   return (user + system) / 1_000
 }
 
-/** Runs work so many times, after a warm-up. */
+/** Runs the work `times` times after a warm-up. */
 async function repeat(
   times: number,
   work: () => unknown,
@@ -191,7 +191,7 @@ async function repeat(
   return { ms: taken.toSorted((a, b) => a - b)[Math.floor(times / 2)] ?? 0, cpuMs }
 }
 
-/** Notes the longest time for which nothing else had a turn. */
+/** Measures the longest time without a turn for other work. */
 async function watchingTurns<T>(work: () => Promise<T>, turns: number[]): Promise<T> {
   let last = performance.now()
   let longest = 0

@@ -1,11 +1,12 @@
 /**
- * What tool pinning and shadow policies cost: CPU time of a virtual server for each call, against a server without them.
+ * Measures the cost of tool pinning and shadow policies: CPU time of a virtual server per call, compared with a server
+ * without them.
  *
- * All servers are warm, on one core, and take turns of some calls, every second time in reverse order, so that what else the
- * machine does meets them alike. Turns are added up to rounds; a figure is the median of the ratios of the rounds. Processes
- * that are the same differ by some percent as long as they live, so everything is set against the mean of two of them, and
- * their own ratio is shown: what is no further from 1 says nothing.
- * `node test/bench/main.ts pinning`
+ * All servers are warm, on one core, and take turns of a few calls, in reverse order every second time, so that other
+ * work of the machine affects them equally. Turns are summed into rounds, and a figure is the median of the ratios of
+ * the rounds. Equal processes differ by a few percent for their whole life. Each figure is therefore compared with the
+ * mean of two equal processes, and their ratio is printed: a figure that is not further from 1 has no meaning. `node
+ * test/bench/main.ts pinning`
  */
 import { reached } from './aims.ts'
 import { BenchClient, callOf, requestOf, type Sent } from './vmcp/client.ts'
@@ -13,7 +14,7 @@ import { type Peer, pinSelf, startBackends, startServer, stopAll } from './vmcp/
 import { progress, quantile, sorted, table } from './vmcp/table.ts'
 
 const TOOLS = 100
-/** The tools before it do something special. */
+/** The tools before this one have special behavior. */
 const FIRST_PLAIN = 5
 const AT_ONCE = 16
 const WARM_UP_CALLS = 8_000
@@ -22,13 +23,13 @@ const TURNS = 10
 const ROUNDS = 25
 
 const permit = ['permit(principal, action, resource);']
-/** Ten that calls can meet; every call of one of their tools would be denied. */
+/** Ten policies that apply to calls. They would deny every call of their tools. */
 const shadow = Array.from(
   { length: 10 },
   (_, at) =>
     `forbid(principal, action == Action::"call_tool", resource == Tool::"b0_tool_${FIRST_PLAIN + at * 7}");`,
 )
-/** A decision that depends on arguments is made again for each call. */
+/** A decision that depends on arguments is not cached, so each call repeats it. */
 const readsArguments = 'context has arg_text && context.arg_text like "secret*"'
 const forbid = `forbid(principal, action, resource) when { ${readsArguments} };`
 
@@ -36,7 +37,7 @@ const authz = (policies: readonly string[], more: object = {}) => ({
   incomingAuth: { type: 'anonymous', authz: { type: 'cedar', policies, ...more } },
 })
 
-/** With, against what, and as what figure. */
+/** The measured server, its reference, and the name of the figure. */
 const compared = [
   ['plain again', 'plain'],
   ['policies again', 'policies'],
@@ -51,7 +52,7 @@ interface Measured {
   readonly server: Peer
   readonly client: BenchClient
   readonly requests: readonly Sent[]
-  /** CPU of a call, by round. */
+  /** CPU time of a call, by round. */
   readonly micros: number[]
 }
 
@@ -91,7 +92,7 @@ export async function run(): Promise<void> {
   }
 }
 
-/** Everything that the backend lists is approved. */
+/** All listed items of the backend are approved. */
 async function lockOf(url: string): Promise<object> {
   const client = new BenchClient(url)
   const { body } = await client.result(requestOf('session', 'tools/list'))
@@ -124,7 +125,7 @@ async function callAll({ client, requests }: Measured, calls: number): Promise<v
   await Promise.all(Array.from({ length: AT_ONCE }, caller))
 }
 
-/** Of a call, in one turn. */
+/** CPU time of a call in one turn. */
 async function cpuOf(measured: Measured): Promise<number> {
   const spent = async (): Promise<number> => (await measured.server.memory({ settle: false })).cpuMicros
   const before = await spent()
@@ -134,7 +135,7 @@ async function cpuOf(measured: Measured): Promise<number> {
 
 function report(servers: readonly Measured[]): string {
   const micros = (name: string): readonly number[] => servers.find((one) => one.name === name)?.micros ?? []
-  /** The mean of a server and its twin, unless it is the twin that is set against it. */
+  /** Returns the mean of a server and its twin, or the server alone as the reference of its twin. */
   const baseOf = (base: string, name: string): readonly number[] => {
     const [one, twin] = [micros(base), micros(`${base} again`)]
     return name.endsWith(' again') ? one : one.map((value, round) => (value + (twin[round] ?? value)) / 2)

@@ -1,7 +1,7 @@
 /**
- * Decisions per second, asked again and remembered, for a list of 300 tools; what a plain call of the engine with everything
- * told costs in the same run; and a replay of 10,000 lines of an audit log. One core. Read the ratios, not the digits.
- * `node test/bench/policy.ts`
+ * Measures decisions per second, evaluated and cached, for a list of 300 tools; the cost of a plain call of the engine
+ * with all inputs in the same run; and a replay of 10,000 lines of an audit log. One core. Read the ratios, not the
+ * digits. `node test/bench/policy.ts`
  */
 import { createRequire } from 'node:module'
 import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs'
@@ -22,14 +22,14 @@ export interface PolicyBenchRow {
   readonly microseconds: number
 }
 
-/** A chain of groups, as an operator would write them down. */
+/** A chain of groups, as an operator would write it. */
 const entities = Array.from({ length: GROUPS }, (_, at) => ({
   uid: { type: 'ServiceGroup', id: `group_${at}` },
   attrs: {},
   parents: at < 10 ? [{ type: 'ServiceGroup', id: `group_${at + 10}` }] : [],
 }))
 
-/** Claims of the size that real tokens have; `serial` makes another caller of it. */
+/** Claims of the size of real tokens; `serial` makes them another caller's. */
 const claimsOf = (serial: number): Readonly<Record<string, unknown>> => ({
   iss: 'https://idp.example',
   sub: `user-${serial}`,
@@ -67,7 +67,7 @@ export async function run(): Promise<void> {
   console.log(`\n${LINES} lines of an audit log under 50 other policies: ${seconds.toFixed(1)} s of CPU`)
 }
 
-/** Seconds of CPU for a replay of lines that each tell another question, so that none is remembered. */
+/** Returns the CPU seconds of a replay of lines with different requests, so that no decision is cached. */
 async function replaySeconds(policyCount: number): Promise<number> {
   const set = {
     serverName: 'front',
@@ -97,7 +97,7 @@ function lineOf(at: number): string {
   })
 }
 
-/** The rows for one number of policies. */
+/** Returns the rows for one number of policies. */
 export async function measure(policyCount: number): Promise<readonly PolicyBenchRow[]> {
   const policies = policiesOf(policyCount)
   const authorizer = makeAuthorizer(
@@ -137,7 +137,7 @@ async function decideAll(authorizer: Authorizer, serial: number): Promise<void> 
   for (const id of tools) authorizer.decide(subject, { action: 'call_tool', id })
 }
 
-/** The engine as its interface suggests: policies parsed once, all entities and all claims each time. */
+/** Uses the engine as its interface suggests: policies parsed once, all entities and all claims in each call. */
 function plainEngine(policies: readonly string[]): () => void {
   const engine = createRequire(import.meta.url)('@cedar-policy/cedar-wasm/nodejs') as typeof Cedar
   engine.preparsePolicySet('bench', {
@@ -167,7 +167,7 @@ function plainEngine(policies: readonly string[]): () => void {
   }
 }
 
-/** Microseconds for each of the `units` that one run of `work` does: the median of ten runs after a warm-up. */
+/** Returns the microseconds for each of the `units` in one run of `work`: the median of ten runs after a warm-up. */
 async function timed(units: number, work: () => Promise<unknown> | void): Promise<number> {
   const times: number[] = []
   for (let i = 0; i < 13; i++) {

@@ -1,8 +1,9 @@
 /**
- * The built programs: how fast they start, how large they are, and how much memory they take, idle and under load.
+ * Measures the built programs: start time, size, and memory, idle and under load.
  *
- * `make build` first. Programs have one core, load and backends the others. Bare Node in the same run is the yardstick.
- * Servers of the runtime start as its image starts them. Medians; idle is ten seconds after the last request. About fifty seconds.
+ * Run `make build` first. Programs have one core; load and backends have the others. Bare Node in the same run is the
+ * reference. Servers of the runtime start with the command of its image. Values are medians; idle is ten seconds after
+ * the last request. Takes about fifty seconds.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,11 +21,11 @@ import { type Cell, table } from './vmcp/table.ts'
 const root = join(import.meta.dirname, '../..')
 const gatehouse = join(root, 'dist/gatehouse.js')
 const hooks = join(root, 'dist/gatehouse-hooks.js')
-/** Those of Node with which the image starts the runtime. */
+/** Flags of Node in the entrypoint of the runtime image. */
 const imageFlags =
   readFileSync(join(root, 'runtime/Dockerfile'), 'utf8').match(/(?<=^ENTRYPOINT .*")--[^"]+/gm) ?? []
 const idleMs = 10_000
-/** What a load of fifteen seconds takes where nothing else does. */
+/** CPU time of a load of fifteen seconds on an otherwise idle machine. */
 const loadCpuSeconds = 12
 const starts = 5
 
@@ -88,13 +89,13 @@ async function servers(folder: string): Promise<string> {
   return table(head, rows)
 }
 
-/** One that is left running. */
+/** A program that is still running. */
 interface Started {
   readonly name: string
   readonly program: Program
   readonly cost: Cost
   readonly idle?: AimName
-  /** What it is to be loaded with. */
+  /** Load on the program. */
   readonly load?: { readonly aim: AimName; readonly url: string; readonly tool: string }
 }
 
@@ -142,7 +143,7 @@ async function hooksServer(): Promise<Started> {
   }
 }
 
-/** Starts a program several times; the last one is left running. */
+/** Starts a program several times. The last one keeps running. */
 async function startOften(args: readonly string[], ready: () => Promise<boolean>) {
   const costs: Cost[] = []
   for (;;) {
@@ -153,7 +154,7 @@ async function startOften(args: readonly string[], ready: () => Promise<boolean>
   }
 }
 
-/** Ends the program. With a load: what it takes while thirty-two connections call a tool. */
+/** Measures and ends the program. With a load, it measures memory while thirty-two connections call a tool. */
 async function row({ name, program, cost, idle, load }: Started, idleMb: number): Promise<Cell[]> {
   if (idle) reached(idle, idleMb)
   const cells: Cell[] = [name, cost.wallMs, cost.cpuMs, idleMb]
@@ -185,7 +186,7 @@ async function responds(port: number, path: string): Promise<boolean> {
   return response.ok
 }
 
-/** True when a new session is given tools, and one whose name begins with `prefix` is among them. */
+/** Returns true when a new session lists tools, including one whose name begins with `prefix`. */
 async function listsTools(port: number, prefix = ''): Promise<boolean> {
   const client = new BenchClient(`http://127.0.0.1:${port}/mcp`, 1)
   try {

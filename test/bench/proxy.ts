@@ -1,10 +1,10 @@
 /**
- * What the proxy costs, against direct access and nginx in the same run.
+ * Measures the cost of the proxy against direct access and nginx in the same run.
  *
- * `node test/bench/main.ts proxy` measures everything in about three minutes; `proxy:streams` one part; `proxy:two-cores` only
- * by name where there are only two. The built command is measured, as processes of their own. Tables go to standard output,
- * progress to standard error. A part that fails or takes too long says so in place of its table, and the next one goes on. Read
- * the ratios, not the digits.
+ * `node test/bench/main.ts proxy` measures everything in about three minutes, and `proxy:streams` one part; with only
+ * two cores, `proxy:two-cores` runs only by name. Measures the built command in separate processes. Tables go to
+ * standard output, progress to standard error. A part that fails or takes too long prints its error instead of a table,
+ * and the next part runs. Read the ratios, not the digits.
  */
 import { cores } from './common/cores.ts'
 import { type Parts, runParts } from './common/parts.ts'
@@ -23,10 +23,10 @@ export const parts: Parts = {
   sessions,
 }
 
-/** With two cores in all, the load shares them with what is measured: little is left to read. */
+/** With only two cores, load and measured program share them, and the figures mean little. */
 const onlyByName = cores > 2 ? [] : ['two-cores']
 
-/** Measures the named parts, or all. Resolves with whether all of them could be measured. */
+/** Measures the named parts, or all. Resolves with true when all were measured. */
 export function run(wanted: readonly string[] = []): Promise<boolean> {
   build()
   return runParts('proxy', parts, { wanted, onlyByName, limitMs: 3 * 60_000, cleanUp: stopAll })

@@ -1,10 +1,11 @@
 /**
- * Large installations, measured: a real API server, a real Metacontroller and the built hooks server reconcile thousands of
- * objects; then ten times as many are simulated by calling the hooks directly.
+ * Measures large installations: a real API server, a real Metacontroller and the built hooks server reconcile thousands
+ * of objects. Ten times as many objects are then simulated with direct calls of the hooks.
  *
- * `make scale`, or `node test/bench/scale.ts --servers 2000 --namespaces 100 --backends 500 --others 10000`, with
- * `--rest 300` for the seconds to look at what is at rest, and `--part cluster`, `--part parents` or `--part backends` for one of the three. Needs
- * the programs that test/helpers/kube asks for and METACONTROLLER. Prints the tables of docs/evidence/scale.md.
+ * `make scale`, or `node test/bench/scale.ts --servers 2000 --namespaces 100 --backends 500 --others 10000`; `--rest
+ * 300` sets the seconds for the measurement at rest, and `--part cluster`, `--part parents` or `--part backends`
+ * selects one of the three parts. Needs the programs of test/helpers/kube and METACONTROLLER. Prints the tables of
+ * docs/evidence/scale.md.
  */
 import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -25,7 +26,7 @@ const { values } = parseArgs({
   },
 })
 
-// The built programs, also where helpers are asked for them.
+// Helpers use the built programs too.
 process.env['GATEHOUSE_TEST_DIST'] ??= join(import.meta.dirname, '../../dist')
 const { metacontrollerMissing } = await import('../helpers/kube/metacontroller.ts')
 const { create, isWrite, startCluster, sum } = await import('./scale/cluster.ts')
@@ -36,7 +37,7 @@ const { simulateBackends, simulateParents } = await import('./scale/simulation.t
 const { sizesTable } = await import('./scale/sizes.ts')
 const { boundOf, usageOf } = await import('./scale/watch.ts')
 
-/** Backends of one server that are simulated. */
+/** Numbers of backends of one simulated server. */
 const sizes = [100, 250, 500, 750, 1000, 2500, 5000]
 
 const ends: (() => unknown)[] = []

@@ -1,14 +1,14 @@
 /**
- * Three hours of life with a built virtual server: churning clients of all eras, backends that die and change, untrusted
- * clients that send rubbish, and plain calls that keep it at 60 % of what it can take. At the end: did anything fail that
- * should not, and is memory flat? The graph has the p99 of the plain calls, minute by minute.
+ * Runs a built virtual server for three hours: clients of all eras that connect and leave, backends that die and
+ * change, untrusted clients that send invalid input, and plain calls that keep it at 60 % of its capacity. At the end
+ * it reports unexpected failures and whether memory is flat. The graph shows the p99 of the plain calls per minute.
  *
  * `make soak`, or `node test/bench/soak.ts --minutes 60 --load 0.6 --out DIR --program dist/gatehouse.js --graph FILE`;
- * `--load 0` leaves the plain calls out, `--rate` is what the other clients do in a second. The
- * program is copied first, so that a later build does not disturb the run. DIR gets samples.csv, failures.log,
- * vmcp.log, soak.svg and judgment.md. Exit code 1 when an operation failed that should not, when memory grew faster
- * than the limits (MB per hour over the second half of the run), or when the server did not end well. With
- * `--snapshots`, heap snapshots are written at a quarter and at the end.
+ * `--load 0` omits the plain calls, `--rate` is the number of operations of the other clients per second. The program
+ * is copied first, so that a later build does not disturb the run. DIR receives samples.csv, failures.log, vmcp.log,
+ * soak.svg and judgment.md. The exit code is 1 when an operation failed unexpectedly, when memory grew faster than the
+ * limits (MB per hour over the second half of the run), or when the server did not exit normally. `--snapshots` writes
+ * heap snapshots at a quarter of the run and at the end.
  */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -46,11 +46,11 @@ const { values } = parseArgs({
 })
 
 const SAMPLE_MS = 10_000
-/** Short, so that vanished clients and what the server keeps for them are at their steady number in ten minutes. */
+/** Short, so that abandoned clients and their state on the server reach a steady number in ten minutes. */
 const SESSION_TTL = '2m'
 const SESSION_CLIENTS = 16
 const STATELESS_CLIENTS = 8
-/** The fewest minutes that say anything about a slope. */
+/** Minimum minutes for a meaningful slope. */
 const MIN_MINUTES_TO_JUDGE = 30
 
 const minutes = Number(values.minutes)
@@ -61,7 +61,7 @@ function say(text: string): void {
   process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`)
 }
 
-/** The program with everything that it loads. */
+/** Copies the program with all its files. */
 function copyProgram(): string {
   const folder = join(out, 'program')
   rmSync(folder, { recursive: true, force: true })
@@ -110,7 +110,7 @@ async function main(): Promise<number> {
     return { ...started, kill: () => started.kill().then(() => void processes.delete(started)) }
   }
   const steady = await start('steady')
-  // Reserve addresses: a killed backend comes back where it was.
+  // Reserves ports: a killed backend restarts at its old address.
   const first = { gamma: await start('fixture'), epsilon: await start('fixture') }
   const urls = { gamma: first.gamma.urls['url'] ?? '', epsilon: first.epsilon.urls['sseUrl'] ?? '' }
   await Promise.all([first.gamma.kill(), first.epsilon.kill()])
@@ -142,7 +142,7 @@ async function main(): Promise<number> {
     ledger,
     over: () => Date.now() >= until || server.exit() !== undefined,
     pace: () => setTimeout(-Math.log(1 - Math.random()) * meanPauseMs),
-    // At the end they are taken away while the last calls run.
+    // At the end, backends stop while the last calls run.
     shaky: (backend) => away.has(backend) || Date.now() >= until,
     heard(messages) {
       for (const { method } of messages)
@@ -173,7 +173,7 @@ async function main(): Promise<number> {
         say(`wrote ${file}`)
       }
       if (sampler.samples.length % 6 === 0) {
-        // As those do that rotate logs by copying: the file would be 14 GB after three hours.
+        // Truncates the log like copy-and-truncate log rotation, because it would reach 14 GB after three hours.
         truncateSync(join(out, 'audit.log'))
         write(ledger, sampler, heard, () => 'the soak is still running')
         say(
@@ -193,7 +193,7 @@ async function main(): Promise<number> {
   return report(ledger, sampler, heard, code)
 }
 
-/** Calls a tool of the backend that is always there, so that the server is at a share of its capacity. */
+/** Calls a tool of the backend that never stops, to keep the server at a share of its capacity. */
 async function keepBusy(url: string, share: number, ledger: Ledger, sampler: Sampler): Promise<LoadProcess> {
   say('measuring how many calls the server takes')
   const load = await startLoad(url, 'alpha_echo', share, {
@@ -214,7 +214,7 @@ function latencyOf({ samples }: Sampler): string {
   return last ? `, plain calls p50 ${last.p50Ms?.toFixed(1)} ms, p99 ${last.p99Ms?.toFixed(1)} ms` : ''
 }
 
-/** Somebody who stops the soak stops everything that it started. */
+/** Stopping the soak also stops all its processes. */
 function endWithAll(pids: () => readonly number[]): void {
   const end = (): never => {
     for (const pid of pids()) process.kill(pid, 'SIGKILL')
@@ -223,7 +223,7 @@ function endWithAll(pids: () => readonly number[]): void {
   process.once('SIGINT', end).once('SIGTERM', end)
 }
 
-/** Writes graph and judgment as things stand; answers whether memory is flat, and the text. */
+/** Writes the graph and the judgment for the samples so far. Returns whether memory is flat, and the text. */
 function write(
   ledger: Ledger,
   sampler: Sampler,

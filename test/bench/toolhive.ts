@@ -1,9 +1,10 @@
 /**
- * The built programs beside those of ToolHive, on the same work in one run: TOOLHIVE_VMCP and TOOLHIVE_THV name its `vmcp`
- * and `thv`. What is not there is left out of the tables.
+ * Compares the built programs with those of ToolHive on the same work in one run: TOOLHIVE_VMCP and TOOLHIVE_THV name
+ * its `vmcp` and `thv`. The tables omit missing programs.
  *
- * The server under test has one core; load and backends have the other. All take turns, and medians are printed: only ratios
- * within one run mean anything. Each request has an id of its own, because ToolHive refuses two with one id. `make build` first.
+ * The server under test has one core; load and backends have the other. All servers take turns, and medians are
+ * printed: only ratios within one run are meaningful. Each request has a unique id, because ToolHive rejects a repeated
+ * id. Run `make build` first.
  */
 import autocannon from 'autocannon'
 import { type Parts, runParts } from './common/parts.ts'
@@ -24,9 +25,12 @@ import { type Cell, progress, table } from './vmcp/table.ts'
 
 const connections = 16
 const turns = { rounds: 5, warmUps: 1 }
-/** CPU until our programs have optimized the whole path, which they begin when there is work; those in Go and C have nothing to optimize. */
+/**
+ * CPU seconds until our programs have optimized the whole path, which requires load. Programs in Go and C do not need
+ * it.
+ */
 const warmUpSeconds = 6
-/** And for another kind of request. */
+/** CPU seconds for each further kind of request. */
 const moreSeconds = 2
 
 const idleSessions = 500
@@ -35,7 +39,7 @@ const starts = 3
 
 export const parts: Parts = { calls, fan, sessions, proxies, starting }
 
-/** Compares the named parts, or all. Resolves with whether all of them could be measured. */
+/** Compares the named parts, or all. Resolves with true when all were measured. */
 export async function run(wanted: readonly string[] = []): Promise<boolean> {
   pinSelf()
   const good = await runParts('toolhive', parts, {
@@ -97,7 +101,7 @@ async function openAndList({ url, program }: Server): Promise<[ms: number, cpuMs
   return figures
 }
 
-/** What a session costs that has called once and stays. */
+/** Measures the cost of an open session after one call. */
 async function sessions(): Promise<string> {
   const backends = await startBackends({ servers: 3, tools: 40 })
   const servers = await startVmcps(backends.urls, 120)
@@ -146,7 +150,7 @@ async function proxies(): Promise<string> {
   )
 }
 
-/** To the first list that has the tools of all three backends. */
+/** Measures the time to the first list with the tools of all three backends. */
 async function starting(): Promise<string> {
   const backends = await startBackends({ servers: 3, tools: 40 })
   const rows: Cell[][] = []
@@ -185,7 +189,7 @@ async function compare(
   for (const server of servers) {
     progress(`${title}: ${server.name}, warming up`)
     const client = new BenchClient(server.url)
-    // On a busy core all at once are more than ToolHive answers in its half minute.
+    // On a busy core, ToolHive cannot open all sessions at once within its half minute.
     const ids = await client.openSessions(connections, 2)
     const own = ids.map((id) => request(server, id))
     for (const one of own) await client.result(one)
@@ -222,7 +226,7 @@ interface Round {
   readonly cpuMicros: number
 }
 
-/** As fast as answers come back. Throws when any is refused. */
+/** Sends requests as fast as responses arrive. Throws when a request is rejected. */
 async function load(
   { url, program, name }: Server,
   requests: readonly Sent[],

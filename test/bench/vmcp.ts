@@ -1,10 +1,10 @@
 /**
- * The virtual server against direct access to its backends, measured in one run: docs/evidence/performance.md.
+ * Measures the virtual server against direct access to its backends in one run: docs/evidence/performance.md.
  *
- * `node test/bench/main.ts vmcp` measures everything in about ten minutes; `vmcp:lists` one part; `vmcp:many-sessions` only by
- * name. The server under test has one core, load and backends have the others. Tables go to standard output, progress to
- * standard error. A part that fails or takes too long says so in place of its table, and the next one goes on. Those that are
- * about steadiness end with a verdict.
+ * `node test/bench/main.ts vmcp` measures everything in about ten minutes, and `vmcp:lists` one part;
+ * `vmcp:many-sessions` runs only by name. The server under test has one core, load and backends have the others. Tables
+ * go to standard output, progress to standard error. A part that fails or takes too long prints its error instead of a
+ * table, and the next part runs. Parts about steadiness end with a verdict.
  */
 import { type Parts, runParts } from './common/parts.ts'
 import { large, rates, throughput } from './vmcp/calls.ts'
@@ -38,10 +38,10 @@ export const parts: Parts = {
   'many-sessions': manySessions,
 }
 
-/** `idle` shows what a session takes as well; this is about a whole pod. */
+/** `idle` also measures the cost of a session. This part measures a whole pod. */
 const onlyByName = ['many-sessions']
 
-/** Measures the named parts, or all. Resolves with whether all of them could be measured. */
+/** Measures the named parts, or all. Resolves with true when all were measured. */
 export function run(wanted: readonly string[] = []): Promise<boolean> {
   pinSelf()
   return runParts('vmcp', parts, { wanted, onlyByName, limitMs: 5 * 60_000, cleanUp: stopAll })

@@ -1,4 +1,4 @@
-/** The official suite's authorization-server mode against the embedded server: no failure and no warning. */
+/** Runs the official suite's authorization-server mode against the embedded server: no failures and no warnings. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { registerClient, type Rig, startAuthServer } from '../helpers/authserver
 import { Browser } from '../helpers/authserver/cookie-browser.ts'
 import { freePort } from '../helpers/gatehouse.ts'
 
-/** Runs the suite and plays the user at the URL it prints. */
+/** Runs the suite and acts as the user at the URL that it prints. */
 async function run(
   rig: Rig,
   clientId: string,
@@ -67,7 +67,7 @@ function checks(dir: string): readonly { id: string; status: string }[] {
   })
 }
 
-t.test('conformance: authorization mode', async (t) => {
+t.test('conformance: authorization mode passes', async (t) => {
   const rig = await startAuthServer(t, {
     config: { cimd: { cacheMaxSize: 1, cacheTtlMs: 1000, allowLoopback: false } },
   })
@@ -78,7 +78,7 @@ t.test('conformance: authorization mode', async (t) => {
   const { code, output } = await run(rig, clientId, port, out)
   t.equal(code, 0, output)
   const results = checks(out)
-  t.ok(results.length >= 3, `checks were run: ${results.length}`)
+  t.ok(results.length >= 3, `number of checks: ${results.length}`)
   t.same(
     results.filter(({ status }) => status !== 'SUCCESS' && status !== 'INFO'),
     [],

@@ -1,6 +1,6 @@
 /**
- * The official suite's client scenarios with the proxy command as the OAuth client: what both revisions require
- * (which holds the whole suite `auth`), the servers of the oldest revision, and all extensions.
+ * Runs the official suite's client scenarios with the proxy command as the OAuth client: the required scenarios of both
+ * revisions (which include the whole suite `auth`), the servers of the oldest revision, and all extensions.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,7 @@ t.teardown(() => turnstile.close())
 
 const command = nodeCommand(join(import.meta.dirname, 'fixtures/proxy-client.ts'))
 
-/** How each scenario's client ended; the suite does not look at that when it runs many. */
+/** Outcome of each scenario's client, because the suite ignores it when it runs many scenarios. */
 async function runClient(t: Test, args: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const dir = mkdtempSync(join(tmpdir(), 'client-suite-'))
   t.teardown(() => rmSync(dir, { recursive: true, force: true }))
@@ -27,7 +27,7 @@ async function runClient(t: Test, args: readonly string[]): Promise<ReadonlyMap<
     { CONFORMANCE_TURNSTILE: String(turnstile.port) },
   )
   if (code !== 0) t.comment(output.slice(-20_000))
-  t.equal(code, 0, 'the suite is content')
+  t.equal(code, 0, 'the suite passes')
   const outcomes = new Map<string, string>()
   for (const path of readdirSync(dir, { recursive: true, encoding: 'utf8' })) {
     const scenario = /^(.+)-\d{4}-\d\d-\d\dT[\d-]+Z\/stdout\.txt$/.exec(path)?.[1]
@@ -44,7 +44,7 @@ const revisions = [
   {
     revision: '2026-07-28',
     required: 32,
-    /** Servers that must not be trusted, and one that asks for more for ever. */
+    /** Servers that must not be trusted, and one that requests more scopes forever. */
     refused: [
       'auth/iss-normalized',
       'auth/iss-supported-missing',
@@ -63,11 +63,11 @@ for (const { revision, required, refused } of revisions) {
     const own = [...outcomes].filter(([scenario]) => !extension.test(scenario))
     t.ok(own.length >= required, `${own.length} scenarios ran`)
     const others = own.filter(([, outcome]) => !/^\d+ tools called$/.test(outcome))
-    t.same(others.map(([scenario]) => scenario).toSorted(), refused, 'these alone were refused')
+    t.same(others.map(([scenario]) => scenario).toSorted(), refused, 'only these were rejected')
   })
 }
 
-await t.test('proxy as OAuth client: servers of revision 2025-03-26', async (t) => {
+await t.test('proxy as OAuth client: servers of revision 2025-03-26 pass', async (t) => {
   const outcomes = await runClient(t, ['--suite', 'backcompat'])
   t.same([...outcomes.values()], ['1 tools called', '1 tools called'])
 })

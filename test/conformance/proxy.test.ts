@@ -1,6 +1,7 @@
 /**
- * The official suite's required server scenarios of both revisions, through the proxy in front of a full server: as it
- * is, and with incoming OIDC (a shim adds the bearer that the suite does not know of). No expected failures.
+ * Runs the official suite's required server scenarios of both revisions through the proxy in front of a full server:
+ * without authentication, and with incoming OIDC (a shim adds the bearer token, because the suite sends none). No
+ * expected failures.
  */
 import { createServer, request as httpRequest } from 'node:http'
 import { once } from 'node:events'
@@ -21,7 +22,7 @@ async function target(t: Test): Promise<string> {
   return new URL(fixture.url).origin
 }
 
-/** Forwards byte for byte with one header more. It is made first: its origin is the one that clients see. */
+/** Forwards all bytes and adds one header. The shim is created first, because clients see its origin. */
 async function bearerShim(t: Test, to: { port: number; token: string }): Promise<string> {
   const server = createServer((req, res) => {
     const headers = { ...req.headers, authorization: `Bearer ${to.token}` }
@@ -75,7 +76,11 @@ for (const revision of revisions) {
         incoming: () => makeAuthenticator({ type: 'oidc', oidc: { issuer: idp.issuer, audience: resource } }),
       })
       t.teardown(() => rig.close())
-      t.equal((await fetch(`${rig.url}/mcp`, { method: 'POST', body: '{}' })).status, 401, 'the door is shut')
+      t.equal(
+        (await fetch(`${rig.url}/mcp`, { method: 'POST', body: '{}' })).status,
+        401,
+        'a request without a token is rejected',
+      )
       to.port = rig.port
       const { code, output } = await runConformance([
         'server',

@@ -1,5 +1,5 @@
 /**
- * The official suite's scenarios for client credentials, with a virtual server as the OAuth client of its backend.
+ * Runs the official suite's scenarios for client credentials, with a virtual server as the OAuth client of its backend.
  */
 import { join } from 'node:path'
 import t from 'tap'
@@ -14,7 +14,7 @@ for (const scenario of ['auth/client-credentials-jwt', 'auth/client-credentials-
     const args = ['client', '--command', command, '--scenario', scenario, '--timeout', '120000', '--verbose']
     const { code, output } = await runConformance(args)
     if (code !== 0) t.comment(output.slice(-20_000))
-    t.equal(code, 0, 'the suite is content')
+    t.equal(code, 0, 'the suite passes')
     t.match(
       output,
       /Sent 200 response for POST \/mcp \(method: tools\/call\)/,

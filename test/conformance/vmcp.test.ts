@@ -1,7 +1,8 @@
 /**
- * The official suite's required server scenarios of both revisions, through a virtual server whose only backend is a
- * full fixture of the same era: no expected failures; and of the other era alone: what cannot be translated is named in
- * vmcp-other-era.expected.yaml. Names stay bare (priority), as the suite wants them.
+ * Runs the official suite's required server scenarios of both revisions through a virtual server with a full fixture as
+ * its only backend. A fixture of the same era has no expected failures. For a fixture of the other era alone,
+ * vmcp-other-era.expected.yaml lists the features that cannot be translated. Names have no prefix (priority), as the
+ * suite requires.
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -16,7 +17,7 @@ const revisions = ['2025-11-25', '2026-07-28'] as const
 const eraOf = { '2025-11-25': 'session', '2026-07-28': 'stateless' } as const
 const otherEraOf = { '2025-11-25': 'stateless', '2026-07-28': 'session' } as const
 
-/** Runs a revision's required set; answers what the suite printed. Fails unless the suite is content. */
+/** Runs a revision's required set and returns the output. Fails unless the suite passes. */
 async function runServerSet(
   t: Test,
   revision: (typeof revisions)[number],
@@ -27,14 +28,10 @@ async function runServerSet(
   const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
   t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
   const { initialized } = await openSession(vmcp.url)
-  t.match(
-    initialized.result?.['serverInfo'],
-    { name: 'test-vmcp' },
-    'it is the virtual server that is tested',
-  )
+  t.match(initialized.result?.['serverInfo'], { name: 'test-vmcp' }, 'the suite tests the virtual server')
   const { body, headers } = statelessRequest('server/discover')
   const { status } = await post(fixture.url, body, headers)
-  t.equal(status === 200, era === 'stateless', 'the backend speaks the one era')
+  t.equal(status === 200, era === 'stateless', 'the backend speaks only one era')
   const { code, output } = await runConformance([
     'server',
     '--url',
@@ -52,7 +49,7 @@ for (const revision of revisions) {
   )
 }
 
-/** An entry that passes counts as stale, so only the run that needs the file gets it. */
+/** The suite treats an entry that passes as stale, so only one run gets the file. */
 const expected = {
   '2025-11-25': [],
   '2026-07-28': ['--expected-failures', join(import.meta.dirname, 'vmcp-other-era.expected.yaml')],
@@ -61,13 +58,13 @@ const expected = {
 for (const revision of revisions) {
   const backend = otherEraOf[revision] === 'session' ? '2025-11-25' : '2026-07-28'
   await t.test(
-    `vmcp, ${revision} over a backend of ${backend} alone: what cannot pass is named`,
+    `vmcp, ${revision} over a backend of ${backend} alone: only the listed scenarios fail`,
     { timeout: 300_000 },
     (t) => runServerSet(t, revision, otherEraOf[revision], expected[revision]),
   )
 }
 
-/** Scenarios of a client that say something about the side towards backends; logins are not in between here. */
+/** Client scenarios that apply to the connection to backends. Logins do not take part here. */
 const clientScenarios = {
   '2025-11-25': ['initialize', 'tools_call', 'elicitation-sep1034-client-defaults', 'sse-retry'],
   '2026-07-28': [

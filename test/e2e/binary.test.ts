@@ -1,4 +1,4 @@
-/** The single executable: it runs without Node, with worker threads, the policy engine and processes of its own. */
+/** Runs the single executable without Node, with worker threads, the policy engine and its own child processes. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ const root = resolve(import.meta.dirname, '../..')
 const folder = t.testdir({ home: {}, manifests: {} })
 const binary = join(folder, 'gatehouse')
 const home = join(folder, 'home')
-/** A start that hangs ends so. */
+/** Ends a start that hangs. */
 const timeout = 60_000
 const env = { HOME: home, PATH: '/usr/bin:/bin' }
 
@@ -24,40 +24,37 @@ function run(...args: string[]) {
   return spawnSync(binary, args, { cwd: folder, env, encoding: 'utf8', timeout })
 }
 
-/** Name of the folder that the program unpacked itself to. */
+/** Returns the name of the folder that contains the unpacked program. */
 function programIn(cache: string): string {
   return readdirSync(cache).find((name) => name.startsWith('program-')) ?? ''
 }
 
-t.test('binary: it starts without Node, and unpacks what it needs once', async (t) => {
+t.test('binary: starts without Node, and unpacks its files once', async (t) => {
   t.match(run('--version'), { status: 0, stdout: /^\d+\.\d+\.\d+\n$/ })
   const program = programIn(join(home, '.cache/gatehouse'))
   const at = join(home, '.cache/gatehouse', program)
-  t.equal(statSync(at).mode & 0o777, 0o700, 'for the user alone')
+  t.equal(statSync(at).mode & 0o777, 0o700, 'only the owner has access')
   const main = join(at, 'runtime/main.js')
   const before = statSync(main).mtimeMs
   t.equal(run('--version').status, 0)
   t.equal(statSync(main).mtimeMs, before, 'written once')
   rmSync(main)
-  t.equal(run('--version').status, 0, 'a file that was removed is written again')
+  t.equal(run('--version').status, 0, 'a removed file is written again')
 })
 
-t.test(
-  'binary: without a home that can be written to it runs all the same, and leaves nothing',
-  async (t) => {
-    const temp = join(folder, 'temp')
-    mkdirSync(temp)
-    writeFileSync(join(folder, 'file'), '')
-    const { status, stderr } = spawnSync(binary, ['--version'], {
-      env: { HOME: join(folder, 'file'), TMPDIR: temp },
-      encoding: 'utf8',
-    })
-    t.equal(status, 0, stderr)
-    t.same(readdirSync(temp), [])
-  },
-)
+t.test('binary: runs with a home folder that cannot be written, and leaves no files behind', async (t) => {
+  const temp = join(folder, 'temp')
+  mkdirSync(temp)
+  writeFileSync(join(folder, 'file'), '')
+  const { status, stderr } = spawnSync(binary, ['--version'], {
+    env: { HOME: join(folder, 'file'), TMPDIR: temp },
+    encoding: 'utf8',
+  })
+  t.equal(status, 0, stderr)
+  t.same(readdirSync(temp), [])
+})
 
-t.test('binary: a cache folder that others can write to is not used', async (t) => {
+t.test('binary: does not use a cache folder that other users can write', async (t) => {
   const open = join(folder, 'open')
   mkdirSync(open)
   const first = spawnSync(binary, ['--version'], { env: { HOME: open }, encoding: 'utf8', timeout })
@@ -73,7 +70,7 @@ t.test('binary: a cache folder that others can write to is not used', async (t) 
   )
 })
 
-t.test('binary: the policy engine and the hooks are inside', async (t) => {
+t.test('binary: contains the policy engine and the hooks', async (t) => {
   const path = join(root, 'manifests/examples/authz')
   t.match(run('validate', '-f', path), { status: 0, stdout: /valid, 0 invalid/ })
   t.match(run('version', '-o', 'json'), { status: 0, stdout: /"node"/ })
@@ -81,7 +78,7 @@ t.test('binary: the policy engine and the hooks are inside', async (t) => {
   t.notOk(existsSync(join(folder, 'unpacked')))
 })
 
-t.test('binary: several processes of a proxy are this executable too', async (t) => {
+t.test('binary: the processes of a proxy run the same executable', async (t) => {
   const port = await freePort()
   const child = spawn(
     binary,

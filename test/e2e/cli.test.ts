@@ -1,6 +1,4 @@
-/**
- * validate, render, unpack and the command tree, as they are typed.
- */
+/** Runs validate, render, unpack and the command tree with a user's command lines. */
 import { spawnSync } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import t from 'tap'
@@ -23,7 +21,7 @@ async function render(): Promise<Rendered[]> {
   return parseAllDocuments(stdout).map((document) => document.toJS() as Rendered)
 }
 
-t.test('validate: good manifests pass, other API groups are skipped', async (t) => {
+t.test('validate: accepts good manifests and skips other API groups', async (t) => {
   const { code, stdout } = await runGatehouse(
     ['validate', '-f', quickstart, '-f', '-'],
     'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n',
@@ -32,7 +30,7 @@ t.test('validate: good manifests pass, other API groups are skipped', async (t) 
   t.equal(stdout, '5 valid, 0 invalid, 1 in other API groups skipped\n')
 })
 
-t.test('validate: every error is named with file, line and path, and the exit code is 1', async (t) => {
+t.test('validate: reports every error with file, line and path, and exits with code 1', async (t) => {
   const dir = t.testdir({
     'bad.yaml': [
       'apiVersion: gatehouse.dev/v1beta1',
@@ -60,7 +58,7 @@ t.test('validate: every error is named with file, line and path, and the exit co
   t.equal(rows[0]?.problems.length, 3)
 })
 
-t.test('validate: two documents of one name are an error', async (t) => {
+t.test('validate: rejects two documents with the same name', async (t) => {
   const group = 'apiVersion: gatehouse.dev/v1beta1\nkind: MCPGroup\nmetadata: {name: g}\nspec: {}\n'
   const { code, stderr } = await runGatehouse(['validate', '-f', '-'], `${group}---\n${group}`)
   t.equal(code, 1)
@@ -68,7 +66,7 @@ t.test('validate: two documents of one name are an error', async (t) => {
 })
 
 t.test(
-  'render: the children of a virtual server are all there, and its file starts vmcp serve',
+  'render: prints all children of a virtual server, and vmcp serve starts with the rendered file',
   async (t) => {
     const objects = await render()
     const own = objects.filter(({ metadata }) => /^(vmcp-quickstart|quickstart-vmcp)/.test(metadata.name))
@@ -100,7 +98,7 @@ t.test(
   },
 )
 
-t.test('render: the same manifests give the same bytes', async (t) => {
+t.test('render: the same manifests produce the same bytes', async (t) => {
   const once = await runGatehouse(['render', '-f', quickstart])
   const again = await runGatehouse(['render', '-f', quickstart])
   t.equal(once.stdout, again.stdout)
@@ -131,14 +129,14 @@ t.test('unpack: the copy runs through its own loader', { skip: process.platform 
   t.match(ran.stdout, /--target-uri/)
 })
 
-t.test('unpack: a program that runs from its sources says what to do', async (t) => {
+t.test('unpack: a program that runs from source prints the next step', async (t) => {
   const ran = spawnSync(process.execPath, ['runtime/cli/main.ts', 'unpack', t.testdir({})], {
     encoding: 'utf8',
   })
   t.match(ran, { status: 2, stderr: /make build/ })
 })
 
-t.test('command tree: help teaches, wrong usage ends with code 2', async (t) => {
+t.test('command tree: help lists the commands, wrong usage exits with code 2', async (t) => {
   const help = await runGatehouse(['--help'])
   t.equal(help.code, 0)
   for (const command of ['proxy', 'vmcp', 'validate', 'render', 'dev']) t.match(help.stdout, `  ${command}`)

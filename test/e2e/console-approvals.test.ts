@@ -1,4 +1,7 @@
-/** The page of differences in a real Chromium: what changed is read and approved by keyboard, on a server whose lock is a file. */
+/**
+ * Tests the page of differences in a real Chromium, on a server whose lock is a file. The user reads and approves
+ * changes by keyboard.
+ */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -45,46 +48,42 @@ async function open(
   return { rig, ...(await openConsole(browser, `${url}#launch=${token}`, { viewport })) }
 }
 
-t.test(
-  'a change is read and approved by keyboard, and is in force then',
-  { skip: missingBrowser },
-  async (t) => {
-    const { rig, page, complaints } = await open(t)
-    await show(page, '#/pins', 'Pins')
-    const table = page.getByRole('table', { name: 'Differences from the locks' })
-    await table.getByRole('row', { name: /read.*tool.*changed.*text/ }).waitFor()
-    t.match(await page.getByRole('table', { name: 'Locks', exact: true }).textContent(), /files/)
-    await checkAccessibility(t, page, 'differences')
-    await page.getByRole('link', { name: 'read', exact: true }).focus()
-    await page.keyboard.press('Enter')
-    await page.getByRole('heading', { level: 1, name: 'read' }).waitFor()
-    const diff = page.getByRole('region', { name: 'What changed: text' })
-    t.match(
-      await diff.textContent(),
-      /-description: Reads a file\n\+description: Reads a file.*202e.*\n\+<img src=x onerror=alert\(1\)>/s,
-    )
-    await checkAccessibility(t, page, 'one difference')
-    for (let tab = 0; tab < 40; tab++) {
-      await page.keyboard.press('Tab')
-      if ((await page.evaluate('document.activeElement.textContent')) === 'Approve the change') break
-    }
-    await page.keyboard.press('Enter')
-    await page.getByText('Approved. The server reloads this file automatically').waitFor()
-    await waitForFocus(page, "focus.tagName === 'H1'")
-    t.match(readFileSync(rig.file, 'utf8'), /Reads a file\\U0000202e/)
-    await rig.takeUp()
-    await page.getByText('Approved, and in force').waitFor()
-    await checkAccessibility(t, page, 'approved')
-    t.same(
-      complaints.filter((text) => !text.includes('404')),
-      [],
-      'only that the difference is gone',
-    )
-  },
-)
+t.test('a change is read and approved by keyboard, and takes effect', { skip: missingBrowser }, async (t) => {
+  const { rig, page, complaints } = await open(t)
+  await show(page, '#/pins', 'Pins')
+  const table = page.getByRole('table', { name: 'Differences from the locks' })
+  await table.getByRole('row', { name: /read.*tool.*changed.*text/ }).waitFor()
+  t.match(await page.getByRole('table', { name: 'Locks', exact: true }).textContent(), /files/)
+  await checkAccessibility(t, page, 'differences')
+  await page.getByRole('link', { name: 'read', exact: true }).focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { level: 1, name: 'read' }).waitFor()
+  const diff = page.getByRole('region', { name: 'What changed: text' })
+  t.match(
+    await diff.textContent(),
+    /-description: Reads a file\n\+description: Reads a file.*202e.*\n\+<img src=x onerror=alert\(1\)>/s,
+  )
+  await checkAccessibility(t, page, 'one difference')
+  for (let tab = 0; tab < 40; tab++) {
+    await page.keyboard.press('Tab')
+    if ((await page.evaluate('document.activeElement.textContent')) === 'Approve the change') break
+  }
+  await page.keyboard.press('Enter')
+  await page.getByText('Approved. The server reloads this file automatically').waitFor()
+  await waitForFocus(page, "focus.tagName === 'H1'")
+  t.match(readFileSync(rig.file, 'utf8'), /Reads a file\\U0000202e/)
+  await rig.takeUp()
+  await page.getByText('Approved, and in force').waitFor()
+  await checkAccessibility(t, page, 'approved')
+  t.same(
+    complaints.filter((text) => !text.includes('404')),
+    [],
+    'only the missing difference is reported',
+  )
+})
 
 t.test(
-  'what changed since it was read is refused in words, and read again',
+  'the page rejects the approval of a definition that changed after the review, and reloads it',
   { skip: missingBrowser },
   async (t) => {
     const { rig, page } = await open(t)
@@ -102,7 +101,7 @@ t.test(
   },
 )
 
-t.test('an approval says nothing of what is offered after it', { skip: missingBrowser }, async (t) => {
+t.test('an approval does not cover later definitions', { skip: missingBrowser }, async (t) => {
   const { rig, page } = await open(t)
   await show(page, '#/pins', 'Pins')
   await page.getByRole('link', { name: 'read', exact: true }).click()
@@ -114,7 +113,7 @@ t.test('an approval says nothing of what is offered after it', { skip: missingBr
   await page.getByText('Approved. The server').waitFor({ state: 'detached' })
 })
 
-t.test('all of a long difference is on the page', { skip: missingBrowser }, async (t) => {
+t.test('the page shows a long difference completely', { skip: missingBrowser }, async (t) => {
   const description = `${'fine '.repeat(4_000)}END-OF-IT`
   const { page } = await open(t, undefined, undefined, [changed(approved, { description }), slashes])
   await show(page, '#/pins', 'Pins')
@@ -123,7 +122,7 @@ t.test('all of a long difference is on the page', { skip: missingBrowser }, asyn
 })
 
 t.test(
-  'names with slashes, instructions, what is gone; on a small screen',
+  'the page shows names with slashes, instructions and removed items, on a small screen',
   { skip: missingBrowser },
   async (t) => {
     const { rig, page } = await open(t, undefined, { width: 320, height: 640 })
@@ -144,7 +143,7 @@ t.test(
 )
 
 t.test(
-  'without rights the command is shown, with a button that copies it',
+  'a user without rights gets the command and a button that copies it',
   { skip: missingBrowser },
   async (t) => {
     const command = 'kubectl patch mcptoollock files -n team'

@@ -13,7 +13,7 @@ import { startConsoleFixture } from '../helpers/console/fixture-server.ts'
 t.setTimeout(180_000)
 
 t.test(
-  'calls: a denied call says which policy, leads to it and to Explain',
+  'calls: a denied call names the policy, with links to it and to Explain',
   { skip: missingBrowser },
   async (t) => {
     const browser = await openBrowser(t)
@@ -70,55 +70,59 @@ t.test(
   },
 )
 
-t.test('calls: filters go to the server and stay in the address', { skip: missingBrowser }, async (t) => {
-  const browser = await openBrowser(t)
-  const fixture = await startConsoleFixture(t, fixtureData())
-  const { page } = await openConsole(browser, `${fixture.url}#/calls`)
-  const sent = (query: RegExp): Promise<unknown> => page.waitForRequest((one) => query.test(one.url()))
-  const byOutcome = sent(/calls\?outcome=denied&messages=calls&limit=100$/)
-  await page.getByLabel('Outcome').selectOption('denied')
-  await byOutcome
-  const byCaller = sent(/calls\?caller=ben&outcome=denied&messages=calls&limit=100$/)
-  await page.getByLabel('Caller').fill('ben')
-  await byCaller
-  t.match(page.url(), /#\/calls\?outcome=denied&caller=ben$/)
-  await page.locator('[aria-busy="false"]').waitFor()
-  t.equal(await page.evaluate('document.activeElement.type'), 'search', 'the focus stays in the field')
-  const again = sent(/calls\?caller=ben&outcome=denied&messages=calls&limit=100$/)
-  await page.reload()
-  await again
-  t.equal(await page.getByLabel('Caller').inputValue(), 'ben')
-})
-
-t.test('calls: rows stay until those of another filter are there', { skip: missingBrowser }, async (t) => {
-  const browser = await openBrowser(t)
-  const fixture = await startConsoleFixture(t, fixtureData())
-  const { page } = await openConsole(browser, `${fixture.url}#/calls`)
-  await waitForRows(page, 'Calls', calls.length)
-  const asked = Promise.withResolvers<() => void>()
-  fixture.handlers.set('GET calls', (_, res) => {
-    res.writeHead(200, { 'content-type': 'application/json' })
-    asked.resolve(() => res.end(JSON.stringify(pageOf([call('f1', { name: 'narrowed' })]))))
-  })
-  await page.getByLabel('Outcome').selectOption('denied')
-  await page.locator('[aria-busy="true"]').waitFor()
-  t.equal(await page.locator('tbody tr').count(), calls.length, 'nothing is shown in between')
-  const respond = await asked.promise
-  respond()
-  await waitForRows(page, 'Calls', 1)
-  await page.getByRole('row', { name: /narrowed/ }).waitFor()
-  fixture.handlers.set('GET calls', () => 503)
-  await page.getByLabel('Outcome').selectOption('success')
-  await page.getByRole('alert').waitFor()
-  t.equal(
-    await page.locator('tbody tr').count(),
-    0,
-    'rows of another filter are not shown as those of this one',
-  )
-})
+t.test(
+  'calls: filters are sent to the server and stay in the address',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await openBrowser(t)
+    const fixture = await startConsoleFixture(t, fixtureData())
+    const { page } = await openConsole(browser, `${fixture.url}#/calls`)
+    const sent = (query: RegExp): Promise<unknown> => page.waitForRequest((one) => query.test(one.url()))
+    const byOutcome = sent(/calls\?outcome=denied&messages=calls&limit=100$/)
+    await page.getByLabel('Outcome').selectOption('denied')
+    await byOutcome
+    const byCaller = sent(/calls\?caller=ben&outcome=denied&messages=calls&limit=100$/)
+    await page.getByLabel('Caller').fill('ben')
+    await byCaller
+    t.match(page.url(), /#\/calls\?outcome=denied&caller=ben$/)
+    await page.locator('[aria-busy="false"]').waitFor()
+    t.equal(await page.evaluate('document.activeElement.type'), 'search', 'the focus stays in the field')
+    const again = sent(/calls\?caller=ben&outcome=denied&messages=calls&limit=100$/)
+    await page.reload()
+    await again
+    t.equal(await page.getByLabel('Caller').inputValue(), 'ben')
+  },
+)
 
 t.test(
-  'calls: new ones wait, those that are shown change in place, a gap reads again',
+  'calls: rows stay until the rows of another filter have arrived',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await openBrowser(t)
+    const fixture = await startConsoleFixture(t, fixtureData())
+    const { page } = await openConsole(browser, `${fixture.url}#/calls`)
+    await waitForRows(page, 'Calls', calls.length)
+    const asked = Promise.withResolvers<() => void>()
+    fixture.handlers.set('GET calls', (_, res) => {
+      res.writeHead(200, { 'content-type': 'application/json' })
+      asked.resolve(() => res.end(JSON.stringify(pageOf([call('f1', { name: 'narrowed' })]))))
+    })
+    await page.getByLabel('Outcome').selectOption('denied')
+    await page.locator('[aria-busy="true"]').waitFor()
+    t.equal(await page.locator('tbody tr').count(), calls.length, 'nothing is shown in between')
+    const respond = await asked.promise
+    respond()
+    await waitForRows(page, 'Calls', 1)
+    await page.getByRole('row', { name: /narrowed/ }).waitFor()
+    fixture.handlers.set('GET calls', () => 503)
+    await page.getByLabel('Outcome').selectOption('success')
+    await page.getByRole('alert').waitFor()
+    t.equal(await page.locator('tbody tr').count(), 0, 'no rows of the previous filter are shown')
+  },
+)
+
+t.test(
+  'calls: new rows wait, shown rows are updated in place, a gap reloads the list',
   { skip: missingBrowser },
   async (t) => {
     const browser = await openBrowser(t)
@@ -131,7 +135,7 @@ t.test(
     const ended = { ...(calls[0] ?? call('c9')), outcome: 'success', ms: 77 } as const
     fixture.push({ type: 'calls', items: [call('d1'), call('d2', { outcome: 'failure' }), ended] })
     await page.getByRole('row', { name: /success.*github_search_code.*77 ms/ }).waitFor()
-    t.equal(await rows.count(), before, 'new calls do not move what is read')
+    t.equal(await rows.count(), before, 'new calls do not move the visible rows')
     await page.getByRole('button', { name: 'Show 2 new' }).click()
     await waitForRows(page, 'Calls', before + 2)
     fixture.push({ type: 'calls', items: [call('d3')] })
@@ -147,7 +151,7 @@ t.test(
   },
 )
 
-t.test('calls: at most 200 rows, however many arrive', { skip: missingBrowser }, async (t) => {
+t.test('calls: shows at most 200 rows, however many calls arrive', { skip: missingBrowser }, async (t) => {
   const browser = await openBrowser(t)
   const fixture = await startConsoleFixture(t, fixtureData())
   const { page } = await openConsole(browser, `${fixture.url}#/calls`)
@@ -159,7 +163,7 @@ t.test('calls: at most 200 rows, however many arrive', { skip: missingBrowser },
 })
 
 t.test(
-  'calls: contents keep large numbers; a refusal says what to do',
+  'calls: contents keep large numbers; a rejection shows the next step',
   { skip: missingBrowser },
   async (t) => {
     const browser = await openBrowser(t)
@@ -180,7 +184,7 @@ t.test(
 )
 
 t.test(
-  'calls: without the permission for all, the list is that of the user',
+  'calls: a user without the permission for all calls sees only their own',
   { skip: missingBrowser },
   async (t) => {
     const browser = await openBrowser(t)
@@ -192,7 +196,7 @@ t.test(
     t.equal(await page.getByRole('link', { name: 'Explain' }).count(), 0)
     t.notOk(
       fixture.requests.some(({ path }) => path.startsWith('backends')),
-      'it asks for nothing that is refused',
+      'no request is rejected',
     )
   },
 )

@@ -1,4 +1,4 @@
-/** What servers and clients send is text in the console, whatever it looks like: markup, hidden characters, megabytes. */
+/** The console shows all input from servers and clients as text: markup, hidden characters, megabytes. */
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import type { Tool } from '../../runtime/console/api.ts'
@@ -18,11 +18,11 @@ import { openStream, startConsoleFixture, writeEvent } from '../helpers/console/
 t.setTimeout(240_000)
 
 const markup = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>"><svg onload=window.hit=1>'
-/** Reads as "safe" to a user; the model sees more. */
+/** A user reads "safe"; the model sees more. */
 const hidden = 'read\u202Eelif\u200B\u200B\u2066s\u{E0049}\u{E0067}\uD83D'
 const megabytes = 2_000_000
 
-/** Nothing ran, nothing was loaded from elsewhere, nothing scrolls sideways. */
+/** Checks that no script ran, no other origin was loaded, and the page does not scroll sideways. */
 async function isInert(t: Pick<Test, 'same'>, page: Page): Promise<void> {
   const wider = 'document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth'
   t.same(
@@ -134,7 +134,7 @@ t.test('hostile: callers, clients, errors, contents and links', { skip: missingB
   await isInert(t, page)
   await show(page, '#/connect', 'Connect')
   await page.locator('.client').waitFor()
-  t.equal(await page.locator('main a').count(), 0, 'a link that would run here is none')
+  t.equal(await page.locator('main a').count(), 0, 'a script link is not clickable')
   await isInert(t, page)
   t.same(complaints, [])
 })

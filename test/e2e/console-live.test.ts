@@ -1,4 +1,6 @@
-/** The console's pages on a real virtual server: its policy for browsers, its launch token, its calls as they happen. */
+/**
+ * Tests the console's pages on a real virtual server: its Content-Security-Policy, its launch token, its live calls.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -33,7 +35,7 @@ async function open(t: Test): Promise<ConsolePage & { readonly console: TestCons
 }
 
 t.test(
-  'live: overview and calls of a running server, without a complaint',
+  'live: shows the overview and the calls of a running server without a browser error',
   { skip: missingBrowser },
   async (t) => {
     const { page, complaints, requested, console } = await open(t)
@@ -65,30 +67,34 @@ t.test(
   },
 )
 
-t.test('live: without the token, the printed address signs in', { skip: missingBrowser }, async (t) => {
-  const { page, console } = await open(t)
-  const other = await page.context().browser()?.newContext()
-  const fresh = await other?.newPage()
-  if (!fresh) throw new Error('no page')
-  await fresh.goto(console.url)
-  await fresh.getByRole('heading', { name: 'You are not signed in' }).waitFor()
-  await checkAccessibility(t, fresh, 'sign in')
-  const [address, signIn] = [
-    fresh.getByLabel('Console address'),
-    fresh.getByRole('button', { name: 'Sign in' }),
-  ]
-  await address.fill('http://127.0.0.1/#nothing')
-  await signIn.click()
-  await fresh.getByText('The address must end in #launch=').waitFor()
-  await address.fill(`${console.url}#launch=wrong`)
-  await signIn.click()
-  await fresh.getByText('The server rejected the token').waitFor()
-  await address.fill(`${console.url}#launch=${console.token}`)
-  await signIn.click()
-  await fresh.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
-})
+t.test(
+  'live: without the token, the page requires the printed address',
+  { skip: missingBrowser },
+  async (t) => {
+    const { page, console } = await open(t)
+    const other = await page.context().browser()?.newContext()
+    const fresh = await other?.newPage()
+    if (!fresh) throw new Error('no page')
+    await fresh.goto(console.url)
+    await fresh.getByRole('heading', { name: 'You are not signed in' }).waitFor()
+    await checkAccessibility(t, fresh, 'sign in')
+    const [address, signIn] = [
+      fresh.getByLabel('Console address'),
+      fresh.getByRole('button', { name: 'Sign in' }),
+    ]
+    await address.fill('http://127.0.0.1/#nothing')
+    await signIn.click()
+    await fresh.getByText('The address must end in #launch=').waitFor()
+    await address.fill(`${console.url}#launch=wrong`)
+    await signIn.click()
+    await fresh.getByText('The server rejected the token').waitFor()
+    await address.fill(`${console.url}#launch=${console.token}`)
+    await signIn.click()
+    await fresh.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+  },
+)
 
-t.test('live: tools are found, read and tried in both eras', { skip: missingBrowser }, async (t) => {
+t.test('live: the user finds, reads and tries tools in both eras', { skip: missingBrowser }, async (t) => {
   const { page, complaints } = await open(t)
   await show(page, '#/tools', 'Tools')
   await page.getByLabel('Text').fill('test_elicitation')
@@ -122,7 +128,7 @@ t.test('live: tools are found, read and tried in both eras', { skip: missingBrow
   t.same(complaints, [])
 })
 
-t.test('live: the other pages have what the server knows', { skip: missingBrowser }, async (t) => {
+t.test('live: the other pages show the data of the server', { skip: missingBrowser }, async (t) => {
   const { page, complaints, console } = await open(t)
   const session = await openSession(console.vmcp.url)
   await show(page, '#/sessions', 'Sessions')
@@ -130,7 +136,7 @@ t.test('live: the other pages have what the server knows', { skip: missingBrowse
   await page.getByRole('button', { name: 'End session' }).click()
   await page.getByText('No sessions.').waitFor()
   await page.getByText('gatehouse client add claude-code').waitFor()
-  t.equal((await session.request('tools/list')).status, 404, 'the client has to begin again')
+  t.equal((await session.request('tools/list')).status, 404, 'the client must start a new session')
   await show(page, '#/config', 'Config')
   await page.getByRole('region', { name: 'Running configuration' }).waitFor()
   await checkAccessibility(t, page, 'config')

@@ -1,4 +1,7 @@
-/** The frame of the console and its overview in a real Chromium: what is loaded, what is shown, states and their next step. */
+/**
+ * Tests the frame of the console and its overview in a real Chromium: loaded files, content, states and their next
+ * step.
+ */
 import t from 'tap'
 import { missingBrowser, openBrowser } from '../helpers/authserver/signed-in-client.ts'
 import { checkAccessibility, openConsole, show } from '../helpers/console/console-page.ts'
@@ -7,49 +10,53 @@ import { startConsoleFixture } from '../helpers/console/fixture-server.ts'
 
 t.setTimeout(180_000)
 
-t.test('console: overview under a base path, nothing from elsewhere', { skip: missingBrowser }, async (t) => {
-  const browser = await openBrowser(t)
-  const fixture = await startConsoleFixture(t, fixtureData(), '/ui/console')
-  const { page, complaints, requested } = await openConsole(browser, fixture.url)
-  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
-  const table = page.getByRole('table', { name: 'Backends' })
-  await table.waitFor()
-  t.same(await table.getByRole('rowheader').allTextContents(), ['github', 'jira', 'files'])
-  const jira = table.getByRole('row', { name: /jira/ })
-  t.match(await jira.textContent(), /needs a login.*22.*12.*the refresh token has expired/)
-  t.match(
-    await jira.getByRole('img').getAttribute('aria-label'),
-    /jira: 60 minutes: \d+ calls, 31 failed|not healthy/,
-  )
-  t.match(
-    await page.locator('.problems:not(.passing)').textContent(),
-    /files.*does not respond.*What to do:.*Check now/,
-  )
-  const down = page.getByRole('region', {
-    name: /^2 of 3 backends are down: 1 rejecting the credential, 1 not responding$/,
-  })
-  t.match(
-    await down.textContent(),
-    /jira: Authentication failed \(HTTP 401\).*What to do: check outgoingAuth.*files: Health check timed out/,
-  )
-  const [summaryBox, tableBox] = [await down.boundingBox(), await table.boundingBox()]
-  t.ok((summaryBox?.y ?? 0) < (tableBox?.y ?? 0), 'the summary is first')
-  t.ok(
-    (tableBox?.y ?? 0) + (tableBox?.height ?? 0) < (page.viewportSize()?.height ?? 0),
-    'the table needs no scrolling',
-  )
-  await checkAccessibility(t, page, 'overview')
-  await page.getByLabel('Charts as tables').check()
-  await page.getByRole('columnheader', { name: 'Minute', exact: true }).waitFor()
-  await table.getByRole('button', { name: 'files' }).click()
-  t.match(await page.locator('.details').textContent(), /stdio.*open: calls are rejected.*timeout/)
-  await checkAccessibility(t, page, 'overview with tables and details')
-  t.ok(
-    requested.every((url) => url.startsWith(fixture.url) || url.startsWith('data:')),
-    requested.join('\n'),
-  )
-  t.same(complaints, [])
-})
+t.test(
+  'console: shows the overview under a base path, and loads nothing from other origins',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await openBrowser(t)
+    const fixture = await startConsoleFixture(t, fixtureData(), '/ui/console')
+    const { page, complaints, requested } = await openConsole(browser, fixture.url)
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    const table = page.getByRole('table', { name: 'Backends' })
+    await table.waitFor()
+    t.same(await table.getByRole('rowheader').allTextContents(), ['github', 'jira', 'files'])
+    const jira = table.getByRole('row', { name: /jira/ })
+    t.match(await jira.textContent(), /needs a login.*22.*12.*the refresh token has expired/)
+    t.match(
+      await jira.getByRole('img').getAttribute('aria-label'),
+      /jira: 60 minutes: \d+ calls, 31 failed|not healthy/,
+    )
+    t.match(
+      await page.locator('.problems:not(.passing)').textContent(),
+      /files.*does not respond.*What to do:.*Check now/,
+    )
+    const down = page.getByRole('region', {
+      name: /^2 of 3 backends are down: 1 rejecting the credential, 1 not responding$/,
+    })
+    t.match(
+      await down.textContent(),
+      /jira: Authentication failed \(HTTP 401\).*What to do: check outgoingAuth.*files: Health check timed out/,
+    )
+    const [summaryBox, tableBox] = [await down.boundingBox(), await table.boundingBox()]
+    t.ok((summaryBox?.y ?? 0) < (tableBox?.y ?? 0), 'the summary is first')
+    t.ok(
+      (tableBox?.y ?? 0) + (tableBox?.height ?? 0) < (page.viewportSize()?.height ?? 0),
+      'the table needs no scrolling',
+    )
+    await checkAccessibility(t, page, 'overview')
+    await page.getByLabel('Charts as tables').check()
+    await page.getByRole('columnheader', { name: 'Minute', exact: true }).waitFor()
+    await table.getByRole('button', { name: 'files' }).click()
+    t.match(await page.locator('.details').textContent(), /stdio.*open: calls are rejected.*timeout/)
+    await checkAccessibility(t, page, 'overview with tables and details')
+    t.ok(
+      requested.every((url) => url.startsWith(fixture.url) || url.startsWith('data:')),
+      requested.join('\n'),
+    )
+    t.same(complaints, [])
+  },
+)
 
 t.test(
   'console: recheck sends the CSRF value and shows the new state',
@@ -73,7 +80,7 @@ t.test(
 )
 
 t.test(
-  'console: an action that wants a recent login leads to signing in again',
+  'console: an action that requires a recent login asks the user to sign in again',
   { skip: missingBrowser },
   async (t) => {
     const browser = await openBrowser(t)
@@ -91,7 +98,7 @@ t.test(
 )
 
 t.test(
-  'console: health events of the stream are shown, not while paused',
+  'console: shows health events of the stream, except while it is paused',
   { skip: missingBrowser },
   async (t) => {
     const browser = await openBrowser(t)
@@ -106,7 +113,7 @@ t.test(
       }
       fixture.push({ type: 'health', backend: 'files', health, since: overview.asOf })
     }
-    // Not the state that the page began with: the row shows that this event was read.
+    // The page did not begin with this state, so the row shows that the event was read.
     stateOf('unknown')
     await page.getByRole('row', { name: /files.*unknown/ }).waitFor()
     await page.getByRole('button', { name: 'Pause' }).click()
@@ -120,7 +127,7 @@ t.test(
 )
 
 t.test(
-  'console: signed out, without a role, expired: each with the next step',
+  'console: shows the next step to users who are signed out, have no role, or have an expired session',
   { skip: missingBrowser },
   async (t) => {
     const browser = await openBrowser(t)
@@ -151,7 +158,7 @@ t.test(
 )
 
 t.test(
-  'console: a lost connection is said, what was shown stays, and it comes back',
+  'console: reports a lost connection, keeps its content, and reconnects',
   { skip: missingBrowser },
   async (t) => {
     const browser = await openBrowser(t)
@@ -164,7 +171,7 @@ t.test(
     await checkAccessibility(t, page, 'a lost connection')
     t.equal(await page.getByRole('row', { name: /github/ }).count(), 1)
     fixture.comeBack()
-    // It may have come back by itself before the button is reached.
+    // The page may reconnect on its own before the click.
     await Promise.race([
       page.getByRole('button', { name: 'Try now' }).click(),
       page.getByText(/No connection to the server since/).waitFor({ state: 'detached' }),
@@ -175,7 +182,7 @@ t.test(
 )
 
 t.test(
-  'console: the launch token of dev goes from the address into a header',
+  'console: moves the launch token of dev from the address into a header',
   { skip: missingBrowser },
   async (t) => {
     const browser = await openBrowser(t)
@@ -193,7 +200,7 @@ t.test(
   },
 )
 
-t.test('console: what browsers load stays small', async (t) => {
+t.test('console: browsers load a small amount of data', async (t) => {
   const { sizes } = await startConsoleFixture(t, {})
   t.ok(
     sizes.scripts <= 60 * 1024 && sizes.entry <= 30 * 1024 && sizes.styles <= 8 * 1024,

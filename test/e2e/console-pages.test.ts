@@ -1,4 +1,7 @@
-/** The other pages of the console in a real Chromium, and what holds for all of them: accessibility, small screens, keyboard. */
+/**
+ * Tests the other pages of the console in a real Chromium, and the accessibility, small screens and keyboard use of all
+ * pages.
+ */
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { missingBrowser, openBrowser } from '../helpers/authserver/signed-in-client.ts'
@@ -14,7 +17,7 @@ import { startConsoleFixture } from '../helpers/console/fixture-server.ts'
 
 t.setTimeout(300_000)
 
-/** Hash and heading. */
+/** Hash and heading of each page. */
 const pages = [
   ['#/overview', 'Overview'],
   ['#/tools', 'Tools'],
@@ -44,7 +47,7 @@ const looks = [
 
 for (const [name, options] of looks)
   t.test(
-    `pages: ${name}: axe-core finds nothing, nothing scrolls sideways`,
+    `pages: ${name}: passes axe-core, and does not scroll sideways`,
     { skip: missingBrowser },
     async (t) => {
       const browser = await openBrowser(t)
@@ -60,7 +63,7 @@ for (const [name, options] of looks)
     },
   )
 
-t.test('phones: a row has two lines, and the rest is in its details', { skip: missingBrowser }, async (t) => {
+t.test('phones: a row has two lines, and its details show the rest', { skip: missingBrowser }, async (t) => {
   const browser = await openBrowser(t)
   const fixture = await startConsoleFixture(t, fixtureData())
   const { page } = await openConsole(browser, fixture.url, { viewport: { width: 390, height: 844 } })
@@ -89,24 +92,20 @@ t.test('links: the underline is below the underscores of names', { skip: missing
   t.ok(offset >= 0.25, `the offset is ${offset} em`)
 })
 
-t.test(
-  'calls: protocol messages are hidden until they are asked for',
-  { skip: missingBrowser },
-  async (t) => {
-    const browser = await openBrowser(t)
-    const fixture = await startConsoleFixture(t, fixtureData())
-    const { page } = await openConsole(browser, `${fixture.url}#/calls`)
-    await page.getByRole('table', { name: 'Calls' }).waitFor()
-    await page.getByLabel('Show protocol messages').check()
-    await waitUntil(page, `location.hash.includes('messages=all')`)
-    await page.getByRole('table', { name: 'Calls' }).waitFor()
-    const asked = fixture.requests.filter(({ path }) => path.startsWith('calls')).map(({ path }) => path)
-    t.ok(asked[0]?.includes('messages=calls'), asked.join())
-    t.ok(asked.at(-1)?.includes('messages=all'), asked.join())
-  },
-)
+t.test('calls: hides protocol messages until the user asks for them', { skip: missingBrowser }, async (t) => {
+  const browser = await openBrowser(t)
+  const fixture = await startConsoleFixture(t, fixtureData())
+  const { page } = await openConsole(browser, `${fixture.url}#/calls`)
+  await page.getByRole('table', { name: 'Calls' }).waitFor()
+  await page.getByLabel('Show protocol messages').check()
+  await waitUntil(page, `location.hash.includes('messages=all')`)
+  await page.getByRole('table', { name: 'Calls' }).waitFor()
+  const asked = fixture.requests.filter(({ path }) => path.startsWith('calls')).map(({ path }) => path)
+  t.ok(asked[0]?.includes('messages=calls'), asked.join())
+  t.ok(asked.at(-1)?.includes('messages=all'), asked.join())
+})
 
-/** Presses Tab until the focus is on a thing of that name; fails after 60. */
+/** Presses Tab until an element with that name has the focus. Fails after 60 times. */
 async function tabTo(page: Page, name: RegExp): Promise<void> {
   for (let step = 0; step < 60; step++) {
     await page.keyboard.press('Tab')
@@ -126,13 +125,13 @@ async function tabTo(page: Page, name: RegExp): Promise<void> {
 }
 
 t.test(
-  'pages: a denied call is found and explained by keyboard alone',
+  'pages: a user finds and explains a denied call with the keyboard alone',
   { skip: missingBrowser },
   async (t) => {
     const browser = await openBrowser(t)
     const fixture = await startConsoleFixture(t, fixtureData())
     const { page } = await openConsole(browser, fixture.url)
-    /** The focus follows to the new page. */
+    /** The focus moves to the new page. */
     const atHeading = (text: string): Promise<void> =>
       waitForFocus(page, `focus.tagName === 'H1' && focus.textContent === '${text}'`)
     await page.getByRole('table', { name: 'Backends' }).waitFor()
@@ -142,7 +141,7 @@ t.test(
     t.equal(
       await page.evaluate('getComputedStyle(document.activeElement).outlineStyle'),
       'solid',
-      'focus is seen',
+      'the focus is visible',
     )
     await page.keyboard.press('Enter')
     await atHeading('Calls')
@@ -159,26 +158,30 @@ t.test(
   },
 )
 
-t.test('pages: the menu of a small screen opens, leads and closes', { skip: missingBrowser }, async (t) => {
-  const browser = await openBrowser(t)
-  const fixture = await startConsoleFixture(t, fixtureData())
-  const { page } = await openConsole(browser, fixture.url, { viewport: { width: 320, height: 640 } })
-  const link = page.getByRole('link', { name: 'Connect', exact: true })
-  const menu = page.getByRole('button', { name: 'Menu' })
-  await menu.waitFor()
-  t.equal(await link.isVisible(), false)
-  await menu.click()
-  await checkAccessibility(t, page, 'the open menu')
-  await link.click()
-  await page.getByRole('heading', { level: 1, name: 'Connect' }).waitFor()
-  await link.waitFor({ state: 'hidden' })
-  await page.locator('.client').first().waitFor()
-  const small = await page.evaluate(`[...document.querySelectorAll('button, a.button, input, select')]
+t.test(
+  'pages: the menu of a small screen opens, navigates and closes',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await openBrowser(t)
+    const fixture = await startConsoleFixture(t, fixtureData())
+    const { page } = await openConsole(browser, fixture.url, { viewport: { width: 320, height: 640 } })
+    const link = page.getByRole('link', { name: 'Connect', exact: true })
+    const menu = page.getByRole('button', { name: 'Menu' })
+    await menu.waitFor()
+    t.equal(await link.isVisible(), false)
+    await menu.click()
+    await checkAccessibility(t, page, 'the open menu')
+    await link.click()
+    await page.getByRole('heading', { level: 1, name: 'Connect' }).waitFor()
+    await link.waitFor({ state: 'hidden' })
+    await page.locator('.client').first().waitFor()
+    const small = await page.evaluate(`[...document.querySelectorAll('button, a.button, input, select')]
     .map((one) => one.getBoundingClientRect()).filter(({ width, height }) => width > 0 && Math.min(width, height) < 24).length`)
-  t.equal(small, 0, 'targets have at least 24 pixels')
-})
+    t.equal(small, 0, 'targets are at least 24 pixels large')
+  },
+)
 
-t.test('pages: a session is ended after asking once more', { skip: missingBrowser }, async (t) => {
+t.test('pages: ends a session after a confirmation', { skip: missingBrowser }, async (t) => {
   const browser = await openBrowser(t)
   const fixture = await startConsoleFixture(t, fixtureData())
   fixture.handlers.set('DELETE sessions/02d1c0ffee11', () => {
@@ -193,31 +196,35 @@ t.test('pages: a session is ended after asking once more', { skip: missingBrowse
   await page.getByText('No sessions.').waitFor()
 })
 
-t.test('pages: connect copies, links and sees the first call', { skip: missingBrowser }, async (t) => {
-  const browser = await openBrowser(t)
-  const fixture = await startConsoleFixture(t, fixtureData())
-  const { page } = await openConsole(browser, `${fixture.url}#/connect`, {
-    permissions: ['clipboard-read', 'clipboard-write'],
-  })
-  await page.getByRole('button', { name: 'Copy: Command for Claude Code' }).click()
-  await page.getByRole('button', { name: 'Copy: Command for Claude Code' }).getByText('Copied').waitFor()
-  t.match(
-    await page.evaluate('navigator.clipboard.readText()'),
-    /^claude mcp add --transport http team-tools https:/,
-  )
-  t.match(
-    await page.getByRole('link', { name: 'Add to Cursor' }).getAttribute('href'),
-    /^cursor:\/\/anysphere/,
-  )
-  await page.getByText('Waiting for your first call').waitFor()
-  await fixture.streaming()
-  fixture.data['connect'] = { ...connect, firstCall: new Date().toISOString() }
-  fixture.push({ type: 'calls', items: [] })
-  await page.getByText('Your first call arrived at:').waitFor()
-})
+t.test(
+  'pages: connect copies an entry, shows links, and reports the first call',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await openBrowser(t)
+    const fixture = await startConsoleFixture(t, fixtureData())
+    const { page } = await openConsole(browser, `${fixture.url}#/connect`, {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
+    await page.getByRole('button', { name: 'Copy: Command for Claude Code' }).click()
+    await page.getByRole('button', { name: 'Copy: Command for Claude Code' }).getByText('Copied').waitFor()
+    t.match(
+      await page.evaluate('navigator.clipboard.readText()'),
+      /^claude mcp add --transport http team-tools https:/,
+    )
+    t.match(
+      await page.getByRole('link', { name: 'Add to Cursor' }).getAttribute('href'),
+      /^cursor:\/\/anysphere/,
+    )
+    await page.getByText('Waiting for your first call').waitFor()
+    await fixture.streaming()
+    fixture.data['connect'] = { ...connect, firstCall: new Date().toISOString() }
+    fixture.push({ type: 'calls', items: [] })
+    await page.getByText('Your first call arrived at:').waitFor()
+  },
+)
 
 t.test(
-  'pages: accounts lead to the page of the authorization server, and out',
+  'pages: accounts links to the page of the authorization server, and signs out',
   { skip: missingBrowser },
   async (t) => {
     const browser = await openBrowser(t)
@@ -232,7 +239,7 @@ t.test(
   },
 )
 
-t.test('pages: a CSRF value of an earlier session is renewed once', { skip: missingBrowser }, async (t) => {
+t.test('pages: renews a CSRF value of an earlier session once', { skip: missingBrowser }, async (t) => {
   const browser = await openBrowser(t)
   const fixture = await startConsoleFixture(t, fixtureData())
   const { page } = await openConsole(browser, fixture.url)

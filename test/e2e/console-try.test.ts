@@ -1,4 +1,7 @@
-/** Trying a tool in the console, in a real Chromium: the form of a schema, what it sends, and the run with its requests. */
+/**
+ * Tests a tool trial in the console, in a real Chromium: the form of a schema, the sent arguments, and the run with its
+ * requests.
+ */
 import type { ServerResponse } from 'node:http'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
@@ -57,123 +60,123 @@ async function open(t: Test, tool: string, schema?: unknown): Promise<Tries> {
   }
 }
 
-t.test(
-  'try: the form sends what was typed and leaves out what was not',
-  { skip: missingBrowser },
-  async (t) => {
-    const { page, started, complaints, followed } = await open(t, 'github_create_issue')
-    await checkAccessibility(t, page, 'the form')
-    await page.getByRole('button', { name: 'Run as Ana' }).click()
-    await page.getByText('Some fields are invalid').waitFor()
-    t.match(await page.locator('.field', { hasText: 'owner' }).first().textContent(), /At least 1 character/)
-    t.equal(started.length, 0)
-    await checkAccessibility(t, page, 'the form with errors')
-    await page.getByLabel(/^owner/).fill('gatehouse-dev')
-    await page.getByLabel(/^title/).fill('Log says "nothing" 🙂')
-    const assignee = page.getByRole('group', { name: /^assignee/ })
-    await assignee.getByRole('textbox', { name: /^name/ }).fill('ana')
-    await assignee.getByRole('textbox', { name: /^id/ }).fill('9007199254740993')
-    await page.getByRole('button', { name: 'Add to labels' }).click()
-    await page.getByRole('textbox', { name: /^labels\[0\]/ }).fill('bug')
-    await page
-      .getByRole('group', { name: /^watchers/ })
-      .getByLabel('cleo')
-      .check()
-    await page.getByLabel('Kind of target').selectOption('number')
-    await page.getByRole('textbox', { name: /^number/ }).fill('12')
-    await page.getByLabel(/^extra/).fill('{"big": 1e400, "n": 12345678901234567890}')
-    await page.getByRole('radio', { name: 'JSON' }).check()
-    const json = page.getByRole('textbox', { name: 'Arguments' })
-    t.match(await json.inputValue(), /"id": 9007199254740993/)
-    await page.getByRole('radio', { name: 'Form' }).check()
-    t.equal(await page.getByRole('textbox', { name: /^id/ }).inputValue(), '9007199254740993')
-    await page.getByRole('button', { name: 'Run as Ana' }).click()
-    await followed()
-    const text = (started[0]?.arguments ?? '').replaceAll(/\s+(?=(?:[^"]*"[^"]*")*[^"]*$)/g, '')
-    t.match(text, '"id":9007199254740993')
-    t.match(text, '"extra":{"big":1e400,"n":12345678901234567890}')
-    t.match(JSON.parse(started[0]?.arguments ?? '{}'), {
-      owner: 'gatehouse-dev',
-      title: 'Log says "nothing" 🙂',
-      assignee: { name: 'ana' },
-      labels: ['bug'],
-      watchers: ['cleo'],
-      target: 12,
-    })
-    t.same(Object.keys(JSON.parse(started[0]?.arguments ?? '{}')).sort(), [
-      'assignee',
-      'extra',
-      'labels',
-      'owner',
-      'target',
-      'title',
-      'watchers',
-    ])
-    t.equal(started[0]?.era, '2026-07-28')
-    t.same(complaints, [])
-  },
-)
-
-t.test('try: progress, log, a request to the user, and the result', { skip: missingBrowser }, async (t) => {
-  const { page, fixture, followed, started } = await open(t, 'files_read')
-  await page.getByLabel('Protocol').selectOption('2025-11-25')
+t.test('try: the form sends the typed values and omits empty fields', { skip: missingBrowser }, async (t) => {
+  const { page, started, complaints, followed } = await open(t, 'github_create_issue')
+  await checkAccessibility(t, page, 'the form')
   await page.getByRole('button', { name: 'Run as Ana' }).click()
-  const send = await followed()
-  t.same(started, [{ name: 'files_read', arguments: '{}', era: '2025-11-25' }])
-  send({ type: 'progress', progress: 2, total: 5, message: 'reading' })
-  send({ type: 'log', level: 'info', text: 'opened' })
-  await page.getByText('40 %').waitFor()
-  await page.getByText('1 log line').waitFor()
-  send({
-    type: 'ask',
-    id: 'q1',
-    backend: 'files',
-    message: 'Which project?',
-    mode: 'form',
-    schema: JSON.stringify({
-      type: 'object',
-      required: ['project'],
-      properties: {
-        project: {
-          oneOf: [
-            { const: 'web', title: 'The web' },
-            { const: 'api', title: 'The API' },
-          ],
-        },
-        since: { type: 'string', format: 'date' },
-      },
-    }),
+  await page.getByText('Some fields are invalid').waitFor()
+  t.match(await page.locator('.field', { hasText: 'owner' }).first().textContent(), /At least 1 character/)
+  t.equal(started.length, 0)
+  await checkAccessibility(t, page, 'the form with errors')
+  await page.getByLabel(/^owner/).fill('gatehouse-dev')
+  await page.getByLabel(/^title/).fill('Log says "nothing" 🙂')
+  const assignee = page.getByRole('group', { name: /^assignee/ })
+  await assignee.getByRole('textbox', { name: /^name/ }).fill('ana')
+  await assignee.getByRole('textbox', { name: /^id/ }).fill('9007199254740993')
+  await page.getByRole('button', { name: 'Add to labels' }).click()
+  await page.getByRole('textbox', { name: /^labels\[0\]/ }).fill('bug')
+  await page
+    .getByRole('group', { name: /^watchers/ })
+    .getByLabel('cleo')
+    .check()
+  await page.getByLabel('Kind of target').selectOption('number')
+  await page.getByRole('textbox', { name: /^number/ }).fill('12')
+  await page.getByLabel(/^extra/).fill('{"big": 1e400, "n": 12345678901234567890}')
+  await page.getByRole('radio', { name: 'JSON' }).check()
+  const json = page.getByRole('textbox', { name: 'Arguments' })
+  t.match(await json.inputValue(), /"id": 9007199254740993/)
+  await page.getByRole('radio', { name: 'Form' }).check()
+  t.equal(await page.getByRole('textbox', { name: /^id/ }).inputValue(), '9007199254740993')
+  await page.getByRole('button', { name: 'Run as Ana' }).click()
+  await followed()
+  const text = (started[0]?.arguments ?? '').replaceAll(/\s+(?=(?:[^"]*"[^"]*")*[^"]*$)/g, '')
+  t.match(text, '"id":9007199254740993')
+  t.match(text, '"extra":{"big":1e400,"n":12345678901234567890}')
+  t.match(JSON.parse(started[0]?.arguments ?? '{}'), {
+    owner: 'gatehouse-dev',
+    title: 'Log says "nothing" 🙂',
+    assignee: { name: 'ana' },
+    labels: ['bug'],
+    watchers: ['cleo'],
+    target: 12,
   })
-  const question = page.getByRole('form', { name: 'Request from files' })
-  await question.waitFor()
-  await waitForFocus(page, 'focus.closest("form.question") !== null')
-  await checkAccessibility(t, page, 'a request to the user')
-  let answered: unknown
-  fixture.handlers.set('POST tries/run-1/answers/q1', ({ body }) => {
-    answered = JSON.parse(body)
-    return undefined
-  })
-  await question.getByRole('button', { name: 'Send' }).click()
-  await question.getByText('Choose one.').waitFor()
-  await question.getByLabel(/^project/).selectOption('The API')
-  await question.getByRole('button', { name: 'Send' }).click()
-  await question.waitFor({ state: 'detached' })
-  t.equal((answered as { action: string }).action, 'accept')
-  t.same(JSON.parse((answered as { content: string }).content), { project: 'api' })
-  send({
-    type: 'done',
-    outcome: 'success',
-    ms: 1234,
-    result: '{"content":[{"type":"text","text":"hello"}],"structuredContent":{"n":9007199254740993}}',
-  })
-  await page.getByText('1.2 s').waitFor()
-  await page.getByText('hello', { exact: true }).waitFor()
-  t.match(await page.getByRole('region', { name: 'Run' }).textContent(), /success.*"n": 9007199254740993/s)
-  await checkAccessibility(t, page, 'a result')
+  t.same(Object.keys(JSON.parse(started[0]?.arguments ?? '{}')).sort(), [
+    'assignee',
+    'extra',
+    'labels',
+    'owner',
+    'target',
+    'title',
+    'watchers',
+  ])
+  t.equal(started[0]?.era, '2026-07-28')
+  t.same(complaints, [])
 })
 
 t.test(
-  'try: a page to visit shows its host first; other addresses are no links',
+  'try: shows progress, log messages, a request to the user, and the result',
+  { skip: missingBrowser },
+  async (t) => {
+    const { page, fixture, followed, started } = await open(t, 'files_read')
+    await page.getByLabel('Protocol').selectOption('2025-11-25')
+    await page.getByRole('button', { name: 'Run as Ana' }).click()
+    const send = await followed()
+    t.same(started, [{ name: 'files_read', arguments: '{}', era: '2025-11-25' }])
+    send({ type: 'progress', progress: 2, total: 5, message: 'reading' })
+    send({ type: 'log', level: 'info', text: 'opened' })
+    await page.getByText('40 %').waitFor()
+    await page.getByText('1 log line').waitFor()
+    send({
+      type: 'ask',
+      id: 'q1',
+      backend: 'files',
+      message: 'Which project?',
+      mode: 'form',
+      schema: JSON.stringify({
+        type: 'object',
+        required: ['project'],
+        properties: {
+          project: {
+            oneOf: [
+              { const: 'web', title: 'The web' },
+              { const: 'api', title: 'The API' },
+            ],
+          },
+          since: { type: 'string', format: 'date' },
+        },
+      }),
+    })
+    const question = page.getByRole('form', { name: 'Request from files' })
+    await question.waitFor()
+    await waitForFocus(page, 'focus.closest("form.question") !== null')
+    await checkAccessibility(t, page, 'a request to the user')
+    let answered: unknown
+    fixture.handlers.set('POST tries/run-1/answers/q1', ({ body }) => {
+      answered = JSON.parse(body)
+      return undefined
+    })
+    await question.getByRole('button', { name: 'Send' }).click()
+    await question.getByText('Choose one.').waitFor()
+    await question.getByLabel(/^project/).selectOption('The API')
+    await question.getByRole('button', { name: 'Send' }).click()
+    await question.waitFor({ state: 'detached' })
+    t.equal((answered as { action: string }).action, 'accept')
+    t.same(JSON.parse((answered as { content: string }).content), { project: 'api' })
+    send({
+      type: 'done',
+      outcome: 'success',
+      ms: 1234,
+      result: '{"content":[{"type":"text","text":"hello"}],"structuredContent":{"n":9007199254740993}}',
+    })
+    await page.getByText('1.2 s').waitFor()
+    await page.getByText('hello', { exact: true }).waitFor()
+    t.match(await page.getByRole('region', { name: 'Run' }).textContent(), /success.*"n": 9007199254740993/s)
+    await checkAccessibility(t, page, 'a result')
+  },
+)
+
+t.test(
+  'try: shows the host of a page to visit first, and does not link other addresses',
   { skip: missingBrowser },
   async (t) => {
     const { page, followed } = await open(t, 'files_read')
@@ -191,7 +194,7 @@ t.test(
   },
 )
 
-t.test('try: cancel, and leaving the page, end the run', { skip: missingBrowser }, async (t) => {
+t.test('try: cancelling or leaving the page ends the run', { skip: missingBrowser }, async (t) => {
   const { page, fixture, followed } = await open(t, 'files_read')
   await page.getByRole('button', { name: 'Run as Ana' }).click()
   const send = await followed()
@@ -209,7 +212,7 @@ t.test('try: cancel, and leaving the page, end the run', { skip: missingBrowser 
   t.equal(fixture.requests.filter(({ method }) => method === 'DELETE').length, 2)
 })
 
-t.test('try: cancel counts also before the server has named the run', { skip: missingBrowser }, async (t) => {
+t.test('try: cancelling works before the server has named the run', { skip: missingBrowser }, async (t) => {
   const { page, fixture } = await open(t, 'files_read')
   const named = Promise.withResolvers<undefined>()
   await page.route('**/tries', async (route) => {
@@ -227,37 +230,47 @@ t.test('try: cancel counts also before the server has named the run', { skip: mi
   t.match((await cancelled).url(), /tries\/run-1$/)
 })
 
-t.test('try: a destructive tool runs once its name is typed', { skip: missingBrowser }, async (t) => {
-  const { page, started, followed } = await open(t, 'github_delete_branch')
-  await page.getByRole('button', { name: 'Run as Ana' }).click()
-  await page.getByText('The name that you typed does not match the tool’s name.').waitFor()
-  t.equal(started.length, 0)
-  await page.getByLabel(/Type its name/).fill('github_delete_branch')
-  await page.getByRole('button', { name: 'Run as Ana' }).click()
-  await followed()
-  t.equal(started.length, 1)
-})
+t.test(
+  'try: runs a destructive tool once the user has typed its name',
+  { skip: missingBrowser },
+  async (t) => {
+    const { page, started, followed } = await open(t, 'github_delete_branch')
+    await page.getByRole('button', { name: 'Run as Ana' }).click()
+    await page.getByText('The name that you typed does not match the tool’s name.').waitFor()
+    t.equal(started.length, 0)
+    await page.getByLabel(/Type its name/).fill('github_delete_branch')
+    await page.getByRole('button', { name: 'Run as Ana' }).click()
+    await followed()
+    t.equal(started.length, 1)
+  },
+)
 
-t.test('try: what a form cannot show is JSON, node by node', { skip: missingBrowser }, async (t) => {
-  const deep = (level: number): unknown =>
-    level === 0 ? { type: 'string' } : { type: 'object', required: ['a'], properties: { a: deep(level - 1) } }
-  const { page } = await open(t, 'files_read', {
-    type: 'object',
-    required: ['deep', 'loop', 'missing', 'any', 'merged', 'alias'],
-    properties: {
-      deep: deep(6),
-      loop: { $ref: '#/$defs/loop' },
-      missing: { $ref: 'https://example.com/elsewhere.json' },
-      any: {},
-      merged: { allOf: [{ type: 'object', properties: { x: { type: 'string' } } }, { required: ['x'] }] },
-      alias: { $ref: '#/$defs/al~1ias' },
-    },
-    $defs: { loop: { $ref: '#/$defs/loop' }, 'al/ias': { type: 'integer', title: 'An alias' } },
-  })
-  const text = await page.locator('.try').textContent()
-  t.match(text, /nested too deeply/)
-  t.equal(await page.getByText('unresolved or circular reference').count(), 2)
-  t.match(text, /allows any value here/)
-  t.match(await page.getByRole('group', { name: /^merged/ }).textContent(), /x \* string/)
-  t.match(text, /alias \* An alias integer/)
-})
+t.test(
+  'try: uses a JSON field for each node that a form cannot show',
+  { skip: missingBrowser },
+  async (t) => {
+    const deep = (level: number): unknown =>
+      level === 0
+        ? { type: 'string' }
+        : { type: 'object', required: ['a'], properties: { a: deep(level - 1) } }
+    const { page } = await open(t, 'files_read', {
+      type: 'object',
+      required: ['deep', 'loop', 'missing', 'any', 'merged', 'alias'],
+      properties: {
+        deep: deep(6),
+        loop: { $ref: '#/$defs/loop' },
+        missing: { $ref: 'https://example.com/elsewhere.json' },
+        any: {},
+        merged: { allOf: [{ type: 'object', properties: { x: { type: 'string' } } }, { required: ['x'] }] },
+        alias: { $ref: '#/$defs/al~1ias' },
+      },
+      $defs: { loop: { $ref: '#/$defs/loop' }, 'al/ias': { type: 'integer', title: 'An alias' } },
+    })
+    const text = await page.locator('.try').textContent()
+    t.match(text, /nested too deeply/)
+    t.equal(await page.getByText('unresolved or circular reference').count(), 2)
+    t.match(text, /allows any value here/)
+    t.match(await page.getByRole('group', { name: /^merged/ }).textContent(), /x \* string/)
+    t.match(text, /alias \* An alias integer/)
+  },
+)

@@ -1,4 +1,4 @@
-/** `gatehouse dev` is killed with SIGKILL: nothing that it started goes on, and the next one removes what it has left. */
+/** Kills `gatehouse dev` with SIGKILL: no child process survives, and the next run removes the leftover files. */
 import { existsSync, mkdtempSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ const stdio = {
   transport: 'stdio',
   podTemplateSpec: { spec: { containers: [{ name: 'mcp', command: ['x'] }] } },
 }
-/** Takes no notice of the end of its input, nor of SIGTERM. */
+/** Ignores the end of its input, and SIGTERM. */
 const stubborn = `node -e 'process.on("SIGTERM", () => 0); require("net").createServer().listen(process.env.PORT)'`
 
 await t.test('dev: kill -9 ends every child, and the next session removes the files', async (t) => {
@@ -29,16 +29,13 @@ await t.test('dev: kill -9 ends every child, and the next session removes the fi
   await dev.waitFor(/^MCPServer stubborn: ready/m)
   await dev.waitFor(/^MCPServer talk: ready/m)
   const children = descendantsOf(dev.child.pid ?? 0)
-  t.ok(
-    children.length >= 3,
-    'the servers, and the shell that watches; what stands in front of them runs in threads',
-  )
+  t.ok(children.length >= 3, 'the servers and the watching shell; their proxies run in threads')
   const folder = readdirSync(temp).find((name) => name.startsWith('gatehouse-dev-')) ?? ''
   dev.child.kill('SIGKILL')
-  // Nobody hears of the end of a process that is not its own child.
+  // Node reports the end of child processes only, so this loop polls.
   while (children.some(isAlive)) await sleep(50)
-  t.ok(existsSync(join(temp, folder, 'servers.json')), 'the killed session has left its files')
+  t.ok(existsSync(join(temp, folder, 'servers.json')), 'the killed session left its files behind')
   const next = await startDev(t, [group(), virtualServer()], { env })
   await next.dev.waitFor(/^VirtualMCPServer v: /m)
-  t.notOk(existsSync(join(temp, folder)), 'the next one has removed them')
+  t.notOk(existsSync(join(temp, folder)), 'the next session removed the files')
 })

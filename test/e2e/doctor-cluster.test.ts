@@ -1,4 +1,4 @@
-/** `gatehouse doctor --cluster` against a real API server, in the states that an installation can get stuck in. */
+/** Runs `gatehouse doctor --cluster` against a real API server, with installations in incomplete states. */
 import { join, resolve } from 'node:path'
 import t from 'tap'
 import { issueCertificate } from '../../hooks/certificates/issue.ts'
@@ -19,7 +19,7 @@ interface Row {
   readonly observed: string
 }
 
-await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
+await t.test('doctor --cluster with a real API server', { skip: kubeMissing() }, async (t) => {
   const kube = await startKubeApiserver(t)
   const absent = join(t.testdir({}), 'absent')
 
@@ -42,7 +42,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
       spec: { selector: { matchLabels: labels }, template },
     })
   }
-  /** As Kubernetes has it: a Deployment of no pods is available. */
+  /** As in Kubernetes, a Deployment with no pods is available. */
   function become(name: string, count: number): void {
     const conditions = [{ type: 'Available', status: 'True', reason: 'Test', message: 'test' }]
     const status = { conditions, replicas: count, readyReplicas: count, availableReplicas: count }
@@ -78,7 +78,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     t.match(row('webhook'), { result: 'skipped' })
   })
 
-  await t.test('definitions without the rest', async (t) => {
+  await t.test('only the definitions are installed', async (t) => {
     kube.must(['apply', '--server-side', '-f', join(manifests, 'crds')])
     kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
     const { row } = await doctor()
@@ -90,7 +90,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     })
   })
 
-  await t.test('more objects than one page of a list has', async (t) => {
+  await t.test('a list has more than one page', async (t) => {
     const items = Array.from({ length: 501 }, (_, index) => ({
       apiVersion: 'gatehouse.dev/v1beta1',
       kind: 'MCPGroup',
@@ -101,7 +101,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     t.match((await doctor()).row('reconciled'), { result: 'ok', observed: '501 resources' })
   })
 
-  await t.test('the webhook: no authority, an expired one, a good one', async (t) => {
+  await t.test('the webhook: no authority, an expired one, a valid one', async (t) => {
     kube.must(['apply', '-f', join(manifests, 'base/admission.yaml')])
     t.match((await doctor()).row('webhook'), { code: 'cluster.webhook-ca' })
     await authority(-60)
@@ -112,20 +112,20 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     t.match((await doctor()).row('webhook'), { result: 'ok', observed: /^until / })
   })
 
-  await t.test('the hooks: no Deployment, one that is not available, one that is', async (t) => {
+  await t.test('the hooks: no Deployment, an unavailable one, an available one', async (t) => {
     t.match((await doctor()).row('hooks'), { code: 'cluster.hooks', observed: /^Deployment .* not found/ })
     kube.must(['apply', '-f', join(manifests, 'base/namespace.yaml')])
     deploy('gatehouse-hooks')
     t.match((await doctor()).row('hooks'), { code: 'cluster.hooks', observed: /is not available/ })
     become('gatehouse-hooks', 0)
     const none = (await doctor()).row('hooks')
-    t.match(none, { code: 'cluster.hooks', observed: /is not available/ }, 'scaled to nothing')
+    t.match(none, { code: 'cluster.hooks', observed: /is not available/ }, 'scaled to zero')
     become('gatehouse-hooks', 1)
     t.match((await doctor()).row('hooks'), { result: 'ok' })
   })
 
   await t.test(
-    'Metacontroller: without our controllers, with them, with those of another version',
+    'Metacontroller: without our controllers, with them, with another version of them',
     async (t) => {
       apply(compositeControllerCrd)
       kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
@@ -153,7 +153,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     },
   )
 
-  await t.test('rights: what may not be read is unknown, an unknown context is refused', async (t) => {
+  await t.test('rights: unreadable objects are unknown, an unknown context is an error', async (t) => {
     apply({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'nobody', namespace: 'default' } })
     const { code, row } = await doctor(kube.configOf('nobody', 'default'))
     t.equal(code, 1)

@@ -1,6 +1,6 @@
 /**
- * Both images as root file systems, without an image builder: what the packages of their base hold, from this machine's
- * Debian, and what the last stage of their Dockerfiles copies. There is no shell in them, and nothing else that could be started.
+ * Assembles both images as root file systems, without an image builder: the packages of their base from this machine's
+ * Debian, and the files that the last stage of their Dockerfiles copies. They contain no shell and no other program.
  *
  * Source: distroless, base/config.bzl and cc/config.bzl (the packages), base/README.md (the rest).
  */
@@ -51,7 +51,7 @@ function missing(): string | false {
   return without ? `Debian's package ${without[0]} is not on this machine` : false
 }
 
-/** The base: merged /usr, libraries, a user, places to write. */
+/** Creates the base: merged /usr, libraries, a user, writable folders. */
 function base(root: string): void {
   for (const folder of ['usr/lib', 'usr/lib64', 'usr/bin', 'etc/ssl/certs', 'proc', 'dev', 'tmp'])
     mkdirSync(join(root, folder), { recursive: true })
@@ -74,7 +74,9 @@ function rootOf(t: Test, file: string): { readonly root: string; readonly image:
   return { root, image: imageOfDockerfile(file, root) }
 }
 
-/** What a container runtime starts: entrypoint and arguments, as the image's user, with /proc and its own environment alone. */
+/**
+ * Runs entrypoint and arguments like a container runtime: as the image's user, with /proc and only its own environment.
+ */
 function command(root: string, { entrypoint, user, env }: Image, args: readonly string[]) {
   const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`)
   const inside = ['chroot', `--userspec=${user}:${user}`, '--groups=', root, ...entrypoint, ...args]
@@ -90,7 +92,7 @@ function run(root: string, image: Image, ...args: string[]) {
 const skip = missing()
 
 t.test(
-  'runtime image: has Node, its libraries and the program, and nothing else to start',
+  'runtime image: contains Node, its libraries and the program, and no other program',
   { skip },
   async (t) => {
     const { root, image } = rootOf(t, 'runtime/Dockerfile')
@@ -108,7 +110,7 @@ t.test(
 )
 
 t.test(
-  'runtime image: unpacks itself into a volume, and runs from there in an image that holds nothing',
+  'runtime image: unpacks itself into a volume, and runs from there in an empty image',
   { skip },
   async (t) => {
     const { root, image } = rootOf(t, 'runtime/Dockerfile')
@@ -119,7 +121,7 @@ t.test(
     cpSync(join(root, 'tmp/gatehouse'), join(empty, 'gatehouse'), { recursive: true })
     for (const name of ['tmp', 'proc']) mkdirSync(join(empty, name))
     chmodSync(empty, 0o755)
-    // As the container of a stdio server starts it.
+    // Starts a stdio server as its container would.
     const at = (name: string) => `/gatehouse/${name}`
     const entrypoint = [at('ld.so'), '--library-path', at('lib'), at('node'), at('gatehouse.js')]
     const help = run(empty, { ...image, entrypoint }, 'proxy', '--help')
@@ -128,7 +130,7 @@ t.test(
   },
 )
 
-t.test('hooks image: the server starts and answers', { skip }, async (t) => {
+t.test('hooks image: the server starts and responds', { skip }, async (t) => {
   const { root, image } = rootOf(t, 'hooks/Dockerfile')
   const [program, words] = command(root, image, ['--host', '127.0.0.1', '--port', '0'])
   const server = spawn(program, words, { stdio: ['ignore', 'ignore', 'pipe'] })

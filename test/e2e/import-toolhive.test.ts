@@ -1,4 +1,4 @@
-/** `gatehouse import toolhive`: files and objects of a cluster as manifests that are valid and render. */
+/** `gatehouse import toolhive` converts files and cluster objects to manifests that are valid and render. */
 import {
   mkdtempSync,
   readdirSync,
@@ -55,7 +55,7 @@ metadata: { name: guarded }
 spec: { image: example/notes:1, transport: sse, oidcConfig: { type: configMap, configMap: { name: c } } }
 `
 
-t.test('import toolhive: a folder becomes a folder that is valid and renders', async (t) => {
+t.test('import toolhive: converts a folder to a folder that is valid and renders', async (t) => {
   const source = mkdtempSync(join(folder, 'source-'))
   writeFileSync(join(source, 'team.yml'), team)
   const target = join(folder, 'converted')
@@ -64,7 +64,7 @@ t.test('import toolhive: a folder becomes a folder that is valid and renders', a
   t.match(told.stdout, /differs +MCPServer\/notes, with MCPToolConfig\/notes-tools/)
   t.match(told.stdout, /11: spec\.image: is not built into an image/, 'the line in the source')
   t.match(told.stdout, /2 converted, 1 differs\n.*--save FOLDER/)
-  t.throws(() => statSync(target), 'without --save nothing is written')
+  t.throws(() => statSync(target), 'writes no file without --save')
 
   const saved = await runGatehouse(['import', 'toolhive', '-f', source, '--save', target, '-o', 'json'])
   t.same(untyped(JSON.parse(saved.stdout)).written, ['team.yaml'])
@@ -73,28 +73,31 @@ t.test('import toolhive: a folder becomes a folder that is valid and renders', a
     t.equal(ran.code, 0, `${command}: ${ran.stderr}`)
   }
   const again = await runGatehouse(['import', 'toolhive', '-f', source, '--save', target, '-o', 'json'])
-  t.same(untyped(JSON.parse(again.stdout)).written, [], 'the same input gives the same bytes')
+  t.same(untyped(JSON.parse(again.stdout)).written, [], 'the same input produces the same bytes')
 })
 
-t.test('import toolhive: what is not converted is not written, and the code says so', async (t) => {
-  const source = mkdtempSync(join(folder, 'source-'))
-  writeFileSync(join(source, 'guarded.yaml'), withSecret)
-  const target = join(folder, 'guarded')
-  const ran = await runGatehouse(['import', 'toolhive', '-f', source, '--save', target])
-  t.equal(ran.code, 1)
-  t.match(ran.stdout, /not converted +MCPServer\/guarded\n +refused +9: spec\.oidcConfig/)
-  t.notMatch(ran.stdout, /hush/)
-  const file = join(target, 'guarded.yaml')
-  t.match(readFileSync(file, 'utf8'), /kind: Secret/)
-  t.notMatch(readFileSync(file, 'utf8'), /MCPServer/)
-  t.equal(statSync(file).mode & 0o777, 0o600, 'a file with a Secret is for its owner')
-  t.match(readFileSync(join(target, '.gitignore'), 'utf8'), /guarded\.yaml/)
-})
+t.test(
+  'import toolhive: does not write unconverted objects, and reports them by the exit code',
+  async (t) => {
+    const source = mkdtempSync(join(folder, 'source-'))
+    writeFileSync(join(source, 'guarded.yaml'), withSecret)
+    const target = join(folder, 'guarded')
+    const ran = await runGatehouse(['import', 'toolhive', '-f', source, '--save', target])
+    t.equal(ran.code, 1)
+    t.match(ran.stdout, /not converted +MCPServer\/guarded\n +refused +9: spec\.oidcConfig/)
+    t.notMatch(ran.stdout, /hush/)
+    const file = join(target, 'guarded.yaml')
+    t.match(readFileSync(file, 'utf8'), /kind: Secret/)
+    t.notMatch(readFileSync(file, 'utf8'), /MCPServer/)
+    t.equal(statSync(file).mode & 0o777, 0o600, 'only the owner can read a file with a Secret')
+    t.match(readFileSync(join(target, '.gitignore'), 'utf8'), /guarded\.yaml/)
+  },
+)
 
-t.test('import toolhive: standard input and output, and wrong usage', async (t) => {
+t.test('import toolhive: uses standard input and output, and rejects wrong usage', async (t) => {
   const ran = await runGatehouse(['import', 'toolhive', '-f', '-', '-o', 'yaml'], team)
   t.equal(ran.code, 0)
-  t.match(ran.stderr, /2 converted, 1 differs/, 'the report does not mix with the manifests')
+  t.match(ran.stderr, /2 converted, 1 differs/, "the report is not in the manifests' stream")
   const checked = await runGatehouse(['validate', '-f', '-'], ran.stdout)
   t.equal(checked.code, 0, checked.stderr)
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
@@ -110,7 +113,7 @@ t.test('import toolhive: standard input and output, and wrong usage', async (t) 
   }
 })
 
-await t.test('import toolhive: from a cluster', { skip: kubeMissing() }, async (t) => {
+await t.test('import toolhive: reads from a cluster', { skip: kubeMissing() }, async (t) => {
   const kube = await startKubeApiserver(t)
   for (const [kind, plural] of [
     ['MCPGroup', 'mcpgroups'],
@@ -154,7 +157,7 @@ await t.test('import toolhive: from a cluster', { skip: kubeMissing() }, async (
   t.match(absent.stderr, /--context: no context nowhere/)
 })
 
-/** A kind of the other group, as an API server holds it. Written for this test: any fields are allowed. */
+/** Returns a definition for a kind of the other group that allows any fields. */
 function definition(kind: string, plural: string) {
   const anything = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
   return {
@@ -177,16 +180,16 @@ function definition(kind: string, plural: string) {
   }
 }
 
-/** A checkout of the other project, when there is one: its files are facts, and none of them is here. */
+/** Path of a ToolHive checkout, if there is one. This repository contains none of its files. */
 const checkout = process.env['GATEHOUSE_TEST_TOOLHIVE']
-/** What steps of two of its workflows mean; nothing in the files says it. */
+/** Tools that steps of two of its workflows mean; its files do not contain this mapping. */
 const stepTools = ['fetch=fetch.fetch', 'echo=yardstick-sse.echo', 'add=yardstick-sse.add'].concat(
   'longecho=yardstick-sse.longecho',
   'sampleLLM=yardstick-sse.sampleLLM',
 )
 
 t.test(
-  'import toolhive: every example of the project converts, is valid and renders',
+  'import toolhive: every example of ToolHive converts, is valid and renders',
   { skip: checkout === undefined && 'GATEHOUSE_TEST_TOOLHIVE names no checkout' },
   async (t) => {
     const examples = join(checkout ?? '', 'examples/operator')

@@ -1,4 +1,7 @@
-/** `gatehouse lock`: writes what backends offer, checks them against it, and shows what changed, hidden characters too. */
+/**
+ * `gatehouse lock` writes the definitions of backends, checks backends against the lock, and shows changes, including
+ * hidden characters.
+ */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,7 +36,7 @@ function folder(t: Test): string {
 const big = '{"name":"big","inputSchema":{"type":"object","properties":{"n":{"maximum":9007199254740993}}}}'
 const hidden = changed(other, { description: 'Lists\u200b files\u{e0041}\nof a folder' })
 
-t.test('written, in sync, changed: exit codes 0, 0 and 1, with the difference by part', async (t) => {
+t.test('lock: written, in sync, changed: exit codes 0, 0 and 1, with the difference by part', async (t) => {
   const path = folder(t)
   const backend = await startChanging(t, [approved, hidden, big])
   const manifest = `apiVersion: gatehouse.dev/v1beta1\nkind: MCPServerEntry\nmetadata: {name: files}\nspec: {groupRef: {name: g}, remoteUrl: '${backend.url}', transport: streamable-http, allowPrivateEndpoint: true}\n`
@@ -43,14 +46,14 @@ t.test('written, in sync, changed: exit codes 0, 0 and 1, with the difference by
   t.match(written.out, /files\.lock\.yaml: 3 tools, about \d+ tokens/)
   t.strictSame(readdirSync(path).sort(), ['files.lock.yaml', 'server.yaml'])
   const text = readFileSync(join(path, 'files.lock.yaml'), 'utf8')
-  t.notMatch(text, /[\u200b\u{e0041}]/u, 'hidden characters are escapes')
+  t.notMatch(text, /[\u200b\u{e0041}]/u, 'hidden characters are escaped')
   const spec = parse(text).spec
   t.match(spec, { backendRef: { kind: 'MCPServerEntry', name: 'files' }, scheme: 'gatehouse.pin.v1' })
   t.strictSame(
     spec.tools.map(({ name }: { name: string }) => name),
     ['big', 'list', 'read'],
   )
-  t.equal(spec.tools[0].definitionText, big, 'a number that no object would hold')
+  t.equal(spec.tools[0].definitionText, big, 'a number that JavaScript cannot represent')
   t.strictSame(spec.tools[1].definition, JSON.parse(hidden), 'the same text')
   t.match(await gatehouse('lock', '-f', path, '--check'), { code: 0, out: /files: in sync, 3 pinned/ })
   t.match(await gatehouse('validate', '-f', join(path, 'files.lock.yaml')), { code: 0 })
@@ -77,7 +80,7 @@ t.test('written, in sync, changed: exit codes 0, 0 and 1, with the difference by
   t.match(json.backends[0].drift[0].digest, /^sha256:/)
 })
 
-t.test('settings and notes stay when a lock is written again', async (t) => {
+t.test('lock: keeps settings and notes when a lock is written again', async (t) => {
   const path = folder(t)
   const backend = await startChanging(t, [approved, other])
   const flags = ['--url', `files=${backend.url}`]
@@ -95,7 +98,7 @@ t.test('settings and notes stay when a lock is written again', async (t) => {
   t.match(spec.tools[1], { name: 'read', note: 'reviewed', definition: { title: 'Read' } })
 })
 
-t.test('a lock of a backend of the cluster is found by the name that --url gives', async (t) => {
+t.test("lock: finds the lock of a cluster's backend by the name in --url", async (t) => {
   const path = folder(t)
   const file = join(path, 'files.lock.yaml')
   const backend = await startChanging(t, [approved])
@@ -113,7 +116,7 @@ t.test('a lock of a backend of the cluster is found by the name that --url gives
   })
 })
 
-t.test('what cannot be read or reached is exit code 2, with what to do', async (t) => {
+t.test('lock: an unreadable file or unreachable backend is exit code 2, with the next step', async (t) => {
   const path = folder(t)
   const file = join(path, 'x.yaml')
   const lock = (spec: string) =>
@@ -172,42 +175,45 @@ t.test('what cannot be read or reached is exit code 2, with what to do', async (
   t.match(await gatehouse('lock', '-f', path), { code: 2, err: /set --url files=URL/ })
 })
 
-t.test('what fits into no lock is not written, and what is left out is told', async (t) => {
-  const path = folder(t)
-  const named = (name: string, description = 'x') => changed(other, { name, description })
-  const backend = await startChanging(
-    t,
-    Array.from({ length: 1001 }, (_, at) => named(`tool_${at}`)),
-  )
-  const flags = ['--url', `files=${backend.url}`]
-  t.match(await gatehouse('lock', ...flags, '-o', path), {
-    code: 2,
-    out: '',
-    err: /files: lock not written: spec\.tools: expected at most 1000 items/,
-  })
-  t.match(await gatehouse('lock', '--url', `../up=${backend.url}`, '-o', path), {
-    code: 2,
-    err: /\.\.\/up: lock not written: .*name/,
-  })
-  t.strictSame(readdirSync(path), [])
-  backend.tools = [approved, named('big', 'x'.repeat(1_100_000))]
-  t.match(await gatehouse('lock', ...flags, '-o', path), {
-    code: 0,
-    out: /files\.lock\.yaml: 1 tool,/,
-    err: /tool without a name from backend files is left out: the item is larger than/,
-  })
-  const lock = readFileSync(join(path, 'files.lock.yaml'), 'utf8')
-  const two = join(path, 'two.yaml')
-  const second = lock.replace('name: files\n', 'name: more\n').replaceAll('read', 'write')
-  writeFileSync(two, second)
-  t.match(await gatehouse('lock', ...flags, '-f', path, '-o', path), {
-    code: 2,
-    err: /files: lock not written: it has 2 locks/,
-  })
-  t.equal(readFileSync(join(path, 'files.lock.yaml'), 'utf8'), lock, 'the first stays as it was')
-})
+t.test(
+  'lock: rejects a definition that exceeds the limits of a lock, and reports omitted items',
+  async (t) => {
+    const path = folder(t)
+    const named = (name: string, description = 'x') => changed(other, { name, description })
+    const backend = await startChanging(
+      t,
+      Array.from({ length: 1001 }, (_, at) => named(`tool_${at}`)),
+    )
+    const flags = ['--url', `files=${backend.url}`]
+    t.match(await gatehouse('lock', ...flags, '-o', path), {
+      code: 2,
+      out: '',
+      err: /files: lock not written: spec\.tools: expected at most 1000 items/,
+    })
+    t.match(await gatehouse('lock', '--url', `../up=${backend.url}`, '-o', path), {
+      code: 2,
+      err: /\.\.\/up: lock not written: .*name/,
+    })
+    t.strictSame(readdirSync(path), [])
+    backend.tools = [approved, named('big', 'x'.repeat(1_100_000))]
+    t.match(await gatehouse('lock', ...flags, '-o', path), {
+      code: 0,
+      out: /files\.lock\.yaml: 1 tool,/,
+      err: /tool without a name from backend files is left out: the item is larger than/,
+    })
+    const lock = readFileSync(join(path, 'files.lock.yaml'), 'utf8')
+    const two = join(path, 'two.yaml')
+    const second = lock.replace('name: files\n', 'name: more\n').replaceAll('read', 'write')
+    writeFileSync(two, second)
+    t.match(await gatehouse('lock', ...flags, '-f', path, '-o', path), {
+      code: 2,
+      err: /files: lock not written: it has 2 locks/,
+    })
+    t.equal(readFileSync(join(path, 'files.lock.yaml'), 'utf8'), lock, 'the first lock is unchanged')
+  },
+)
 
-t.test('names of a backend cannot write into a terminal', async (t) => {
+t.test('lock: escapes control characters in the names of a backend', async (t) => {
   let lists = 0
   const tool = () => changed(other, { name: 'a\u001b[31mred\u202e', description: `list ${lists++}` })
   const backend = await startChanging(t, [], { responses: { 'tools/list': () => `{"tools":[${tool()}]}` } })

@@ -1,7 +1,7 @@
 /**
- * The npm package as a user gets it: packed, installed into an empty folder, and run there.
+ * Packs the npm package, installs it into an empty folder, and runs it there.
  *
- * Installing reads the tarball only: the package has no dependencies, so the registry is never asked.
+ * The installation reads only the tarball: the package has no dependencies, so npm never contacts the registry.
  */
 import { execFile, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import t from 'tap'
 const root = resolve(import.meta.dirname, '../..')
 const run = promisify(execFile)
 
-t.test('package: installed from its tarball, it runs by itself', { timeout: 120_000 }, async (t) => {
+t.test('package: runs on its own when installed from its tarball', { timeout: 120_000 }, async (t) => {
   const dir = t.testdir({ project: { 'package.json': '{"private":true}' } })
   const env = { ...process.env, HOME: dir, npm_config_cache: join(dir, 'cache'), npm_config_offline: 'true' }
   await run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', dir], { cwd: root, env })
@@ -34,7 +34,11 @@ t.test('package: installed from its tarball, it runs by itself', { timeout: 120_
     await run(join(project, 'node_modules/.bin/gatehouse'), args, { cwd: project, env })
   t.match((await gatehouse('--version')).stdout, /^\d+\.\d+\.\d+\n$/)
   const authz = join(root, 'manifests/examples/authz')
-  t.match((await gatehouse('validate', '-f', authz)).stdout, /0 invalid/, 'the policy engine is inside')
+  t.match(
+    (await gatehouse('validate', '-f', authz)).stdout,
+    /0 invalid/,
+    'the package contains the policy engine',
+  )
   const rendered = await gatehouse('render', '-f', join(root, 'manifests/examples/quickstart'))
   t.match(rendered.stdout, /kind: Deployment/)
 
@@ -48,14 +52,14 @@ t.test('package: installed from its tarball, it runs by itself', { timeout: 120_
 
   env.HOME = join(dir, 'absent')
   t.match((await gatehouse('--version')).stdout, /^\d/)
-  t.notOk(existsSync(env.HOME), 'a home folder that is not there is not created')
+  t.notOk(existsSync(env.HOME), 'a missing home folder is not created')
 })
 
-t.test('launcher: an old Node is told which one is needed', async (t) => {
+t.test('launcher: reports the required version to an old Node', async (t) => {
   const launcher = readFileSync(join(root, 'dist/gatehouse.js'), 'utf8')
   const dir = t.testdir({ 'package.json': '{"type":"module"}' })
   mkdirSync(join(dir, 'a folder/dist'), { recursive: true })
-  // The version check reads the same property on every Node; only the number differs.
+  // Every version of Node has this property, so another number simulates an older Node.
   const older = launcher.replace('process.versions.node', "'20.20.2'")
   t.not(older, launcher)
   const installed = join(dir, 'a folder')

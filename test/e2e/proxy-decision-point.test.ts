@@ -1,4 +1,6 @@
-/** A proxy in front of one server, with an external decision point, and what `gatehouse explain` says of it. */
+/**
+ * Tests a proxy with an external decision point in front of one server, and the output of `gatehouse explain` for it.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -31,24 +33,28 @@ async function throughProxy(t: Test, authz: object): Promise<void> {
   await client.close()
 }
 
-t.test('proxy --config: the decision point decides about calls and lists', { timeout: 60_000 }, async (t) => {
+t.test('proxy --config: the decision point controls calls and lists', { timeout: 60_000 }, async (t) => {
   const point = await startDecisionPoint(({ resource }) => resource === 'mrn:mcp:asked:tool:echo')
   t.teardown(() => point.close())
   await throughProxy(t, { type: 'httpv1', httpv1: { http: { url: point.url }, claimMapping: 'standard' } })
 })
 
-t.test('proxy --config: one that speaks AuthZEN decides about them', { timeout: 60_000 }, async (t) => {
-  const point = await startAuthzenPoint(({ resource }) => resource.properties['name'] === 'echo')
-  t.teardown(() => point.close())
-  await throughProxy(t, { type: 'authzenv1', authzenv1: { http: { url: point.url } } })
-  t.match(point.asked[0], { path: '/access/v1/evaluations' })
-  t.match(point.asked[1], {
-    path: '/access/v1/evaluation',
-    body: { action: { name: 'tools/call' }, resource: { type: 'tool', id: 'asked/asked/echo' } },
-  })
-})
+t.test(
+  'proxy --config: a decision point that speaks AuthZEN controls calls and lists',
+  { timeout: 60_000 },
+  async (t) => {
+    const point = await startAuthzenPoint(({ resource }) => resource.properties['name'] === 'echo')
+    t.teardown(() => point.close())
+    await throughProxy(t, { type: 'authzenv1', authzenv1: { http: { url: point.url } } })
+    t.match(point.asked[0], { path: '/access/v1/evaluations' })
+    t.match(point.asked[1], {
+      path: '/access/v1/evaluation',
+      body: { action: { name: 'tools/call' }, resource: { type: 'tool', id: 'asked/asked/echo' } },
+    })
+  },
+)
 
-t.test('explain names the decision point and what it would be asked', async (t) => {
+t.test('explain names the decision point and the request to it', async (t) => {
   const example = join(import.meta.dirname, '../../manifests/examples/decision-point/decision-point.yaml')
   const secret = {
     apiVersion: 'v1',
@@ -83,14 +89,14 @@ t.test('explain names the decision point and what it would be asked', async (t) 
     ...files,
     ...['--claims', '{"sub":"ada","groups":["ops"]}', '--tool', 'deployments_deploy'],
   ])
-  t.equal(code, 1, 'it is not certain that it can be used')
+  t.equal(code, 1, 'the result is uncertain')
   t.match(stdout, /the external decision point decides/)
   t.match(stdout, 'https://pdp.authz.svc:8443/decision')
   t.match(stdout, '"principal":{"sub":"ada","groups":["ops"]},"operation":"mcp:tool:call"')
   t.match(stdout, '"gatehouse":{"backend":"deployments","original":"deploy"}')
 })
 
-t.test('explain and validate know a decision point that speaks AuthZEN', async (t) => {
+t.test('explain and validate support a decision point that speaks AuthZEN', async (t) => {
   const kind = (name: string, metadata: string, spec: object) =>
     stringify({ apiVersion: 'gatehouse.dev/v1beta1', kind: name, metadata: { name: metadata }, spec })
   const authzenv1 = { http: { url: 'https://pdp.example.com/' }, context: { includeArgs: true } }

@@ -1,4 +1,4 @@
-/** A proxy whose file asks for policies, a tool filter and an audit log enforces all three in front of a real server. */
+/** A proxy with policies, a tool filter and an audit log in its file enforces all three in front of a real server. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -8,10 +8,10 @@ import { stringify } from 'yaml'
 import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
 import { startGatehouse } from '../helpers/gatehouse.ts'
 
-/** Capabilities that pass through a server which reads every message. */
+/** Capabilities that pass through a proxy that reads every message. */
 const offered: ReadonlySet<string> = new Set(['tools', 'resources', 'prompts', 'logging', 'completions'])
 
-t.test('proxy --config: policies, filters and audit are enforced', { timeout: 60_000 }, async (t) => {
+t.test('proxy --config: enforces policies, filters and audit', { timeout: 60_000 }, async (t) => {
   const fixture = await startFixture()
   t.teardown(() => fixture.close())
   const dir = t.testdir({})
@@ -47,13 +47,13 @@ t.test('proxy --config: policies, filters and audit are enforced', { timeout: 60
   t.same(
     Object.keys(client.getServerCapabilities() ?? {}).sort(),
     own.sort(),
-    'what the server has, and no more',
+    'only capabilities of the server',
   )
   const { tools } = await client.listTools()
   t.same(
     tools.map(({ name }) => name),
     ['test_simple_text'],
-    'the filter and the policy decide what is listed',
+    'the filter and the policy apply to the list',
   )
   t.match(await client.callTool({ name: 'test_simple_text' }), { content: [{ type: 'text' }] })
   await t.rejects(client.callTool({ name: 'test_image_content' }), /denied|403/)

@@ -1,4 +1,4 @@
-/** `proxy stdio NAME`: the address of a resource in the current context, from a real API server. */
+/** `proxy stdio NAME` resolves the address of a resource in the current context, from a real API server. */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -38,7 +38,7 @@ function makeResource(kube: KubeApiserver, kind: string, name: string, spec: obj
   kube.must(['patch', kind, name, '-n', 'team', '--subresource=status', '--type=merge', '-p', patch])
 }
 
-await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
+await t.test('proxy stdio NAME with a real API server', { skip: kubeMissing() }, async (t) => {
   const kube = await startKubeApiserver(t)
   kube.must(['apply', '--server-side', '-f', join(root, 'crds')])
   kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
@@ -63,7 +63,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
   const stdio = (name: string, ...more: string[]) =>
     run(kube.kubeconfig, ['stdio', ...more, '--namespace', 'team', name], `${rpc(1, 'ping')}\n`)
 
-  await t.test('name: status.url is used, with or without the kind', async (t) => {
+  await t.test('name: uses status.url, with or without the kind', async (t) => {
     for (const name of ['notes', 'mcpserver/notes', 'mcpservers/notes', 'MCPServer/twin']) {
       const { code, stdout, stderr } = await stdio(name)
       t.equal(code, 0, stderr)
@@ -71,35 +71,38 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     }
   })
 
-  await t.test('name: one that several resources have is refused, naming the ways out', async (t) => {
+  await t.test('name: rejects a name of several resources, and names the alternatives', async (t) => {
     const { code, stdout, stderr } = await stdio('twin')
     t.equal(code, 2)
     t.equal(stdout, '')
     t.match(stderr, /twin is ambiguous in namespace team: write mcpserver\/twin or mcpremoteproxy\/twin/)
   })
 
-  await t.test('name: absent, without an address, in another namespace, of another kind', async (t) => {
-    t.match(await stdio('nobody'), {
-      code: 1,
-      stderr: /no MCP server named nobody in namespace team \(context test\)/,
-    })
-    const young = await stdio('young')
-    t.match(
-      young,
-      { code: 1, stderr: /MCPRemoteProxy team\/young has no address yet/ },
-      'never what it guards',
-    )
-    t.match(await run(kube.kubeconfig, ['stdio', 'notes']), { code: 1, stderr: /in namespace default/ })
-    t.match(await stdio('mcpgroup/notes'), { code: 2, stderr: /the kind must be one of VirtualMCPServer/ })
-  })
+  await t.test(
+    'name: reports a resource that is absent, has no address, or is in another namespace or of another kind',
+    async (t) => {
+      t.match(await stdio('nobody'), {
+        code: 1,
+        stderr: /no MCP server named nobody in namespace team \(context test\)/,
+      })
+      const young = await stdio('young')
+      t.match(
+        young,
+        { code: 1, stderr: /MCPRemoteProxy team\/young has no address yet/ },
+        'not the address of its target',
+      )
+      t.match(await run(kube.kubeconfig, ['stdio', 'notes']), { code: 1, stderr: /in namespace default/ })
+      t.match(await stdio('mcpgroup/notes'), { code: 2, stderr: /the kind must be one of VirtualMCPServer/ })
+    },
+  )
 
-  await t.test('name: an address inside the cluster comes with advice', async (t) => {
+  await t.test('name: explains how to reach an address inside the cluster', async (t) => {
     const { code, stderr } = await stdio('inside')
     t.equal(code, 1)
     t.match(stderr, /kubectl port-forward -n team service\/inside 8080:8080/)
   })
 
-  await t.test('cluster: one that does not respond, and none at all', async (t) => {
+  await t.test('cluster: reports a cluster that does not respond, and a missing one', async (t) => {
     t.match(await run('/nonexistent/config', ['stdio', 'notes']), {
       code: 2,
       stderr: /cannot read the kubeconfig/,
@@ -126,7 +129,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     })
   })
 
-  await t.test('tunnel: the target of a name is checked like any other', async (t) => {
+  await t.test('tunnel: checks the target of a name like any other target', async (t) => {
     const args = [
       'tunnel',
       '-n',

@@ -1,6 +1,6 @@
 /**
- * The login of the proxy command in a real Chromium: the printed address leads through the provider to the callback page,
- * and from then on every request carries a token that the target can verify.
+ * Tests the login of the proxy command in a real Chromium. The printed address leads through the provider to the
+ * callback page. From then on every request carries a token that the target verifies.
  */
 import { mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ import { json, rpc, startUpstream } from '../helpers/proxy/rig.ts'
 import { missingBrowser, openBrowser } from '../helpers/authserver/signed-in-client.ts'
 
 t.test(
-  'login in a browser: the page says so, and the proxy has a token',
+  'login in a browser: the page confirms it, and the proxy has a token',
   { skip: missingBrowser, timeout: 90_000 },
   async (t) => {
     const target = await startUpstream((seen, res) => res.end(seen.headers.authorization ?? 'nobody'))
@@ -54,6 +54,6 @@ t.test(
     t.match((await jwtVerify(token, keys, { issuer: idp.issuer, audience: target.url })).payload, {
       sub: 'alice',
     })
-    t.notMatch(proxy.output(), token, 'the token is in no line of output')
+    t.notMatch(proxy.output(), token, 'no line of output contains the token')
   },
 )

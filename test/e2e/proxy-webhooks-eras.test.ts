@@ -1,4 +1,4 @@
-/** Webhooks of a proxy over HTTPS with a CA of one's own: for clients and targets of both protocol eras. */
+/** Tests webhooks of a proxy over HTTPS with a private CA, for clients and targets of both protocol eras. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -13,7 +13,7 @@ interface HookRequest {
   readonly mcp_request?: { readonly method: string; readonly params?: { readonly name?: string } }
 }
 
-/** Denies one tool, and keeps the names of all that it was asked about. */
+/** Denies one tool, and records the names of all requested tools. */
 async function startHook(t: Test) {
   const { certFile, keyFile, caFile, remove } = makeCertificates()
   const asked: string[] = []
@@ -39,29 +39,33 @@ async function startHook(t: Test) {
 }
 
 for (const era of ['session', 'stateless'] as const)
-  t.test(`a target of the ${era} era, clients of both`, { timeout: 60_000 }, async (t) => {
-    const [hook, fixture] = await Promise.all([startHook(t), startFixture({ era })])
-    t.teardown(() => fixture.close())
-    const target = ['--target-uri', new URL(fixture.url).origin, '--webhook-config', hook.file]
-    const proxy = startGatehouse(['proxy', ...target, '--host', '127.0.0.1', '--port', '0', 'x'])
-    t.teardown(() => proxy.interrupt())
-    const [, port] = await proxy.waitFor(/on port (\d+)/)
-    const url = `http://127.0.0.1:${port}/mcp`
-    const session = await openSession(url)
-    const call = (name: string) => ({ name, arguments: { text: 'hello' } })
-    for (const ask of [
-      (name: string) => stateless(url, 'tools/call', call(name)),
-      (name: string) => session.request('tools/call', call(name)),
-    ]) {
-      t.match((await ask('echo')).text, 'hello')
-      const { response } = await ask('test_simple_text')
-      t.match(response?.error, { code: 403, message: 'call denied by a webhook: not here' })
-    }
-    t.same(hook.asked, ['echo', 'test_simple_text', 'echo', 'test_simple_text'])
-  })
+  t.test(
+    `webhooks of a proxy: target of the ${era} era, clients of both eras`,
+    { timeout: 60_000 },
+    async (t) => {
+      const [hook, fixture] = await Promise.all([startHook(t), startFixture({ era })])
+      t.teardown(() => fixture.close())
+      const target = ['--target-uri', new URL(fixture.url).origin, '--webhook-config', hook.file]
+      const proxy = startGatehouse(['proxy', ...target, '--host', '127.0.0.1', '--port', '0', 'x'])
+      t.teardown(() => proxy.interrupt())
+      const [, port] = await proxy.waitFor(/on port (\d+)/)
+      const url = `http://127.0.0.1:${port}/mcp`
+      const session = await openSession(url)
+      const call = (name: string) => ({ name, arguments: { text: 'hello' } })
+      for (const ask of [
+        (name: string) => stateless(url, 'tools/call', call(name)),
+        (name: string) => session.request('tools/call', call(name)),
+      ]) {
+        t.match((await ask('echo')).text, 'hello')
+        const { response } = await ask('test_simple_text')
+        t.match(response?.error, { code: 403, message: 'call denied by a webhook: not here' })
+      }
+      t.same(hook.asked, ['echo', 'test_simple_text', 'echo', 'test_simple_text'])
+    },
+  )
 
 t.test(
-  'a certificate that nobody vouches for is a failure, and the call is refused',
+  'webhooks of a proxy: an untrusted certificate is a failure, and the call is rejected',
   { timeout: 60_000 },
   async (t) => {
     const [hook, fixture] = await Promise.all([startHook(t), startFixture()])
@@ -77,7 +81,7 @@ t.test(
   },
 )
 
-t.test('--stateless cannot look into requests, and says so', async (t) => {
+t.test('--stateless cannot be combined with webhooks', async (t) => {
   const { file } = await startHook(t)
   const flags = ['--stateless', '--webhook-config', file, '--target-uri', 'https://x.example.com']
   t.match(await runGatehouse(['proxy', ...flags, 'x']), {

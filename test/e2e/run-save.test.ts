@@ -1,4 +1,4 @@
-/** `gatehouse run`: what it leaves behind when asked to, manifests and an entry in a client. */
+/** `gatehouse run` leaves manifests and a client entry behind on request. */
 import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ const folder = join(home, 'manifests')
 const clientFile = join(home, '.cursor/mcp.json')
 
 await t.test(
-  'run: --connect puts the address into a client for as long as it runs, --save writes manifests',
+  'run: --connect adds the address to a client while it runs, --save writes manifests',
   async (t) => {
     const before = readFileSync(clientFile)
     const { running, url } = await startRun(
@@ -39,7 +39,7 @@ await t.test(
   },
 )
 
-await t.test('run: what was saved passes validation, with the secrets apart, and dev runs it', async (t) => {
+await t.test('run: saved manifests pass validation, keep secrets separate, and run with dev', async (t) => {
   t.equal((await runGatehouse(['validate', '-f', folder])).code, 0)
   t.notMatch(readFileSync(join(folder, 'servers.yaml'), 'utf8'), 'canary')
   t.equal(statSync(join(folder, 'secrets.yaml')).mode & 0o777, 0o600)

@@ -1,4 +1,4 @@
-/** `gatehouse run` and `gatehouse dev` with servers that start slowly or end: one process, and what the terminal says. */
+/** Runs `gatehouse run` and `gatehouse dev` with servers that start slowly or end: one process, and clear output. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -20,13 +20,13 @@ function slowServer(t: Test, script: Partial<Script> = {}) {
 }
 
 await t.test(
-  'run: a slow server that exits on unknown methods is one process until it answers',
+  'run: a slow server that exits on unknown methods is one process until it responds',
   async (t) => {
     const { words, open, read } = slowServer(t, { on: { 'server/discover': { do: 'exit', code: 1 } } })
     const port = String(await freePort())
     const running = startGatehouse(['run', '--port', port, '--name', 'slow', '--', ...words])
     t.teardown(() => running.interrupt())
-    // Health checks of `run` give up after two seconds: several have by then.
+    // Health checks of `run` time out after two seconds, so several have failed by then.
     await running.waitFor(/^slow: starting \(10 s\); -v shows its output$/m)
     open()
     await running.waitFor(/^The server is responding\.$/m)
@@ -40,29 +40,32 @@ await t.test(
   },
 )
 
-await t.test('run: a server that starts slowly and fails gives its code and its last lines', async (t) => {
-  const { words, open } = slowServer(t, {
-    stderr: ['npm error 404 \u001b[2Jno such package'],
-    exitAtStart: 7,
-  })
-  const running = startGatehouse([
-    'run',
-    '--port',
-    String(await freePort()),
-    '--name',
-    'slow',
-    '--',
-    ...words,
-  ])
-  t.teardown(() => running.interrupt())
-  await running.waitFor(/^slow: starting/m)
-  open()
-  await running.waitFor(
-    /^slow: (?:exited|The program exited) with code 7(?:\n {2}|: )npm error 404 no such package$/m,
-  )
-})
+await t.test(
+  'run: prints the exit code and the last lines of a server that starts slowly and fails',
+  async (t) => {
+    const { words, open } = slowServer(t, {
+      stderr: ['npm error 404 \u001b[2Jno such package'],
+      exitAtStart: 7,
+    })
+    const running = startGatehouse([
+      'run',
+      '--port',
+      String(await freePort()),
+      '--name',
+      'slow',
+      '--',
+      ...words,
+    ])
+    t.teardown(() => running.interrupt())
+    await running.waitFor(/^slow: starting/m)
+    open()
+    await running.waitFor(
+      /^slow: (?:exited|The program exited) with code 7(?:\n {2}|: )npm error 404 no such package$/m,
+    )
+  },
+)
 
-await t.test('dev: a slow server is shown with its age, its output and its end', async (t) => {
+await t.test('dev: shows the age, output and exit of a slow server', async (t) => {
   const { words, open, read } = slowServer(t, { stderr: ['fetching the package'] })
   const stdio = {
     transport: 'stdio',
@@ -81,36 +84,25 @@ await t.test('dev: a slow server is shown with its age, its output and its end',
   )
 })
 
-await t.test(
-  'run and dev: a server that refuses to open a session is shown with its own words',
-  async (t) => {
-    const message = `set API_KEY \u001b[2Jfirst${'.'.repeat(2_000)}`
-    const { words, open } = slowServer(t, { on: { initialize: { do: 'refuse', message } } })
-    open()
-    const running = startGatehouse([
-      'run',
-      '--port',
-      String(await freePort()),
-      '--name',
-      'shy',
-      '--',
-      ...words,
-    ])
-    t.teardown(() => running.interrupt())
-    await running.waitFor(/^shy: rejects new sessions: set API_KEY \\u\{1b\}\[2Jfirst\.{10,500}…?$/m)
-    t.equal(await running.interrupt(), 0)
-    const stdio = {
-      transport: 'stdio',
-      podTemplateSpec: { spec: { containers: [{ name: 'mcp', command: ['x'] }] } },
-    }
-    const command = [
-      process.execPath,
-      ...scripted({ journal: '/dev/null', on: { initialize: { do: 'refuse', message: 'no key' } } }),
-    ]
-    const line = command.map((word) => `'${word}'`).join(' ')
-    const { dev } = await startDev(t, [group(), server('shy', line, stdio), virtualServer()])
-    await dev.waitFor(
-      /^MCPServer shy: failed: The server rejects new sessions: no key; correct the problem that the error from shy describes: run gatehouse logs shy to see its output$/m,
-    )
-  },
-)
+await t.test('run and dev: show the error message of a server that rejects the session', async (t) => {
+  const message = `set API_KEY \u001b[2Jfirst${'.'.repeat(2_000)}`
+  const { words, open } = slowServer(t, { on: { initialize: { do: 'refuse', message } } })
+  open()
+  const running = startGatehouse(['run', '--port', String(await freePort()), '--name', 'shy', '--', ...words])
+  t.teardown(() => running.interrupt())
+  await running.waitFor(/^shy: rejects new sessions: set API_KEY \\u\{1b\}\[2Jfirst\.{10,500}…?$/m)
+  t.equal(await running.interrupt(), 0)
+  const stdio = {
+    transport: 'stdio',
+    podTemplateSpec: { spec: { containers: [{ name: 'mcp', command: ['x'] }] } },
+  }
+  const command = [
+    process.execPath,
+    ...scripted({ journal: '/dev/null', on: { initialize: { do: 'refuse', message: 'no key' } } }),
+  ]
+  const line = command.map((word) => `'${word}'`).join(' ')
+  const { dev } = await startDev(t, [group(), server('shy', line, stdio), virtualServer()])
+  await dev.waitFor(
+    /^MCPServer shy: failed: The server rejects new sessions: no key; correct the problem that the error from shy describes: run gatehouse logs shy to see its output$/m,
+  )
+})

@@ -1,4 +1,4 @@
-/** `gatehouse run`: servers behind one address without manifests, as a user types it, with real clients. */
+/** `gatehouse run` serves servers at one address without manifests, with a user's command lines and real clients. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
@@ -10,30 +10,27 @@ import { argvServer, askStarted, startRun } from '../helpers/clients/run-rig.ts'
 
 t.setTimeout(240_000)
 
-await t.test(
-  'run: a command on standard streams, with its arguments and variables as they are',
-  async (t) => {
-    const words = ['--flag', 'a b', "it's", '$(TOKEN) $$ {x}', '']
-    const { running, url } = await startRun(t, ['-e', 'TOKEN', '--', ...argvServer, ...words], {
-      TOKEN: 'canary-token',
-    })
-    const client = await connect('sdk2-stateless', url)
-    t.strictSame(
-      (await client.listTools()).map(({ name }) => name),
-      ['start'],
-      'one server: names as they are',
-    )
-    await client.close()
-    t.match(await askStarted(url, 'start'), { args: words, token: 'canary-token' })
-    t.notMatch(running.output(), 'canary')
-    const children = descendantsOf(running.child.pid ?? 0)
-    t.ok(children.length > 0)
-    t.equal(await running.interrupt(), 0)
-    t.notOk(children.some(isAlive), 'nothing is left')
-  },
-)
+await t.test('run: passes arguments and variables unchanged to a command on standard streams', async (t) => {
+  const words = ['--flag', 'a b', "it's", '$(TOKEN) $$ {x}', '']
+  const { running, url } = await startRun(t, ['-e', 'TOKEN', '--', ...argvServer, ...words], {
+    TOKEN: 'canary-token',
+  })
+  const client = await connect('sdk2-stateless', url)
+  t.strictSame(
+    (await client.listTools()).map(({ name }) => name),
+    ['start'],
+    'one server: unchanged names',
+  )
+  await client.close()
+  t.match(await askStarted(url, 'start'), { args: words, token: 'canary-token' })
+  t.notMatch(running.output(), 'canary')
+  const children = descendantsOf(running.child.pid ?? 0)
+  t.ok(children.length > 0)
+  t.equal(await running.interrupt(), 0)
+  t.notOk(children.some(isAlive), 'no process is left')
+})
 
-await t.test('run: what a program prints does not control the terminal', async (t) => {
+await t.test('run: output of a program does not control the terminal', async (t) => {
   const line = '\u001b]52;c;eA==\u0007\u001b[2Jgone\u202e'
   for (const more of [[], ['-v']]) {
     const args = [
@@ -53,7 +50,7 @@ await t.test('run: what a program prints does not control the terminal', async (
 })
 
 await t.test(
-  'run: several at once, one listening by itself, one running already on this machine',
+  'run: combines several servers, one with its own listener, one already running on this machine',
   async (t) => {
     const port = String(await freePort())
     const script = argvServer[1]
@@ -79,7 +76,7 @@ await t.test(
   },
 )
 
-await t.test('run: a command that ends at once gives its code and what it printed', async (t) => {
+await t.test('run: prints the exit code and output of a command that ends at once', async (t) => {
   const ended = await runGatehouse([
     'run',
     '--',
@@ -94,14 +91,14 @@ await t.test('run: a command that ends at once gives its code and what it printe
   t.match(absent.stderr, /The command was not found: \/no\/such\/program\n {2}Next step: install it/)
 })
 
-await t.test('run: a server that never answers is told by name', async (t) => {
+await t.test('run: names a server that never responds', async (t) => {
   const script = 'setInterval(() => {}, 1e6)'
   const { code, stderr } = await runGatehouse(['run', '--start-timeout', '5', '--', 'node', '-e', script])
   t.equal(code, 1)
   t.match(stderr, /node: not responding/)
 })
 
-await t.test('run: a URL that is silent gets an address at once, and each change is told', async (t) => {
+await t.test('run: prints an address at once for a silent URL, and reports each change', async (t) => {
   const everything = await startEverything(t, 'streamableHttp')
   await everything.kill()
   const port = String(await freePort())
@@ -118,7 +115,7 @@ await t.test('run: a URL that is silent gets an address at once, and each change
 })
 
 await t.test(
-  'run: an address that takes connections and says nothing does not hold up the rest',
+  'run: a server that accepts connections and sends nothing does not delay the others',
   async (t) => {
     const hole = createServer(() => undefined).listen(0, '127.0.0.1')
     await once(hole, 'listening')

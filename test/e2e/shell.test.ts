@@ -1,6 +1,6 @@
 /**
- * `gatehouse tools`, `resources` and `prompts` as a user types them: real servers of both eras, by URL, by command, and by
- * the name of what `gatehouse run` runs.
+ * Runs `gatehouse tools`, `resources` and `prompts` with a user's command lines, on real servers of both eras, by URL,
+ * by command, and by the name of a server of `gatehouse run`.
  */
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,7 @@ t.setTimeout(300_000)
 const everything = ['node', 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'] as const
 const program = ['node', 'test/helpers/mcp/fixture-server/stdio-program.ts'] as const
 
-await t.test('tools: a server from npm over streamable HTTP, HTTP+SSE, and as a command', async (t) => {
+await t.test('tools: uses a server from npm over streamable HTTP, HTTP+SSE, and as a command', async (t) => {
   const http = await startEverything(t, 'streamableHttp')
   const sse = await startEverything(t, 'sse')
   for (const [target, command] of [
@@ -45,18 +45,22 @@ await t.test('tools: a server from npm over streamable HTTP, HTTP+SSE, and as a 
   })
 })
 
-await t.test('tools call: the ways to give arguments', async (t) => {
+await t.test('tools call: accepts arguments in several forms', async (t) => {
   const { url } = await startEverything(t, 'streamableHttp')
   const call = (...words: string[]) => runGatehouse(['tools', 'call', url, ...words])
   const file = join(mkdtempSync(join(tmpdir(), 'gatehouse-args-')), 'args.json')
   writeFileSync(file, '{"a":40,"b":1}')
-  t.match(await call('get-sum', '--args-file', file, 'b=2'), { stdout: /40 and 2 is 42/ }, 'pairs win')
+  t.match(
+    await call('get-sum', '--args-file', file, 'b=2'),
+    { stdout: /40 and 2 is 42/ },
+    'pairs take precedence',
+  )
   const piped = await runGatehouse(['tools', 'call', url, 'get-sum', '--args', '-'], '{"a":1,"b":1}')
   t.match(piped, { code: 0, stdout: /is 2/ })
   t.match(
     await call('echo', 'message=a=b c'),
     { stdout: 'Echo: a=b c\n' },
-    'all behind the first = is the value',
+    'the value is everything after the first =',
   )
   t.match(await call('get-sum', 'a:=1', 'b:=2'), { stdout: /is 3/ })
   for (const [words, message] of [
@@ -81,7 +85,7 @@ await t.test('tools call: the ways to give arguments', async (t) => {
   }
 })
 
-await t.test('tools call: JSON arrives as it was written, and leaves as the server wrote it', async (t) => {
+await t.test('tools call: sends JSON as typed, and prints JSON as the server wrote it', async (t) => {
   const fixture = await startFixture()
   t.teardown(() => fixture.close())
   const { code, stdout } = await runGatehouse([
@@ -129,7 +133,7 @@ for (const era of ['session', 'stateless', 'both'] as const) {
   })
 }
 
-await t.test('elicitation: asked on a terminal, field by field', { skip: missingTerminal }, async (t) => {
+await t.test('elicitation: prompts on a terminal, field by field', { skip: missingTerminal }, async (t) => {
   const fixture = await startFixture()
   t.teardown(() => fixture.close())
   const terminal = startOnTerminal([
@@ -143,36 +147,39 @@ await t.test('elicitation: asked on a terminal, field by field', { skip: missing
   terminal.type('ann@example.com\r')
   t.equal(await terminal.ended(), 0)
   t.match(terminal.output(), /action=accept, content=\{"username":"ann","email":"ann@example.com"\}/)
-  t.notMatch(terminal.output(), '\u001b[2J', 'what a server says does not control the terminal')
+  t.notMatch(terminal.output(), '\u001b[2J', 'text from a server does not control the terminal')
 })
 
-await t.test('a server that wants a login: 3 without one, then the login of the proxy, once', async (t) => {
-  const fixture = await startFixture()
-  t.teardown(() => fixture.close())
-  const port = String(await freePort())
-  const url = `http://127.0.0.1:${port}/mcp`
-  const idp = await startOidcProvider({ resources: { [url]: {} } })
-  t.teardown(() => idp.close())
-  const guard = startGatehouse([
-    ...['proxy', '--target-uri', new URL(fixture.url).origin, '--port', port],
-    ...['--oidc-issuer', idp.issuer, '--oidc-audience', url, 'guard'],
-  ])
-  t.teardown(() => guard.interrupt())
-  await guard.waitFor(/started/)
-  const env = { ...process.env, GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'gatehouse-login-')) }
-  const without = await runGatehouse(['tools', 'call', url, 'test_simple_text'], '', env)
-  t.match(without, { code: 3, stdout: '', stderr: /^Error: .*sign in with --remote-auth/ })
-  const words = ['tools', 'call', url, 'test_simple_text', '--remote-auth', '--remote-auth-skip-browser']
-  const calling = startGatehouse([...words, '--remote-auth-callback-port', '0'], env)
-  const [address = ''] = await calling.waitFor(/http:\/\/127\.0\.0\.1:\d+\/auth\?\S+/)
-  const redirect = await walk(address, 'http://localhost:')
-  await fetch(redirect)
-  await calling.waitFor(/simple text/)
-  const again = await runGatehouse(words, '', env)
-  t.match(again, { code: 0, stdout: /simple text/, stderr: '' }, 'the login is there for the next call')
-})
+await t.test(
+  'a server that requires a login: exit code 3 without one, then one login with the proxy',
+  async (t) => {
+    const fixture = await startFixture()
+    t.teardown(() => fixture.close())
+    const port = String(await freePort())
+    const url = `http://127.0.0.1:${port}/mcp`
+    const idp = await startOidcProvider({ resources: { [url]: {} } })
+    t.teardown(() => idp.close())
+    const guard = startGatehouse([
+      ...['proxy', '--target-uri', new URL(fixture.url).origin, '--port', port],
+      ...['--oidc-issuer', idp.issuer, '--oidc-audience', url, 'guard'],
+    ])
+    t.teardown(() => guard.interrupt())
+    await guard.waitFor(/started/)
+    const env = { ...process.env, GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'gatehouse-login-')) }
+    const without = await runGatehouse(['tools', 'call', url, 'test_simple_text'], '', env)
+    t.match(without, { code: 3, stdout: '', stderr: /^Error: .*sign in with --remote-auth/ })
+    const words = ['tools', 'call', url, 'test_simple_text', '--remote-auth', '--remote-auth-skip-browser']
+    const calling = startGatehouse([...words, '--remote-auth-callback-port', '0'], env)
+    const [address = ''] = await calling.waitFor(/http:\/\/127\.0\.0\.1:\d+\/auth\?\S+/)
+    const redirect = await walk(address, 'http://localhost:')
+    await fetch(redirect)
+    await calling.waitFor(/simple text/)
+    const again = await runGatehouse(words, '', env)
+    t.match(again, { code: 0, stdout: /simple text/, stderr: '' }, 'the next call uses the login')
+  },
+)
 
-await t.test('TARGET is the name of what gatehouse run runs', async (t) => {
+await t.test('TARGET accepts the name of a server of gatehouse run', async (t) => {
   const temp = mkdtempSync(join(tmpdir(), 'gatehouse-shell-'))
   const env = { ...process.env, TMPDIR: temp, KUBECONFIG: '/nonexistent', HOME: temp }
   const { running } = await startRun(t, ['--name', 'some', '--', ...everything], env)
@@ -181,7 +188,7 @@ await t.test('TARGET is the name of what gatehouse run runs', async (t) => {
   const viaGateway = await runGatehouse(['tools', 'call', 'gatehouse', 'echo', 'message=hi'], '', env)
   t.match(viaGateway, { code: 0, stdout: 'Echo: hi\n' })
   const words = await runGatehouse(['__complete', '--', 'tools', 'call', 'so'], '', env)
-  t.match(words.stdout, /^some\t/m, 'completion knows the names')
+  t.match(words.stdout, /^some\t/m, 'completion lists the names')
   const other = await runGatehouse(['tools', 'list', 'other'], '', env)
   t.match(other, {
     code: 2,
@@ -189,10 +196,10 @@ await t.test('TARGET is the name of what gatehouse run runs', async (t) => {
       /^Error: no server named other is running on this machine; running on this machine: gatehouse, some\nIn the /,
   })
   await running.interrupt()
-  t.match(await runGatehouse(['tools', 'list', 'some'], '', env), { code: 2 }, 'gone with the session')
+  t.match(await runGatehouse(['tools', 'list', 'some'], '', env), { code: 2 }, 'removed with the session')
 })
 
-await t.test('what goes wrong has one message and a code', async (t) => {
+await t.test('each failure has one message and an exit code', async (t) => {
   const port = await freePort()
   for (const [args, code, message] of [
     [['tools', 'list'], 2, /TARGET is missing/],

@@ -127,7 +127,7 @@ t.test(
 
     await first.logOut()
     t.equal(up.read('cursor'), parked, 'a logout leaves the client’s file')
-    t.notOk(existsSync(join(up.state, 'instance.json')), 'the service ended in an orderly way')
+    t.notOk(existsSync(join(up.state, 'instance.json')), 'the service ended normally')
 
     const second = await logIn(t, up)
     while ((await second.run(property('ActiveState'))).trim() !== 'active') await delay(200)

@@ -1,4 +1,4 @@
-/** A bare HTTP server on a loopback port, for answers (and errors) that no real peer would give on demand. */
+/** A minimal HTTP server on a loopback port, for responses and errors that no real server returns on demand. */
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 
@@ -9,7 +9,7 @@ export interface SeenRequest {
   readonly headers: IncomingHttpHeaders
   readonly body: string
   readonly bytes: Buffer
-  /** The body read as a form. */
+  /** The body, parsed as a form. */
   readonly form: URLSearchParams
 }
 
@@ -24,13 +24,13 @@ export type PeerResponse =
   | {
       readonly status?: number
       readonly headers?: Readonly<Record<string, string | string[]>>
-      /** A string is sent as it is; anything else as JSON. */
+      /** A string is sent unchanged; any other value as JSON. */
       readonly body?: unknown
     }
   /** Cuts the connection. */
   | 'cut'
 
-/** Starts a server whose every response `handle` decides. */
+/** Starts a server. `handle` returns every response. */
 export async function startLoopback(
   handle: (request: SeenRequest) => PeerResponse | Promise<PeerResponse>,
 ): Promise<Loopback> {

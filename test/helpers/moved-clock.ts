@@ -1,6 +1,6 @@
 /**
- * Loaded into a process under test with `node --import`: moves its clock. SIGUSR2 reads the milliseconds to be ahead
- * from the file that TEST_CLOCK_FILE names, and says so on standard error.
+ * Moves the clock of a process under test. Loaded with `node --import`. On SIGUSR2, it reads the offset in milliseconds
+ * from the file in TEST_CLOCK_FILE, and reports it on standard error.
  */
 import { readFileSync } from 'node:fs'
 

@@ -1,7 +1,7 @@
 /**
- * Reads OTLP messages in protobuf and gives them the shape of OTLP's JSON form, as far as tests look at them. Fields that
- * are not in the tables are skipped by their wire type.
- * Source: Protocol Buffers, "Encoding"; opentelemetry-proto 1.x (trace.proto, metrics.proto, common.proto).
+ * Parses OTLP messages in protobuf into OTLP's JSON form, as far as tests read them. Skips fields that are not in the
+ * tables by their wire type. Source: Protocol Buffers, "Encoding"; opentelemetry-proto 1.x (trace.proto, metrics.proto,
+ * common.proto).
  */
 type Kind = 'string' | 'hex' | 'varint' | 'bool' | 'double' | 'fixed64' | 'doubles'
 interface Field {
@@ -55,7 +55,7 @@ const metric: Shape = {
   9: { name: 'histogram', of: points(histogramPoint) },
 }
 
-/** Bodies of the two requests, by path. */
+/** Message types of the two request bodies, by path. */
 const requests: Readonly<Record<string, Shape>> = {
   '/v1/traces': {
     1: {

@@ -1,4 +1,4 @@
-/** A collector on a loopback port: takes OTLP over HTTP, in protobuf and in JSON, and keeps what it is sent. */
+/** A collector on a loopback port that accepts OTLP over HTTP, in protobuf and in JSON, and records it. */
 import { type Loopback, type SeenRequest, startLoopback } from './loopback.ts'
 import { readOtlp } from './otlp-protobuf.ts'
 
@@ -28,13 +28,13 @@ export interface CollectedPoint {
 }
 
 export interface Collector extends Pick<Loopback, 'url' | 'close'> {
-  /** Everything that arrived, headers included, as text. */
+  /** All received data as text, including headers. */
   text(): string
   /** Headers of the requests to one signal. */
   headers(signal: 'traces' | 'metrics'): readonly Readonly<Record<string, unknown>>[]
   spans(): CollectedSpan[]
   points(): CollectedPoint[]
-  /** Status of the responses from now on. */
+  /** Sets the status of the following responses. */
   answerWith(status: number): void
 }
 

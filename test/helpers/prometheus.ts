@@ -1,4 +1,4 @@
-/** Reads metrics in the text form of Prometheus. */
+/** Parses metrics in the text format of Prometheus. */
 export interface Family {
   readonly type: string
   /** Text of each series: name, labels, value. */
@@ -19,7 +19,7 @@ export function familiesOf(text: string): ReadonlyMap<string, Family> {
   return families
 }
 
-/** The names of labels of all series, without those of the form itself. */
+/** Returns the label names of all series, without those of the format itself. */
 export function labelsOf({ series }: Family): ReadonlySet<string> {
   const names = series.flatMap((line) => [...line.matchAll(/[{,]([a-z_]+)="/g)].map(([, name = '']) => name))
   return new Set(names.filter((name) => name !== 'le'))

@@ -1,8 +1,9 @@
 /**
- * Real redis-server processes for tests: standalone, cluster, Sentinel; plain or TLS; open, password-only or ACL user.
+ * Runs real redis-server processes for tests: standalone, cluster, Sentinel; plain or TLS; open, password-only or ACL
+ * user.
  *
- * `missingRedis` is the reason to skip when the machine has no redis-server, to be passed as tap's `skip` option, so
- * that a skipped run says so in words.
+ * `missingRedis` is the reason to skip when the machine has no redis-server, for tap's `skip` option, so that a skipped
+ * test reports it.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -16,7 +17,7 @@ import { freePort } from './gatehouse.ts'
 export const missingRedis: string | false =
   missing('redis-server', '--version') || missing('redis-cli', '--version')
 
-/** As `missingRedis`, for tests that need certificates too. */
+/** Like `missingRedis`, for tests that also need certificates. */
 export const missingRedisTls: string | false = missingRedis || missing('openssl', 'version')
 
 function missing(program: string, ...args: string[]): string | false {
@@ -36,7 +37,7 @@ export interface Certificates {
   readonly remove: () => void
 }
 
-/** A fresh CA and one server certificate for 127.0.0.1 and localhost, as PEM files. Made by openssl. */
+/** Creates a CA and one server certificate for 127.0.0.1 and localhost with openssl, as PEM files. */
 export function makeCertificates(): Certificates {
   const dir = mkdtempSync(join(tmpdir(), 'gatehouse-certs-'))
   const file = (name: string): string => join(dir, name)
@@ -58,15 +59,15 @@ export function makeCertificates(): Certificates {
 }
 
 export interface RedisOptions {
-  /** Password-only AUTH without `username`; an ACL user with the minimal permissions with it. */
+  /** Without `username`, AUTH uses only the password. With it, the server has an ACL user with minimal permissions. */
   readonly auth?: { readonly username?: string; readonly password: string }
   readonly tls?: Certificates
-  /** A fixed port, to restart a server where it was. */
+  /** A fixed port, to restart a server at the same address. */
   readonly port?: number
   readonly args?: readonly string[]
   /** Key pattern of the ACL user. Default: all keys. */
   readonly keys?: string
-  /** Commands of the ACL user. Default: what the store needs. */
+  /** Commands of the ACL user. Default: the commands that the store uses. */
   readonly commands?: string
 }
 
@@ -74,7 +75,7 @@ export interface RedisProcess {
   readonly port: number
   readonly addr: string
   readonly pid: number
-  /** Stops answering without closing anything, like a node that vanished. */
+  /** Stops the process with its connections open, like a failed node. */
   readonly freeze: () => void
   readonly thaw: () => void
   readonly stop: () => Promise<void>
@@ -82,9 +83,9 @@ export interface RedisProcess {
   readonly cli: (...args: string[]) => string
 }
 
-/** Permissions that the store needs, beside the key pattern. */
+/** Permissions that the store needs, in addition to the key pattern. */
 const minimalAcl = '+@read +@write +@keyspace +@scripting +@transaction +@connection'
-/** And where the nodes of a cluster are found. */
+/** Commands that find the nodes of a cluster. */
 const clusterAcl = '+cluster|slots'
 
 const adminPassword = 'test-admin'
@@ -97,7 +98,7 @@ function authArgs(options: RedisOptions): string[] {
   const more = options.args?.includes('--cluster-enabled') ? ` ${clusterAcl}` : ''
   const commands = options.commands ?? `${minimalAcl}${more}`
   const rules = `on #${hash} ~${options.keys ?? '*'} -@all ${commands}`.split(' ')
-  // The default user keeps a password for the test itself; the server's clients use the narrow one.
+  // The default user has a password for the test itself. Clients of the server use the ACL user.
   return ['--requirepass', adminPassword, '--user', auth.username, ...rules]
 }
 
@@ -180,7 +181,7 @@ export interface RedisCluster {
 
 const slots = 16384
 
-/** Three masters without replicas, all slots covered. */
+/** Starts three masters without replicas that cover all slots. */
 export async function startRedisCluster(options: RedisOptions = {}): Promise<RedisCluster> {
   const nodes: RedisProcess[] = []
   for (let index = 0; index < 3; index++) {
@@ -213,11 +214,11 @@ export interface RedisSentinel {
 }
 
 export interface SentinelOptions extends RedisOptions {
-  /** TLS of the Sentinels themselves, apart from that of the nodes. */
+  /** TLS of the Sentinels, independent of the nodes' TLS. */
   readonly sentinelTls?: Certificates
 }
 
-/** One master, one replica, one Sentinel with a quorum of one: the smallest thing that fails over. */
+/** Starts one master, one replica, and one Sentinel with a quorum of one: the smallest setup with failover. */
 export async function startRedisSentinel(options: SentinelOptions = {}): Promise<RedisSentinel> {
   const masterName = 'gatekeepers'
   const replicaAuth = options.auth?.username === undefined ? options.auth?.password : adminPassword
@@ -270,14 +271,14 @@ async function startSentinel(
   return handle(child, port, dir, cliArgs(port, options.sentinelTls, undefined))
 }
 
-/** A Sentinel dials the nodes as well, so it trusts both CAs. */
+/** A Sentinel connects to the nodes too, so it trusts both CAs. */
 function trustOf(dir: string, options: SentinelOptions): string {
   const file = join(dir, 'trust.pem')
   writeFileSync(file, [options.tls?.ca, options.sentinelTls?.ca].filter(Boolean).join('\n'))
   return file
 }
 
-/** Polls what only a foreign process knows; fails the test by tap's own timeout. */
+/** Polls the state of another process. The test's own timeout ends it. */
 export async function until(done: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await done())) await new Promise((resolve) => setTimeout(resolve, 20))
 }

@@ -1,9 +1,9 @@
-/** `gatehouse` on a terminal, by `script` of util-linux: what it prints, and what somebody types. */
+/** Runs `gatehouse` on a terminal, with `script` of util-linux: reads its output and types input. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { program } from './gatehouse.ts'
 
-/** Why there is no terminal to be had; false when there is. */
+/** Reason that no terminal is available, for `{ skip }`; otherwise false. */
 export const missingTerminal: string | false =
   spawnSync('script', ['--version'], { stdio: 'ignore' }).status === 0
     ? false
@@ -11,9 +11,9 @@ export const missingTerminal: string | false =
 
 export interface Terminal {
   readonly child: ChildProcess
-  /** Everything that the screen got. */
+  /** All output on the screen. */
   readonly output: () => string
-  /** Resolves once the screen has it behind what was matched before. */
+  /** Resolves with the next match after the previous one. */
   readonly waitFor: (pattern: RegExp) => Promise<void>
   readonly type: (text: string) => void
   /** Resolves with the exit code. */

@@ -1,8 +1,8 @@
 /**
- * Loaded into a server's process with `--import`: measures the turns of its event loop in CPU time of the main thread,
- * which other processes on a busy machine do not lengthen. Speaks over the IPC channel: `{watch: true}` starts, `{watch:
- * false}` stops and responses `{longestUs, yardUs}`, where `yardUs` is what a fixed piece of work costs in this process
- * now.
+ * Measures the turns of a server's event loop. Loaded into its process with `--import`. Uses CPU time of the main
+ * thread, which other processes on a busy machine do not lengthen. Messages on the IPC channel: `{watch: true}` starts,
+ * `{watch: false}` stops and returns `{longestUs, yardUs}`, where `yardUs` is the cost of a fixed piece of work in this
+ * process at that moment.
  */
 import { cpuUsage } from './thread-time.ts'
 
@@ -19,7 +19,7 @@ function turn(): void {
   setImmediate(turn)
 }
 
-/** A fixed piece of work of the kinds that servers do: parsing, loops over bytes, allocation. */
+/** A fixed piece of work that resembles the work of servers: parsing, loops over bytes, allocation. */
 function yardstick(): number {
   const text = JSON.stringify(Array.from({ length: 20_000 }, (_, i) => ({ a: i, b: [`${i}`] })))
   const bytes = Buffer.from(text)

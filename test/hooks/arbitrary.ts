@@ -1,5 +1,5 @@
 /**
- * Random but plausible sets of resources: some references lead somewhere, some do not, some lead to what is invalid.
+ * Random but plausible sets of resources: some references are valid, some are dangling, some lead to invalid objects.
  */
 import fc from 'fast-check'
 import { auth, authzConfig, embedded, oidcConfig, secrets, telemetryConfig, toolConfig } from './resources.ts'
@@ -10,7 +10,7 @@ const groups = fc.constantFrom('tools', 'tools', 'tools', 'other', 'missing')
 const replicas = fc.option(fc.integer({ min: 0, max: 3 }), { nil: undefined })
 const authNames = fc.constantFrom('missing', ...Object.values(auth).map(({ metadata }) => metadata.name))
 
-/** An object with a few of the optional members. */
+/** Generates an object with a few of the optional members. */
 function some(members: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<object> {
   const seldom = Object.entries(members).map(([key, member]) => [
     key,

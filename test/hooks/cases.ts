@@ -1,6 +1,4 @@
-/**
- * The scenarios behind the golden cases: `<Kind>/<case>` -> the request of one sync.
- */
+/** The scenarios of the golden cases: `<Kind>/<case>` -> the request of one sync. */
 import { clientCases } from '../helpers/hooks/client-cases.ts'
 import { certificateCases } from '../helpers/hooks/certificate-cases.ts'
 import { dayTwo } from './day-two-cases.ts'
@@ -103,7 +101,7 @@ const filesWithServer = {
   },
   authServerRef: { kind: 'MCPExternalAuthConfig', name: 'server' },
 }
-/** Upstream providers of a private authority. */
+/** Upstream providers with a private authority. */
 const privateUpstreams = (...maps: object[]) =>
   maps.map((configMapRef, index) => ({
     name: `corp-${index}`,

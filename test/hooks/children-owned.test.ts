@@ -1,6 +1,6 @@
 /**
- * Whatever a hook makes, an object of somebody else under its name is noticed: of every kind of child that the registry
- * declares, in the requests that Metacontroller sends by what `customize` asks for.
+ * A foreign object with the name of a child is detected, for every kind of child that the registry declares, in the
+ * requests that Metacontroller sends for the rules of `customize`.
  */
 import t from 'tap'
 import { hookSettings, makeHooks } from '../../hooks/index.ts'
@@ -12,7 +12,7 @@ const autoscaling = { minReplicas: 2, maxReplicas: 6 }
 const gateway = { hostname: 'tools.example.com', gateway: { name: 'public' } }
 const ingress = { hostname: 'tools.example.com', ingress: {} }
 
-/** Together they have a child of each kind. */
+/** Together, these parents have a child of each kind. */
 const parents: Readonly<Record<string, Stored>> = {
   'a stdio server that is attached to': server('files', { transport: 'stdio' }),
   'a server with an autoscaler behind a Gateway': server('files', {
@@ -49,7 +49,7 @@ for (const [what, parent] of Object.entries(parents)) {
   const { children } = world().sync(kind, metadata.name)
   for (const child of children) {
     made.set(kind, (made.get(kind) ?? new Set()).add(child.kind))
-    t.test(`owned: ${what}: ${child.kind} ${child.metadata.name} of somebody else is noticed`, async (t) => {
+    t.test(`owned: ${what}: a foreign ${child.kind} ${child.metadata.name} is detected`, async (t) => {
       const { name, namespace = '' } = child.metadata
       const others = { apiVersion: child.apiVersion, kind: child.kind, metadata: { name, namespace } }
       const { status, children: applied } = world().apply(others).sync(kind, metadata.name)
@@ -57,17 +57,17 @@ for (const [what, parent] of Object.entries(parents)) {
       const condition = conditions.find(({ type }) => type === 'ChildrenOwned')
       t.match(condition, { status: 'False', reason: 'ChildConflict' })
       t.match(condition?.message, `${child.kind} ${name} exists`)
-      t.equal(applied.length, children.length, 'and the children are given as before')
+      t.equal(applied.length, children.length, 'and the children do not change')
     })
   }
 }
 
-t.test('owned: each kind of child is made here', async (t) => {
+t.test('owned: the parents of this test have a child of each kind', async (t) => {
   for (const { kind, childKinds } of makeHooks(gatewayApi))
     t.same(made.get(kind) ?? new Set(), new Set(childKinds.map((child) => child.kind)), kind)
 })
 
-t.test('owned: what a child is not made of is not asked for', async (t) => {
+t.test('owned: customize requests only kinds that the children use', async (t) => {
   const asked = (settings: typeof testSettings, object: Stored) => {
     const hook = makeHooks(settings).byKind(object.kind)
     const { relatedResources } = hook?.customize({ parent: object }) ?? { relatedResources: [] }

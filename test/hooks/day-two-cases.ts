@@ -1,4 +1,4 @@
-/** Golden cases of what servers have for several pods, and of how they are reached from outside. */
+/** Golden cases of servers with several pods and of servers with a public host name. */
 import { redis, remote, secret, server, virtual, world } from './resources.ts'
 import { servingCertificate } from './serving-certificate.ts'
 import type { Stored, World } from './world.ts'

@@ -1,4 +1,4 @@
-/** External decision points in manifests: both spellings, Secrets as files, admission, and what each kind makes of them. */
+/** External decision points in manifests: both spellings, Secrets as files, admission, and the result for each kind. */
 import t from 'tap'
 import { decisionPointPart, readDecisionPoint } from '../../hooks/runtime-config/decision-point.ts'
 import { PodNeeds } from '../../hooks/runtime-config/needs.ts'
@@ -29,7 +29,7 @@ const shared = (config: Record<string, unknown>, type = 'httpv1'): MCPAuthzConfi
   spec: { type, config },
 })
 
-t.test('both spellings mean the same, and Secrets become files', (t) => {
+t.test('both spellings have the same result, and Secrets become files', (t) => {
   const { value } = readDecisionPoint('httpv1', pdp)
   if (!value) throw new Error('not read')
   const needs = new PodNeeds()
@@ -56,17 +56,17 @@ t.test('both spellings mean the same, and Secrets become files', (t) => {
   )
   t.match(JSON.stringify(needs.volumes), /"secretName":"client".*"secretName":"pdp"/)
   const file = { name: 'x', targetUri: 'https://x.example.com/mcp', authz }
-  t.same(validateRuntime('proxy', file).violations, [], 'the runtime reads it')
+  t.same(validateRuntime('proxy', file).violations, [], 'the runtime accepts it')
   t.end()
 })
 
-t.test('what is wrong is named in the spelling that was used, all at once', (t) => {
+t.test('all problems are reported at once, in the spelling of the manifest', (t) => {
   const paths = (config: Record<string, unknown>) =>
     authzConfigViolations(shared(config)).map(({ path }) => path)
   t.same(paths(pdp), [])
   t.same(paths({ http: { url, timeout: 30, insecure_skip_verify: true }, claim_mapping: 'mpe' }), [])
   const plain = { url: 'http://localhost:9000', insecure_skip_verify: true }
-  t.same(paths({ http: plain, claim_mapping: 'mpe' }), [], 'without https there is nothing to verify')
+  t.same(paths({ http: plain, claim_mapping: 'mpe' }), [], 'without https there is no certificate to verify')
   t.same(paths({}), ['spec.config.claim_mapping', 'spec.config.http'])
   t.same(paths({ http: {}, claim_mapping: 'other', extra: 1 }), [
     'spec.config.claim_mapping',
@@ -88,7 +88,7 @@ t.test('what is wrong is named in the spelling that was used, all at once', (t) 
   t.end()
 })
 
-t.test('what lets somebody else decide is warned of', (t) => {
+t.test('an insecure connection to a decision point causes a warning', (t) => {
   const warnings = (http: Record<string, unknown>) =>
     authzConfigWarnings(shared({ http, claim_mapping: 'mpe' }))
   t.same(warnings({ url }), [])
@@ -98,7 +98,7 @@ t.test('what lets somebody else decide is warned of', (t) => {
   t.end()
 })
 
-t.test('authzConfig: type and block need each other', (t) => {
+t.test('authzConfig: type and block must match', (t) => {
   const manifest = (authzConfig: unknown) => ({
     apiVersion: 'gatehouse.dev/v1beta1',
     kind: 'MCPRemoteProxy',
@@ -113,7 +113,7 @@ t.test('authzConfig: type and block need each other', (t) => {
   t.end()
 })
 
-t.test('a Secret that is missing is told, by the kind that names it', (t) => {
+t.test('the kind that names a missing Secret reports it', (t) => {
   const authzConfig = {
     type: 'httpv1',
     httpv1: {
@@ -133,7 +133,7 @@ t.test('a Secret that is missing is told, by the kind that names it', (t) => {
   t.end()
 })
 
-t.test('AuthZEN: the same files and checks, and members of its own', (t) => {
+t.test('AuthZEN: the same files and checks, and additional members', (t) => {
   const { claim_mapping: _, cache: __, ...authzen } = pdp
   const { value } = readDecisionPoint('authzenv1', authzen)
   if (!value) throw new Error('not read')
@@ -151,7 +151,7 @@ t.test('AuthZEN: the same files and checks, and members of its own', (t) => {
   })
   t.equal(needs.mounts.length, 3)
   const file = { name: 'x', targetUri: 'https://x.example.com/mcp', authz }
-  t.same(validateRuntime('proxy', file).violations, [], 'the runtime reads it')
+  t.same(validateRuntime('proxy', file).violations, [], 'the runtime accepts it')
 
   const paths = (config: Record<string, unknown>) =>
     authzConfigViolations(shared(config, 'authzenv1')).map(({ path }) => path)
@@ -175,7 +175,7 @@ t.test('AuthZEN: the same files and checks, and members of its own', (t) => {
   t.end()
 })
 
-t.test('AuthZEN: from a ConfigMap, and told where it cannot stand', (t) => {
+t.test('AuthZEN: accepted from a ConfigMap, and rejected with a condition in MCPAuthzConfig', (t) => {
   const envelope = { version: '1.0', type: 'authzenv1', pdp: { http: { url } } }
   const map = configMap('pdp', { 'authz.json': JSON.stringify(envelope) })
   const named = { incomingAuth: { type: 'anonymous', authzConfig: { configMap: { name: 'pdp' } } } }

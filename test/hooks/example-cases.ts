@@ -1,18 +1,18 @@
 /**
- * The scenarios that follow from the examples of the schemas: each is synced by itself, and a way to authenticate also as
- * a proxy uses it. A new example needs no line here.
+ * The scenarios from the examples of the schemas. Each example is synced alone; a way to authenticate is also synced
+ * with a proxy that uses it. A new example needs no change here.
  */
 import { kinds } from '../../schemas/index.ts'
 import { examplesOf } from '../helpers/hooks/examples.ts'
 import { remote, resource, secret, world } from './resources.ts'
 import type { Stored, World } from './world.ts'
 
-/** An example with the Secrets that it names, in a world that came to rest. */
+/** Returns an example with the Secrets that it names, in a settled world. */
 function settled(kind: string, name: string, spec: unknown, ...others: Stored[]): World {
   return world(resource(kind, name, spec), ...secretsIn(spec), ...others).settle()
 }
 
-/** A Secret for each `{name, key}` of a spec. */
+/** Returns a Secret for each `{name, key}` of a spec. */
 function secretsIn(value: unknown): Stored[] {
   const keys = new Map<string, Record<string, string>>()
   const visit = (node: unknown): void => {

@@ -1,9 +1,9 @@
 /**
- * Golden cases: test/hooks/<kind>/<case>/request.json is a hook request as Metacontroller sends it, response.json what
- * the hook answers. They are the reference of what a kind does; read the difference before you accept one.
+ * Golden cases: test/hooks/<kind>/<case>/request.json is a hook request as Metacontroller sends it, response.json is
+ * the hook's response. They define the expected behavior of a kind; review the diff before you accept a change.
  *
- *   node test/hooks/golden.test.ts --update [KIND/CASE ...]    writes both again, from the scenarios in cases.ts:
- *                                                              those named, or all
+ * node test/hooks/golden.test.ts --update [KIND/CASE ...] writes both files of the given cases, or of all cases, from
+ * the scenarios in cases.ts.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ const [flag, ...named] = process.argv.slice(2)
 if (flag === '--update') update(named.length === 0 ? undefined : new Set(named))
 
 for (const { kind, name, request } of stored()) {
-  t.test(`${kind}/${name}: the hook answers as recorded`, async (t) => {
+  t.test(`${kind}/${name}: the response matches the recording`, async (t) => {
     const hook = hooks.byKind(kind)
     if (!hook) return t.fail(`no hook for ${kind}`)
     const expected = JSON.parse(readFileSync(join(root, kind.toLowerCase(), name, 'response.json'), 'utf8'))
@@ -36,7 +36,7 @@ for (const { kind, name, request } of stored()) {
     t.strictSame(
       JSON.parse(JSON.stringify(hook.sync(askedFor(hook, request)))),
       expected,
-      'customize asks for all that the response needs',
+      'customize requests everything that the response needs',
     )
     t.strictSame(validateStatus(kind as KindName, response.status), [], 'the status fits its schema')
     const { relatedResources } = hook.customize({ controller: {}, parent: request.parent })
@@ -46,7 +46,7 @@ for (const { kind, name, request } of stored()) {
         rules.some((rule) =>
           matchesRule(structuredClone(child) as unknown as Stored, rule, child.metadata.namespace),
         ),
-        `customize asks for ${child.kind} ${child.metadata.name}, which may be somebody else's`,
+        `customize requests ${child.kind} ${child.metadata.name}, which may belong to another owner`,
       )
       if (child.kind !== 'ConfigMap') continue
       const data = (child['data'] ?? {}) as Record<string, string>
@@ -54,7 +54,7 @@ for (const { kind, name, request } of stored()) {
         const runtime = runtimeFiles[file]
         if (runtime)
           t.strictSame(validateRuntime(runtime, parse(text)).violations, [], `${file} fits its schema`)
-        else t.fail(`nobody reads ${file}`)
+        else t.fail(`unexpected file ${file}`)
       }
     }
     return undefined
@@ -62,8 +62,8 @@ for (const { kind, name, request } of stored()) {
 }
 
 /**
- * The request as Metacontroller sends it by what `customize` answers now, cached for each generation: of the parent only name and
- * spec decide.
+ * Returns the request that Metacontroller sends for the current rules of `customize`. It is cached by name and spec,
+ * because the rules depend on nothing else.
  */
 function askedFor(hook: HookEntry, request: GoldenRequest): GoldenRequest {
   const { metadata, ...parent } = request.parent
@@ -79,7 +79,7 @@ function askedFor(hook: HookEntry, request: GoldenRequest): GoldenRequest {
   return { ...request, related: Object.fromEntries(related) }
 }
 
-t.test('golden cases: every kind has one, and every scenario is recorded', async (t) => {
+t.test('golden cases: every kind has a case, and every scenario is recorded', async (t) => {
   const recorded = stored().map(({ kind, name }) => `${kind}/${name}`)
   for (const hook of hooks)
     t.ok(
@@ -107,7 +107,7 @@ function stored(): { kind: string; name: string; request: GoldenRequest }[] {
   })
 }
 
-/** Writes the named cases; all of them, without those that have no scenario any more, when none is named. */
+/** Writes the given cases. Without arguments, writes all cases and removes those without a scenario. */
 function update(only: ReadonlySet<string> | undefined): void {
   for (const key of only ?? [])
     if (!Object.hasOwn(cases, key)) throw new Error(`${key} is not a case of cases.ts (KIND/CASE)`)

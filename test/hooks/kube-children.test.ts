@@ -1,6 +1,6 @@
 /**
- * Every child of every golden case on a real API server: it is accepted, and what is stored is what was asked for, so
- * that the next apply finds nothing to change.
+ * Applies every child of every golden case to a real API server. The stored objects must match the request, so that the
+ * next apply finds nothing to change.
  */
 import { readdirSync, readFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ interface Child {
 }
 
 await t.test(
-  'children: a real API server accepts them and stores them as they are',
+  'children: a real API server accepts and stores them unchanged',
   { skip: kubeMissing() },
   async (t) => {
     const server = await startKubeApiserver(t)
@@ -49,7 +49,7 @@ await t.test(
   },
 )
 
-/** Children of random worlds, always the same ones. */
+/** Returns the children of random worlds, the same in each run. */
 function randomCases(): [string, Child[]][] {
   return fc.sample(arbitraryResources(40), { numRuns: 12, seed: 7 }).map((resources, index) => {
     const world = new World().apply(...resources).ready()
@@ -72,7 +72,7 @@ function cases(): [string, Child[]][] {
     )
 }
 
-/** kubectl prints one indented JSON document after the other. */
+/** Splits the output of kubectl, which prints one indented JSON document after another. */
 function storedObjects(text: string): unknown[] {
   return text
     .split(/(?<=^\})\n/m)
@@ -80,7 +80,10 @@ function storedObjects(text: string): unknown[] {
     .map((part) => JSON.parse(part) as unknown)
 }
 
-/** Metacontroller's three-way merge: lists of objects by the first key that all items have, other lists whole. */
+/**
+ * Metacontroller's three-way merge: merges lists of objects by the first key that all items have, and replaces other
+ * lists.
+ */
 function dynamicApply(live: unknown, before: unknown, desired: unknown): unknown {
   if (Array.isArray(desired)) return mergeList(asList(live), asList(before), desired)
   if (!isObject(desired)) return desired

@@ -1,4 +1,4 @@
-/** What a rendered virtual server called "door" has become: its file, its status, its conditions. */
+/** The rendered virtual server called "door": its file, its status, its conditions. */
 import { parse } from 'yaml'
 import { virtual, world } from './resources.ts'
 import type { Condition, Stored, World } from './world.ts'

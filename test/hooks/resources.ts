@@ -1,6 +1,4 @@
-/**
- * Manifests that several hook tests start from, all in namespace `team`.
- */
+/** Manifests that several hook tests use as a starting point, all in namespace `team`. */
 import { servingCertificate } from './serving-certificate.ts'
 import { configMap, resource, secret, type Stored, World } from './world.ts'
 
@@ -42,7 +40,7 @@ export const oidcConfig = (spec: object = {}): Stored =>
     inline: { issuer: 'https://login.example.com', ...spec },
   })
 
-/** Sessions that several pods share. */
+/** Session storage that several pods share. */
 export const redis = { sessionStorage: { provider: 'redis', address: 'redis:6379' } } as const
 
 export const oidc = {
@@ -144,7 +142,7 @@ export const toolLock = (spec: object = {}): Stored =>
     ...spec,
   })
 
-/** One MCPExternalAuthConfig per type, named after it in lower case. */
+/** One MCPExternalAuthConfig for each type, named after the type in lower case. */
 export const auth = {
   bearer: resource('MCPExternalAuthConfig', 'bearer', {
     type: 'bearerToken',
@@ -206,7 +204,7 @@ export const auth = {
   }),
 } as const
 
-/** An embedded authorization server with one OIDC upstream called corp. */
+/** Returns an embedded authorization server with one OIDC upstream called corp. */
 export function embedded(more: object = {}): object {
   return {
     issuer: 'https://login.example.com',
@@ -237,7 +235,7 @@ export const secrets: readonly Stored[] = [
   secret('redis', { password: 'r-value', user: 'u' }),
 ]
 
-/** A world with group and Secrets. */
+/** Returns a world with the group and the Secrets. */
 export function world(...objects: Stored[]): World {
   return new World().apply(group, ...secrets, ...objects)
 }

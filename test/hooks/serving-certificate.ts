@@ -1,6 +1,6 @@
 /**
- * A certificate for *.team.svc.cluster.local with its key and its authority, for golden cases: these must be the same on every
- * day. They guard nothing.
+ * A certificate for *.team.svc.cluster.local with its key and its authority, for golden cases, which must be the same
+ * every day. It protects nothing.
  */
 export const servingCertificate = {
   'tls.crt': `-----BEGIN CERTIFICATE-----

@@ -1,4 +1,4 @@
-/** Shadow policies in every place where policies stand: checked at admission, handed to the server. */
+/** Shadow policies in every place that accepts policies: checked at admission and passed to the server. */
 import t from 'tap'
 import { authzViolations } from '../../hooks/kinds/common/checks/policies.ts'
 import { ownAuthz, sharedPolicies } from '../../hooks/runtime-config/authz.ts'
@@ -19,7 +19,7 @@ const shared = (config: Record<string, unknown>): MCPAuthzConfig => ({
   spec: { type: 'cedarv1', config: { policies: [permit], ...config } },
 })
 
-t.test('MCPAuthzConfig: read, checked and handed on', (t) => {
+t.test('MCPAuthzConfig: shadow policies are read, checked and passed to the server', (t) => {
   const good = shared({ shadow_policies: [forbid], shadow_replaces: true })
   t.same(authzConfigViolations(good), [])
   t.match(sharedPolicies(good).value, { policies: [permit], shadowPolicies: [forbid], shadowReplaces: true })
@@ -35,7 +35,7 @@ t.test('MCPAuthzConfig: read, checked and handed on', (t) => {
   t.end()
 })
 
-t.test('authzConfig.inline: read, checked and handed on', (t) => {
+t.test('authzConfig.inline: shadow policies are read, checked and passed to the server', (t) => {
   const inline = { policies: [permit], entitiesJson: '[]', shadowPolicies: [forbid] }
   const config = { type: 'inline', inline, groupEntityType: 'ServiceGroup' } as const
   t.match(ownAuthz(config, undefined, new PodNeeds()).value, { shadowPolicies: [forbid] })
@@ -45,7 +45,7 @@ t.test('authzConfig.inline: read, checked and handed on', (t) => {
   t.end()
 })
 
-t.test('shadowReplaces: half of a setting is refused everywhere', (t) => {
+t.test('shadowReplaces: an incomplete setting is rejected everywhere', (t) => {
   t.match(authzConfigViolations(shared({ shadow_replaces: true })), [
     { path: 'spec.config.shadow_policies', message: 'is required with shadow_replaces' },
   ])
@@ -68,7 +68,7 @@ t.test('shadowReplaces: half of a setting is refused everywhere', (t) => {
   t.end()
 })
 
-t.test('the bounds hold for both lists together, unless one replaces the other', (t) => {
+t.test('the limits apply to both lists together, unless shadow policies replace the others', (t) => {
   const replaces = true
   const long = (count: number) => Array.from({ length: count }, () => permit.padEnd(1000, ' '))
   t.match(cedarViolations(long(150), '[]', long(150)), [

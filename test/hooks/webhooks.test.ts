@@ -1,4 +1,4 @@
-/** Webhooks in manifests: admission, warnings, and what the runtime makes of the file that hooks write. */
+/** Webhooks in manifests: admission, warnings, and how the runtime reads the file that the hooks write. */
 import t from 'tap'
 import { webhookViolations, webhookWarnings } from '../../hooks/kinds/mcpwebhookconfig/index.ts'
 import { PodNeeds } from '../../hooks/runtime-config/needs.ts'
@@ -23,7 +23,7 @@ const one = (more: object) => config({ validating: [{ name: 'v', url, ...more }]
 const problems = (document: object): string[] =>
   validateManifest(document).map(({ path, message }) => `${path} ${message}`)
 
-t.test('what cannot be meant is refused, naming the field', async (t) => {
+t.test('invalid settings are rejected, naming the field', async (t) => {
   const wrong: readonly (readonly [object, RegExp])[] = [
     [one({ url: 'http://hook.example.com' }), /url must be https/],
     [one({ url: 'https://u:p@hook.example.com' }), /url/],
@@ -54,13 +54,13 @@ t.test('what cannot be meant is refused, naming the field', async (t) => {
   t.match(webhookViolations(empty), [{ path: 'spec', message: /at least one webhook/ }])
 })
 
-t.test('what opens a way past a webhook is warned of', async (t) => {
+t.test('settings that allow a call to bypass a webhook cause warnings', async (t) => {
   const lax = withDefaults(one({ failurePolicy: 'ignore', tlsConfig: { insecureSkipVerify: true } }))
   t.match(webhookWarnings(lax), [/insecureSkipVerify/, /failurePolicy ignore/])
   t.same(webhookWarnings(withDefaults(one({}))), [])
 })
 
-t.test('the runtime reads what hooks write', async (t) => {
+t.test('the runtime accepts the file that the hooks write', async (t) => {
   const needs = new PodNeeds()
   const shared = withDefaults(webhookConfig() as never) as MCPWebhookConfig
   const webhooks = webhooksPart(shared, needs)

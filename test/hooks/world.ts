@@ -1,7 +1,7 @@
 /**
- * A small world for hook tests: objects in a map, and a sync as Metacontroller v2 makes it. Requests come out in the
- * wire shape; responses are applied by three-way merge with the last-applied annotation, and the status replaces the whole
- * one. No clock: every write is stamped with the number of writes so far.
+ * A small world for hook tests: objects in a map, and a sync like Metacontroller v2's. Requests have the wire format.
+ * Responses are applied by three-way merge with the last-applied annotation, and the status replaces the previous one.
+ * The world has no clock: each write is stamped with the number of writes so far.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -36,7 +36,7 @@ export const testSettings: HookSettings = hookSettings({
   version: '1.2.3',
 })
 
-/** A manifest of ours in namespace `team`. */
+/** Returns a Gatehouse manifest in namespace `team`. */
 export function resource(kind: string, name: string, spec: unknown, more: Record<string, unknown> = {}) {
   return { apiVersion, kind, metadata: { name, namespace: 'team', ...more }, spec } as unknown as Stored
 }
@@ -57,7 +57,7 @@ export function configMap(name: string, data: Record<string, string>): Stored {
 
 export class World {
   readonly objects = new Map<string, Stored>()
-  /** Writes so far: a world is at rest when a round adds none. */
+  /** Number of writes so far. A world is settled when a round adds none. */
   #writes = 0
   readonly hooks: ReturnType<typeof makeHooks>
 
@@ -65,7 +65,7 @@ export class World {
     this.hooks = makeHooks(settings)
   }
 
-  /** Creates or replaces objects; ours get their defaults, as on an API server. */
+  /** Creates or replaces objects. Gatehouse objects get their defaults, as on an API server. */
   apply(...objects: Stored[]): this {
     for (const given of objects) {
       const object = given.apiVersion === apiVersion ? (withDefaults(given) as unknown as Stored) : given
@@ -101,13 +101,13 @@ export class World {
     return this
   }
 
-  /** Data that a pod writes into a ConfigMap. */
+  /** Sets the data that a pod writes into a ConfigMap. */
   setData(name: string, data: Record<string, string>): this {
     this.#write({ ...this.get('ConfigMap', name), data })
     return this
   }
 
-  /** The sync request for one parent, as Metacontroller would send it. */
+  /** Returns the sync request for one parent, as Metacontroller would send it. */
   request(kind: string, name: string): Record<string, unknown> {
     const hook = this.#hook(kind)
     const parent = structuredClone(this.get(kind, name))
@@ -130,14 +130,14 @@ export class World {
     return { controller: {}, parent, children, related, finalizing: false }
   }
 
-  /** One sync of one parent, applied. Returns the response. */
+  /** Syncs one parent and applies the response. Returns the response. */
   sync(kind: string, name: string): SyncResponse {
     const response = this.#hook(kind).sync(this.request(kind, name))
     this.#applyAnswer(this.get(kind, name), response)
     return response
   }
 
-  /** Syncs everything until nothing changes any more. Throws when it never comes to rest. */
+  /** Syncs all objects until nothing changes. Throws when the world does not settle. */
   settle(): this {
     for (let round = 0; round < 20; round++) {
       const before = this.#writes
@@ -149,7 +149,7 @@ export class World {
     throw new Error('the hooks do not come to rest')
   }
 
-  /** Lets every workload become ready, and settles. */
+  /** Makes every workload ready, and settles. */
   ready(): this {
     for (let round = 0; round < 5; round++) {
       this.settle()
@@ -237,8 +237,8 @@ export class World {
 }
 
 /**
- * Versions and times come from kind and name, so that one more object in a scenario changes nothing of the others: the
- * n-th write of an object has the n-th version after its own.
+ * Versions and times are derived from kind and name, so that an additional object in a scenario does not change other
+ * objects. The n-th write of an object has the n-th version after its first.
  */
 function numberOf(key: string): number {
   return createHash('sha256').update(key).digest().readUInt16BE(0)
@@ -257,7 +257,7 @@ function ownerOf(object: Stored): unknown {
   return owners?.find((owner) => owner.controller)?.uid
 }
 
-/** As Metacontroller does, which refuses a selector beside a namespace or names. */
+/** Matches like Metacontroller, which rejects a selector combined with a namespace or names. */
 function selects(
   { namespace, names, labelSelector }: RelatedRule,
   { metadata }: Stored,

@@ -1,6 +1,6 @@
 /**
- * The official MCP clients, both majors, against a listener that hosts everything: RFC 9728 document, challenge,
- * authorization server, and an MCP endpoint behind the bearer check.
+ * Runs the official MCP clients of both major versions against a listener that hosts everything: RFC 9728 document,
+ * challenge, authorization server, and an MCP endpoint behind the bearer check.
  */
 import { auth as authV2 } from '@modelcontextprotocol/client'
 import { auth as authV1, type OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js'
@@ -22,7 +22,7 @@ import {
 } from '../helpers/authserver/authserver.ts'
 import { Browser } from '../helpers/authserver/cookie-browser.ts'
 
-/** A gateway in small: the pipeline's order with the real parts. */
+/** A small gateway: the real parts in the order of the pipeline. */
 async function gateway(t: Test): Promise<Rig> {
   let stage: ((exchange: Exchange, rig: Rig) => Promise<void>) | undefined
   const rig = await startAuthServer(t, { host: (exchange, rig) => stage?.(exchange, rig) })
@@ -63,7 +63,7 @@ async function gateway(t: Test): Promise<Rig> {
   return rig
 }
 
-/** An MCP server with one tool that says who is calling. */
+/** An MCP server with one tool that returns the caller. */
 async function whoAmI(exchange: Exchange, subject: string, upstream: unknown): Promise<void> {
   const server = new McpServer({ name: 'who', version: '1' })
   server.registerTool('whoami', { description: 'who is calling' }, () => ({
@@ -109,7 +109,7 @@ async function person(url: URL): Promise<URLSearchParams> {
 }
 
 t.test(
-  'MCP SDK v1: from a 401 to a tool call, and a silent refresh after the access token ended',
+  'MCP SDK v1: from a 401 to a tool call, and a silent refresh after the access token has expired',
   async (t) => {
     const rig = await gateway(t)
     const authProvider = provider()
@@ -153,7 +153,7 @@ t.test(
   },
 )
 
-t.test('MCP SDK v1: auth() refreshes by itself once it has tokens', async (t) => {
+t.test('MCP SDK v1: auth() refreshes on its own once it has tokens', async (t) => {
   const rig = await gateway(t)
   const authProvider = provider()
   t.equal(await authV1(authProvider, { serverUrl: rig.resource }), 'REDIRECT')
@@ -167,28 +167,25 @@ t.test('MCP SDK v1: auth() refreshes by itself once it has tokens', async (t) =>
   t.not((await authProvider.tokens())?.refresh_token, first?.refresh_token)
 })
 
-t.test(
-  'gateway: a 401 carries resource_metadata; tokens of others and revoked ones do not get in',
-  async (t) => {
-    const rig = await gateway(t)
-    const ask = (token?: string): Promise<Response> =>
-      fetch(rig.resource, {
-        method: 'POST',
-        headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-      })
-    const untrusted = await ask()
-    t.equal(untrusted.status, 401)
-    t.match(
-      untrusted.headers.get('www-authenticate'),
-      /resource_metadata="http:\/\/127\.0\.0\.1:\d+\/\.well-known\/oauth-protected-resource\/mcp"/,
-    )
-    const done = await login(rig)
-    t.equal((await ask(done.code)).status, 401)
-    const tokens = await tokensOf(await redeem(rig, done))
-    t.equal((await ask(tokens.id_token)).status, 401, 'an ID token is no access token')
-    t.not((await ask(tokens.access_token)).status, 401)
-    const form = new URLSearchParams({ token: tokens.refresh_token, client_id: done.clientId })
-    await fetch(`${rig.issuer}/oauth/revoke`, { method: 'POST', body: form })
-    t.equal((await ask(tokens.access_token)).status, 401, 'revoked')
-  },
-)
+t.test('gateway: a 401 contains resource_metadata; foreign and revoked tokens are rejected', async (t) => {
+  const rig = await gateway(t)
+  const ask = (token?: string): Promise<Response> =>
+    fetch(rig.resource, {
+      method: 'POST',
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    })
+  const untrusted = await ask()
+  t.equal(untrusted.status, 401)
+  t.match(
+    untrusted.headers.get('www-authenticate'),
+    /resource_metadata="http:\/\/127\.0\.0\.1:\d+\/\.well-known\/oauth-protected-resource\/mcp"/,
+  )
+  const done = await login(rig)
+  t.equal((await ask(done.code)).status, 401)
+  const tokens = await tokensOf(await redeem(rig, done))
+  t.equal((await ask(tokens.id_token)).status, 401, 'an ID token is not an access token')
+  t.not((await ask(tokens.access_token)).status, 401)
+  const form = new URLSearchParams({ token: tokens.refresh_token, client_id: done.clientId })
+  await fetch(`${rig.issuer}/oauth/revoke`, { method: 'POST', body: form })
+  t.equal((await ask(tokens.access_token)).status, 401, 'revoked')
+})

@@ -1,4 +1,4 @@
-/** Strict OAuth and OpenID Connect clients, in their strictest settings but for http on loopback. */
+/** Runs strict OAuth and OpenID Connect clients in their strictest settings, except for http on loopback. */
 import * as oauth from 'oauth4webapi'
 import * as oidc from 'openid-client'
 import t from 'tap'
@@ -16,14 +16,14 @@ proves(
 
 const insecure = { [oauth.allowInsecureRequests]: true } as const
 
-/** A user at the client's authorization URL. */
+/** Simulates a user at the client's authorization URL. */
 async function person(url: URL, target = redirectUri): Promise<URL> {
   const browser = new Browser()
   const page = await browser.open(url, target)
   return page.status === 200 ? (await browser.press(page, 'approve', target)).url : page.url
 }
 
-/** What a promise was rejected with. */
+/** Returns the rejection reason of a promise. */
 async function failure(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => 'it succeeded',
@@ -155,7 +155,7 @@ t.test(
   },
 )
 
-t.test('oauth4webapi: an error on the way back is a proper error response too', async (t) => {
+t.test('oauth4webapi: an error redirect is a valid error response', async (t) => {
   const rig = await startAuthServer(t)
   const as = await discover(rig, 'oauth2')
   const { client_id: id } = await oauth.processDynamicClientRegistrationResponse(
@@ -273,7 +273,7 @@ for (const method of ['client_secret_basic', 'client_secret_post'] as const) {
   })
 }
 
-t.test('strict clients: every signing algorithm is accepted by both', async (t) => {
+t.test('strict clients: both accept every signing algorithm', async (t) => {
   const { generateKeyPairSync } = await import('node:crypto')
   const pem = (key: { export(options: { type: 'pkcs8'; format: 'pem' }): string | Buffer }): string =>
     key.export({ type: 'pkcs8', format: 'pem' }).toString()

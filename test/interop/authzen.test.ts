@@ -1,4 +1,4 @@
-/** A real decision point that speaks AuthZEN (Cerbos) decides about calls and lists of a virtual server. */
+/** Cerbos, a real decision point that speaks AuthZEN, decides about calls and lists of a virtual server. */
 import t from 'tap'
 import { stringify } from 'yaml'
 import { startCerbos, withoutCerbos } from '../helpers/decisions/cerbos.ts'
@@ -16,7 +16,7 @@ const policy = (resource: string, ...rules: object[]) =>
     resourcePolicy: { resource, version: 'default', rules },
   })
 
-t.test('Cerbos decides', { skip: withoutCerbos() }, async (t) => {
+t.test('Cerbos decides about calls and lists', { skip: withoutCerbos() }, async (t) => {
   const cerbos = await startCerbos({
     'tool.yaml': policy(
       'tool',

@@ -1,4 +1,7 @@
-/** The Inspector's command line uses a real server from npm through the proxy (both transports), stdio, and a vMCP. */
+/**
+ * The Inspector's command line uses a real server from npm through the proxy (both transports), through stdio, and
+ * through a vMCP.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -52,7 +55,7 @@ for (const [transport, path, flag] of [
   })
 }
 
-t.test('inspector: starts proxy stdio as its server', { timeout: 90_000 }, async (t) => {
+t.test('inspector: uses proxy stdio as its server', { timeout: 90_000 }, async (t) => {
   const url = await startEverything(t, 'streamableHttp')
   const command = [process.execPath, program, 'proxy', 'stdio', `${url}/mcp`]
   t.match(await inspect([...command, ...callEcho]), { code: 0, output: /Echo: inspected/ })

@@ -1,4 +1,4 @@
-/** HTTP clients that are not ours get through the proxy what they would get directly: node-fetch and Node's own fetch. */
+/** Third-party HTTP clients (node-fetch and Node's own fetch) get the same responses through the proxy as directly. */
 import { gzipSync } from 'node:zlib'
 import nodeFetch from 'node-fetch'
 import t from 'tap'
@@ -6,7 +6,7 @@ import { startRig, startUpstream } from '../helpers/proxy/rig.ts'
 
 const compressed = gzipSync('{"compressed":true}')
 
-/** The little that both clients have in common. */
+/** The interface that both clients share. */
 type AnyFetch = (
   url: string,
   init?: { method?: string; body?: string; headers?: Record<string, string>; redirect?: 'manual' },
@@ -19,7 +19,7 @@ type AnyFetch = (
 const clients: Readonly<Record<string, AnyFetch>> = { 'node-fetch': nodeFetch, fetch }
 
 for (const [name, client] of Object.entries(clients)) {
-  t.test(`${name}: bodies, compression, redirects and errors arrive as they were sent`, async (t) => {
+  t.test(`${name}: bodies, compression, redirects and errors arrive unchanged`, async (t) => {
     const upstream = await startUpstream((seen, res) => {
       if (seen.url === '/gzip') {
         res.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(compressed)

@@ -1,6 +1,6 @@
 /**
- * `gatehouse proxy stdio` as the program that an MCP client starts: both generations of the SDK, in both protocol eras,
- * against real servers from npm and the fixture backend, over both HTTP transports.
+ * Runs `gatehouse proxy stdio` as the program that an MCP client starts: both generations of the SDK, in both protocol
+ * eras, against real servers from npm and the fixture backend, over both HTTP transports.
  */
 import { once } from 'node:events'
 import { Client as Client2 } from '@modelcontextprotocol/client'
@@ -73,7 +73,7 @@ function textOf(result: { [key: string]: unknown }): string {
 }
 
 for (const kind of ['streamableHttp', 'sse'] as const) {
-  t.test(`sdk1, npm server over ${kind}: tools, progress and questions`, async (t) => {
+  t.test(`sdk1, npm server over ${kind}: tools, progress and requests to the client`, async (t) => {
     const { url } = await startEverything(t, kind)
     const { client, violations } = await connect1(t, url)
     t.equal(client.getServerVersion()?.name, 'mcp-servers/everything')
@@ -85,7 +85,7 @@ for (const kind of ['streamableHttp', 'sse'] as const) {
       undefined,
       { onprogress: ({ progress }) => seen.push(progress) },
     )
-    // The client forgets its handler with the response, and may meet the last progress in the same read.
+    // The client removes its handler with the response, so progress in the same read can be lost.
     t.same(seen.slice(0, 3), [1, 2, 3])
     const sampled = await client.callTool({
       name: 'trigger-sampling-request',
@@ -95,92 +95,92 @@ for (const kind of ['streamableHttp', 'sse'] as const) {
     const odd = violations.filter(
       ({ message }) => !message.includes('progress notification for an unknown token'),
     )
-    t.same(odd, [], 'nothing but messages was printed')
+    t.same(odd, [], 'only messages were printed')
   })
 }
 
-t.test('sdk1, session-era fixture: unasked messages, questions, cancellation, the end', async (t) => {
-  const fixture = await startFixture()
-  t.teardown(() => fixture.close())
-  const { client, violations } = await connect1(t, fixture.url)
-  const changed = new Promise(
-    (resolve) => (client.fallbackNotificationHandler = async (n) => resolve(n.method)),
-  )
-  await client.callTool({ name: 'test_trigger_tool_change', arguments: {} })
-  t.equal(await changed, 'notifications/tools/list_changed', 'over the standing stream')
-  t.match(
-    textOf(await client.callTool({ name: 'test_elicitation', arguments: { message: 'who?' } })),
-    'ada@example.com',
-  )
-  t.match(textOf(await client.callTool({ name: 'test_roots', arguments: {} })), 'file:///project')
-  const abort = new AbortController()
-  const waiting = once(fixture.state.events, 'waiting')
-  const cancelled = once(fixture.state.events, 'cancelled')
-  const call = client.callTool({ name: 'wait', arguments: {} }, undefined, { signal: abort.signal })
-  await waiting
-  const many = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => client.callTool({ name: 'echo', arguments: { i } })),
-  )
-  t.same(
-    many.map(textOf).map((text) => /\d+/.exec(text)?.[0]),
-    Array.from({ length: 20 }, (_, i) => String(i)),
-    'side by side',
-  )
-  abort.abort()
-  await t.rejects(call)
-  await cancelled
-  await client.close()
-  t.equal(fixture.state.requests.at(-1)?.method, 'DELETE')
-  t.same(violations, [])
-})
-
 t.test(
-  'sdk2, stateless fixture: tools, questions by input_required, subscriptions, cancellation',
+  'sdk1, session-era fixture: unsolicited messages, requests to the client, cancellation, the end',
   async (t) => {
-    const fixture = await startFixture({ era: 'stateless' })
+    const fixture = await startFixture()
     t.teardown(() => fixture.close())
-    const { client, violations } = await connect2(t, fixture.url, { pin: '2026-07-28' })
-    t.ok((await client.listTools()).tools.some(({ name }) => name === 'test_simple_text'))
-    t.match(textOf(await client.callTool({ name: 'test_simple_text', arguments: {} })), 'simple text')
-    t.match(
-      textOf(await client.callTool({ name: 'test_input_required_result_elicitation', arguments: {} })),
-      'Hello, ada!',
+    const { client, violations } = await connect1(t, fixture.url)
+    const changed = new Promise(
+      (resolve) => (client.fallbackNotificationHandler = async (n) => resolve(n.method)),
     )
-    await client
-      .callTool({ name: 'test_mirrored_header', arguments: { region: 'zürich' } })
-      .catch(() => undefined)
-    const mirrored = fixture.state.requests.find(
-      ({ headers }) => headers['mcp-name'] === 'test_mirrored_header',
-    )
-    t.equal(mirrored?.headers['mcp-param-region'], `=?base64?${Buffer.from('zürich').toString('base64')}?=`)
-    t.equal(mirrored?.headers['mcp-method'], 'tools/call')
-    t.equal(mirrored?.headers['mcp-protocol-version'], '2026-07-28')
-
-    const changed = new Promise((resolve) =>
-      client.setNotificationHandler('notifications/tools/list_changed', () => resolve(true)),
-    )
-    const subscription = await client.listen({ toolsListChanged: true })
     await client.callTool({ name: 'test_trigger_tool_change', arguments: {} })
-    t.equal(await changed, true)
-    await subscription.close()
-
+    t.equal(await changed, 'notifications/tools/list_changed', 'over the GET stream')
+    t.match(
+      textOf(await client.callTool({ name: 'test_elicitation', arguments: { message: 'who?' } })),
+      'ada@example.com',
+    )
+    t.match(textOf(await client.callTool({ name: 'test_roots', arguments: {} })), 'file:///project')
     const abort = new AbortController()
     const waiting = once(fixture.state.events, 'waiting')
     const cancelled = once(fixture.state.events, 'cancelled')
-    const call = client.callTool({ name: 'wait', arguments: {} }, { signal: abort.signal })
+    const call = client.callTool({ name: 'wait', arguments: {} }, undefined, { signal: abort.signal })
     await waiting
+    const many = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => client.callTool({ name: 'echo', arguments: { i } })),
+    )
+    t.same(
+      many.map(textOf).map((text) => /\d+/.exec(text)?.[0]),
+      Array.from({ length: 20 }, (_, i) => String(i)),
+      'side by side',
+    )
     abort.abort()
     await t.rejects(call)
     await cancelled
-    t.notOk(
-      fixture.state.requests.some(({ method }) => method !== 'POST'),
-      'no session to end',
-    )
+    await client.close()
+    t.equal(fixture.state.requests.at(-1)?.method, 'DELETE')
     t.same(violations, [])
   },
 )
 
-t.test('sdk2 finds out the era of the server by itself, through the bridge', async (t) => {
+t.test('sdk2, stateless fixture: tools, input_required results, subscriptions, cancellation', async (t) => {
+  const fixture = await startFixture({ era: 'stateless' })
+  t.teardown(() => fixture.close())
+  const { client, violations } = await connect2(t, fixture.url, { pin: '2026-07-28' })
+  t.ok((await client.listTools()).tools.some(({ name }) => name === 'test_simple_text'))
+  t.match(textOf(await client.callTool({ name: 'test_simple_text', arguments: {} })), 'simple text')
+  t.match(
+    textOf(await client.callTool({ name: 'test_input_required_result_elicitation', arguments: {} })),
+    'Hello, ada!',
+  )
+  await client
+    .callTool({ name: 'test_mirrored_header', arguments: { region: 'zürich' } })
+    .catch(() => undefined)
+  const mirrored = fixture.state.requests.find(
+    ({ headers }) => headers['mcp-name'] === 'test_mirrored_header',
+  )
+  t.equal(mirrored?.headers['mcp-param-region'], `=?base64?${Buffer.from('zürich').toString('base64')}?=`)
+  t.equal(mirrored?.headers['mcp-method'], 'tools/call')
+  t.equal(mirrored?.headers['mcp-protocol-version'], '2026-07-28')
+
+  const changed = new Promise((resolve) =>
+    client.setNotificationHandler('notifications/tools/list_changed', () => resolve(true)),
+  )
+  const subscription = await client.listen({ toolsListChanged: true })
+  await client.callTool({ name: 'test_trigger_tool_change', arguments: {} })
+  t.equal(await changed, true)
+  await subscription.close()
+
+  const abort = new AbortController()
+  const waiting = once(fixture.state.events, 'waiting')
+  const cancelled = once(fixture.state.events, 'cancelled')
+  const call = client.callTool({ name: 'wait', arguments: {} }, { signal: abort.signal })
+  await waiting
+  abort.abort()
+  await t.rejects(call)
+  await cancelled
+  t.notOk(
+    fixture.state.requests.some(({ method }) => method !== 'POST'),
+    'no session to end',
+  )
+  t.same(violations, [])
+})
+
+t.test('sdk2 detects the era of the server through the bridge', async (t) => {
   for (const [era, name] of [
     ['session', 'fixture-session'],
     ['stateless', 'fixture-stateless'],

@@ -1,6 +1,7 @@
 /**
- * Stdio servers of either era behind the bridge, with clients of either era in front of it, operation by operation:
- * real SDK clients and programs of both generations, over streamable HTTP and over the deprecated HTTP+SSE transport.
+ * Runs stdio servers of either era behind the bridge, with clients of either era in front of it, operation by
+ * operation: real SDK clients and programs of both generations, over streamable HTTP and the deprecated HTTP+SSE
+ * transport.
  */
 import { EventEmitter, once } from 'node:events'
 import t, { type Test } from 'tap'
@@ -21,7 +22,7 @@ t.setTimeout(300_000)
 const clients = ['sdk1', 'sdk1-sse', 'sdk2-session', 'sdk2-stateless'] as const
 const programs = ['session', 'stateless', 'both'] as const
 
-/** What the program does behind the client's back is done here by tools, and told on its standard error. */
+/** Controls the program with its own tools, and reads its reports from standard error. */
 function controlOf(client: TestClient, lines: EventEmitter): Control {
   return {
     toggleTool: async () => void (await client.call('test_trigger_tool_change')),
@@ -78,7 +79,7 @@ for (const era of programs) {
       const cell = await start(t, kind, era)
       const untouched = era !== 'stateless' && kind !== 'sdk2-stateless'
       for (const [name, operation] of Object.entries(own)) {
-        // What is passed on as it is comes at the level that the program chooses, and this one heeds none.
+        // Without translation, the program filters log messages itself, and this program does not filter.
         if (name === 'logging' && untouched) continue
         await t.test(name, async (t) => {
           cell.client.asked.length = 0

@@ -1,5 +1,5 @@
 /**
- * Every client era with every backend era, operation by operation: both generations of the SDK as clients, both as
+ * Runs every client era with every backend era, operation by operation: both generations of the SDK as clients, both as
  * backends, and the deprecated HTTP+SSE transport on either side, through one virtual server.
  */
 import t, { type Test } from 'tap'
@@ -63,7 +63,7 @@ const operations: Readonly<Record<string, (t: Test, cell: EraCell) => Promise<vo
     }
     t.equal(pages, 3)
     t.equal(names.filter((name) => name.startsWith('crowd_')).length, 2_300)
-    t.equal(new Set(names).size, names.length, 'nothing comes twice')
+    t.equal(new Set(names).size, names.length, 'no message arrives twice')
     t.same(names, names.toSorted())
     await t.rejects(client.toolPage('not-a-cursor'))
   },
@@ -73,7 +73,7 @@ for (const backend of backends) {
   for (const kind of clients) {
     t.test(`${kind} client, ${backend} backend`, { timeout: 120_000 }, async (t) => {
       for (const [name, operation] of Object.entries(operations)) {
-        await t.test(`${name}: as with a native server`, async (t) =>
+        await t.test(`${name}: behaves like a native server`, async (t) =>
           operation(t, await start(t, kind, backend, name === 'pagination' ? 2_300 : 0)),
         )
       }

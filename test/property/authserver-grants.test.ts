@@ -1,4 +1,4 @@
-/** Sessions and refresh families under any interleaving: what was ended is dead, what was not is alive. */
+/** Tests sessions and refresh families under any interleaving: ended grants are invalid, all others stay valid. */
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
@@ -16,7 +16,7 @@ const person = { userId: 'alice', authTimeSec: 0 }
 const tokens = { provider: 'corp', subject: 'a', accessToken: 'at', obtainedAtMs: 0 }
 const login = { user: person, clientId: 'client', obtained: [tokens], endsAtMs: hour }
 
-/** A store whose every response arrives when the scheduler says so. */
+/** Returns a store whose responses arrive in the order of the scheduler. */
 function scheduled(inner: Store, scheduler: fc.Scheduler): Store {
   const later = <A extends unknown[], R>(work: (...args: A) => Promise<R>) => scheduler.scheduleFunction(work)
   return {
@@ -32,7 +32,7 @@ function scheduled(inner: Store, scheduler: fc.Scheduler): Store {
   }
 }
 
-t.test('sessions: logins and ends in any order leave exactly the grants that were not ended', async (t) => {
+t.test('sessions: logins and ends in any order leave exactly the grants that did not end', async (t) => {
   await fc.assert(
     fc.asyncProperty(
       fc.scheduler(),
@@ -81,7 +81,7 @@ t.test('sessions: logins and ends in any order leave exactly the grants that wer
 })
 
 t.test(
-  'refresh: any number of simultaneous uses of one token give one successor, and reuse leaves none alive',
+  'refresh: simultaneous uses of one token yield one successor, and reuse revokes all tokens',
   async (t) => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), fc.integer({ min: 2, max: 5 }), async (scheduler, parallel) => {
@@ -156,7 +156,7 @@ t.test(
 )
 
 t.test(
-  'codes: any number of simultaneous redemptions: at most one succeeds, and none of it survives a second use',
+  'codes: at most one of many simultaneous redemptions succeeds, and a second use revokes its tokens',
   async (t) => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), fc.integer({ min: 2, max: 4 }), async (scheduler, parallel) => {

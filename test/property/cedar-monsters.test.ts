@@ -1,8 +1,8 @@
 /**
- * Monsters for the policy engine: texts, entities and requests made to overflow or to occupy it. Whatever comes, there is
- * a response, the engine has not failed, and a good policy decides right afterwards.
+ * Sends the policy engine texts, entities and requests that are made to overflow or block it. Each gets a response, the
+ * engine does not fail, and a valid policy still decides correctly afterwards.
  *
- * 300 cases of each in CI, always the same; FC_RUNS=3000 runs other ones, ten times as many.
+ * CI runs the same 300 cases of each kind every time; FC_RUNS=3000 runs ten times as many other cases.
  */
 import fc from 'fast-check'
 import t from 'tap'
@@ -18,7 +18,7 @@ import { GatehouseError } from '../../schemas/index.ts'
 const runs = process.env['FC_RUNS']
 const cases = runs === undefined ? { numRuns: 300, seed: 20_261_010 } : { numRuns: Number(runs) }
 
-/** What can stand around an expression, with the expression where `@` is. */
+/** Wrappers of an expression, which replaces `@`. */
 const around = [
   '(@)',
   '[@]',
@@ -73,14 +73,14 @@ const tokens = [
   ...['principal', ' in ', ' has ', ' like ', ' is ', '?principal', '1', 'é', '\ud800', '\u2028', '\0'],
 ] as const
 
-/** How often: mostly near the bounds, at times far beyond. */
+/** Number of repetitions: mostly near the bounds, sometimes far beyond. */
 const often = fc.oneof(
   { weight: 4, arbitrary: fc.integer({ min: 1, max: 6 }) },
   { weight: 4, arbitrary: fc.integer({ min: 7, max: 70 }) },
   { weight: 1, arbitrary: fc.integer({ min: 100, max: 4000 }) },
 )
 
-/** An expression, wrapped again and again; a wrapper that doubles it is taken a few times only. */
+/** An expression in many wrappers. A wrapper that doubles it is used only a few times. */
 const expression = fc
   .tuple(
     fc.constantFrom(...leaves),
@@ -118,7 +118,7 @@ const policyText = fc.oneof(
   },
 )
 
-/** A value of JSON that goes deep, wide or astray. */
+/** A JSON value that is deep, wide or malformed. */
 const value: fc.Arbitrary<unknown> = fc.oneof(
   fc.tuple(fc.constantFrom('list', 'record', 'both', '__entity', '__extn'), often).map(([shape, times]) => {
     let inner: unknown = 1
@@ -159,12 +159,12 @@ const entities = fc.oneof(
   value,
 )
 
-/** Further down the stack than any server calls the engine. */
+/** Calls the engine with a deeper stack than any server has. */
 function deep<T>(levels: number, call: () => T): T {
   return levels === 0 ? call() : deep(levels - 1, call)
 }
 
-/** A decision, or a refusal of what is no request. */
+/** Expects a decision, or the rejection of an invalid request. */
 function decide(authorizer: Authorizer, subject: PolicySubject, question: AccessRequest): void {
   try {
     deep(200, () => authorizer.decide(subject, question))
@@ -196,7 +196,7 @@ function authzConfig(policies: readonly string[], entitiesJson: string): unknown
   }
 }
 
-t.test('monsters: policies and entities are checked, and what is accepted decides', async (t) => {
+t.test('hostile policies and entities are checked, and accepted ones decide', async (t) => {
   const before = engineFailures()
   let accepted = 0
   await fc.assert(
@@ -226,11 +226,11 @@ t.test('monsters: policies and entities are checked, and what is accepted decide
     }),
     cases,
   )
-  t.ok(accepted > cases.numRuns / 10, `${accepted} monsters were accepted and decided`)
-  t.equal(engineFailures(), before, 'the bounds keep the engine from failing')
+  t.ok(accepted > cases.numRuns / 10, `${accepted} hostile cases were accepted and decided`)
+  t.equal(engineFailures(), before, 'the bounds protect the engine')
 })
 
-t.test('monsters: whatever is claimed and asked, there is a decision', async (t) => {
+t.test('hostile claims and requests always get a decision', async (t) => {
   const before = engineFailures()
   const policies = [
     'permit(principal, action, resource) when { context has claim_x && context.claim_x == context.arg_x };',

@@ -1,6 +1,6 @@
 /**
- * The rules that are compiled to JavaScript decide as the CEL library does on the text of the rule: the same result, or a
- * failure in both. Values are made of the names and literals of each rule.
+ * Compares the rules that are compiled to JavaScript with the CEL library on the text of the rule: the same result, or
+ * a failure in both. Values consist of the names and literals of each rule.
  */
 import { inspect } from 'node:util'
 import fc from 'fast-check'
@@ -12,10 +12,10 @@ import { compileCel } from '../../schemas/validation/cel.ts'
 const cases = Number(process.env['FC_RUNS'] ?? 300)
 t.setTimeout(900_000)
 
-/** Characters that RE2 and JavaScript could read in different ways. */
+/** Characters that RE2 and JavaScript could interpret differently. */
 const oddTexts = ['', 'ſ', 'K', 'a\nb', '\u2028', '..', '/../', 'x/..', 'http://[::1]:8/', 'HOST', '[]', ']']
 
-t.test('compiled rules: decide as the CEL library does', async (t) => {
+t.test('compiled rules: return the same result as the CEL library', async (t) => {
   for (const [rule, compiled] of Object.entries(rules)) {
     const library = compileCel(rule)
     fc.assert(
@@ -30,7 +30,7 @@ t.test('compiled rules: decide as the CEL library does', async (t) => {
   t.ok(Object.keys(rules).length > 100)
 })
 
-t.test('compiled rules: pairs of types are ordered as the CEL library does', async (t) => {
+t.test('compiled rules: compare pairs of types like the CEL library', async (t) => {
   const values = [false, true, 1n, 2n, 1, 1.5, 'a', 'b', [1n], new Map([['a', 1n]])]
   const rule = 'self.minReplicas <= self.maxReplicas'
   const [compiled, library] = [rules[rule], compileCel(rule)]
@@ -46,7 +46,7 @@ t.test('compiled rules: pairs of types are ordered as the CEL library does', asy
   }
 })
 
-t.test('compiled rules: both verdicts and failures are among the cases', async (t) => {
+t.test('compiled rules: the cases include both verdicts and failures', async (t) => {
   const seen = new Set<string>()
   for (const [rule, compiled] of Object.entries(rules)) {
     for (const self of fc.sample(valueFor(rule), { numRuns: 50, seed: 1 }))
@@ -55,7 +55,7 @@ t.test('compiled rules: both verdicts and failures are among the cases', async (
   t.same([...seen].sort(), ['failed', 'false', 'true'])
 })
 
-t.test('compiled rules: what is not known stops the generation', async (t) => {
+t.test('compiled rules: unsupported expressions stop the generation', async (t) => {
   for (const rule of [
     'self.map(x, x) == []',
     'self.exists_one(x, x)',
@@ -95,7 +95,7 @@ function valueFor(rule: string): fc.Arbitrary<unknown> {
   return value
 }
 
-/** What a pattern is about, without its syntax. */
+/** Literal characters of a pattern, without its syntax. */
 function words(pattern: string): string[] {
   return pattern.split(/[^A-Za-z0-9.:/-]+/).filter((word) => word !== '')
 }

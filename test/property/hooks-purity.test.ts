@@ -1,6 +1,4 @@
-/**
- * Every hook is a pure function whose responses come to rest, whatever the resources say.
- */
+/** Every hook is a pure function whose responses settle for any resources. */
 import fc from 'fast-check'
 import t from 'tap'
 import { makeHooks } from '../../hooks/index.ts'
@@ -11,7 +9,7 @@ import { arbitraryResources } from '../hooks/arbitrary.ts'
 
 const hooks = makeHooks(testSettings)
 
-t.test('hooks: the same request gives the same bytes, and is not changed', async (t) => {
+t.test('hooks: equal requests produce equal bytes, and are not modified', async (t) => {
   for (const [key, scenario] of Object.entries(cases)) {
     const hook = hooks.byKind(key.split('/')[0] ?? '')
     const request = deepFreeze(scenario())
@@ -22,7 +20,7 @@ t.test('hooks: the same request gives the same bytes, and is not changed', async
   }
 })
 
-t.test('hooks: sync after sync writes nothing once the world is at rest', async () => {
+t.test('hooks: repeated syncs write nothing once the cluster has settled', async () => {
   fc.assert(
     fc.property(arbitraryResources(), (resources) => {
       const world = new World().apply(...resources).ready()
@@ -48,7 +46,7 @@ function deepFreeze<T>(value: T): T {
   return value
 }
 
-/** The same JSON with the members of every object in reverse order. */
+/** Returns the same JSON with the members of every object in reverse order. */
 function shuffled(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) =>
     typeof item === 'object' && item !== null && !Array.isArray(item)

@@ -1,5 +1,6 @@
 /**
- * What `customize` asks for is enough: with every object of ours in the namespace at hand, each hook answers the same.
+ * `customize` requests all objects that a hook needs: with every object of ours in the namespace, each hook returns the
+ * same response.
  */
 import fc from 'fast-check'
 import t from 'tap'
@@ -17,7 +18,7 @@ const definition = resource('VirtualMCPCompositeToolDefinition', 'report', {
   steps: [{ id: 'find', tool: 'alpha.find', arguments: { q: 'x' } }],
 })
 
-/** References that the random resources seldom or never have. */
+/** References that the random resources rarely contain. */
 const more = fc.record({
   authzConfigRef: fc.constantFrom('policies', 'missing'),
   webhookConfigRef: fc.constantFrom('company', 'missing'),
@@ -43,7 +44,7 @@ function door({ authzConfigRef, webhookConfigRef, toolConfigRef, workflow }: Rec
   })
 }
 
-/** Every object of ours, as related objects of a request. */
+/** Returns every object of ours, as related objects of a request. */
 function everything(world: World): Record<string, Record<string, Stored>> {
   const groups: Record<string, Record<string, Stored>> = {}
   for (const object of world.objects.values())
@@ -52,7 +53,7 @@ function everything(world: World): Record<string, Record<string, Stored>> {
   return groups
 }
 
-t.test('hooks: what nobody asked for changes no response', async (t) => {
+t.test('hooks: objects that were not requested do not change the response', async (t) => {
   let spared = 0
   fc.assert(
     fc.property(arbitraryResources(), more, (resources, references) => {
@@ -72,7 +73,7 @@ t.test('hooks: what nobody asked for changes no response', async (t) => {
     }),
     { numRuns: 12 },
   )
-  t.ok(spared > 0, `${spared} objects were not in requests`)
+  t.ok(spared > 0, `${spared} objects were not requested`)
 })
 
 function countOf(groups: Record<string, object>): number {

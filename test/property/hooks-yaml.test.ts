@@ -1,6 +1,4 @@
-/**
- * What the hooks write as YAML is read back as it was, by any YAML reader, and always gives the same bytes.
- */
+/** Any YAML parser reads the YAML of the hooks back unchanged, and equal values always produce equal bytes. */
 import fc from 'fast-check'
 import t from 'tap'
 import { parse } from 'yaml'
@@ -52,7 +50,7 @@ const value = fc.letrec((tie) => ({
   map: fc.dictionary(text, tie('any'), { maxKeys: 4, noNullPrototype: true }),
 })).map
 
-t.test('toYaml: what is written is what is read', async () => {
+t.test('toYaml: parsing the output returns the input', async () => {
   fc.assert(
     fc.property(value, (map) => {
       const given = map
@@ -63,7 +61,7 @@ t.test('toYaml: what is written is what is read', async () => {
   )
 })
 
-t.test('toYaml: keys are sorted and members without a value are left out', async (t) => {
+t.test('toYaml: sorts keys and omits members without a value', async (t) => {
   t.equal(
     toYaml({ b: 1, a: { d: undefined, c: [[], {}, [1, { x: 'y' }]] }, e: undefined }),
     'a:\n  c:\n    - []\n    - {}\n    -\n      - 1\n      - x: "y"\nb: 1\n',

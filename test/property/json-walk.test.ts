@@ -1,6 +1,6 @@
 /**
- * JSON that is read in slices is read as JSON that is read at once: the same values are accepted and end at the same byte,
- * wherever the slices end.
+ * Compares JSON that is read in slices with JSON that is read at once: both accept the same values and end at the same
+ * byte, for any slices.
  *
  * `FC_RUNS` sets the number of cases, for longer runs by hand.
  */
@@ -59,13 +59,13 @@ function inSlices(json: Buffer, step: number): number | undefined {
   }
 }
 
-t.test('json: a value ends where it ends when it is read at once, whatever the slices', async (t) => {
+t.test('json: a value ends at the same byte in slices as at once', async (t) => {
   fc.assert(
     fc.property(text, fc.integer({ min: 1, max: 40 }), (json, step) => {
       const bytes = Buffer.from(json)
       const once = atOnce(bytes)
       const sliced = inSlices(bytes, step)
-      // The scanner was not asked about the text after the value.
+      // The scanner does not check the text after the value.
       return once === undefined ? sliced === undefined || sliced < bytes.length : sliced === once
     }),
     { numRuns: CASES * 10 },
@@ -73,7 +73,7 @@ t.test('json: a value ends where it ends when it is read at once, whatever the s
   t.pass('all alike')
 })
 
-t.test('json: depth is bounded alike', async (t) => {
+t.test('json: both readers have the same depth limit', async (t) => {
   for (const depth of [255, 256, 257, 258, 300]) {
     for (const [open, inner, close] of [
       ['[', '', ']'],
@@ -88,7 +88,7 @@ t.test('json: depth is bounded alike', async (t) => {
   }
 })
 
-/** What the scanner returns for an object, and undefined when it throws. */
+/** Returns the scanner's result for an object, or undefined when it throws. */
 function scanned(json: Buffer, maxValues?: number): readonly JsonMember[] | undefined {
   try {
     return scannedMembers(json, maxValues)
@@ -126,7 +126,7 @@ t.test('json: the reader of small objects returns what the scanner returns', asy
   t.pass('all alike')
 })
 
-t.test('json: the reader of small objects has the limits of the scanner', async (t) => {
+t.test('json: the reader of small objects enforces the limits of the scanner', async (t) => {
   const many = (n: number) => `{${Array.from({ length: n }, (_, i) => `"${i}":0`).join(',')}}`
   const cases = [
     ...[
@@ -206,7 +206,7 @@ t.test('json: a large message is read like a small one', async (t) => {
   t.pass('all alike')
 })
 
-t.test('json: a large result takes its form for sessions like a small one', async (t) => {
+t.test('json: a large result is converted for sessions like a small one', async (t) => {
   const mark = '"_meta":{"io.modelcontextprotocol/serverInfo":{},"mine":1}'
   const bodies = [
     `"content":[{"type":"text","text":"a",${mark}},{"type":"text","text":"\\u0041"}],${mark}`,
@@ -227,7 +227,7 @@ t.test('json: a large result takes its form for sessions like a small one', asyn
 async function outcome(read: () => unknown): Promise<string> {
   try {
     const { kind, id, result } = (await read()) as { kind: string; id: string; result: Buffer | undefined }
-    // A large one has spaces for line ends.
+    // In a large message, line breaks are replaced by spaces.
     return `${kind} ${id} ${result?.toString().replaceAll(/[\r\n]/g, ' ')}`
   } catch {
     return 'refused'

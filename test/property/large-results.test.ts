@@ -1,6 +1,6 @@
 /**
- * A result that is taken apart while it arrives is, put together again, what it is when it is read whole: for clients of both
- * eras, wherever the chunks end.
+ * Compares a result that is split while it arrives with the same result read whole: both are equal for clients of both
+ * eras and any chunks.
  *
  * `FC_RUNS` sets the number of cases, for longer runs by hand.
  */
@@ -24,7 +24,7 @@ const meta = fc.dictionary(
   fc.constantFrom('io.modelcontextprotocol/x', 'io.modelcontextprotocol/related-task', 'a/b', '\u00e9'),
   fc.jsonValue({ maxDepth: 1 }),
 )
-/** Longer than what is looked at byte by byte, with everything that stops a faster walk. */
+/** Texts that are longer than the part that is read byte by byte, with all characters that end the faster path. */
 const words = fc
   .array(fc.constantFrom('x'.repeat(90), 'é', '😀', '"', '\\', '\n', '{', '\u0001', ' '))
   .map((parts) => parts.join(''))
@@ -96,7 +96,10 @@ const forClient: Readonly<Record<Era, (result: Buffer) => Buffer>> = {
   stateless: (result) => completeResult('resources/read', result, '{"name":"x"}'),
 }
 
-/** The result as the client gets it in parts; undefined when it is left to be read whole. Throws when it breaks off. */
+/**
+ * Returns the result as the client receives it in parts, or undefined when it must be read whole. Throws when it is
+ * incomplete.
+ */
 function inParts(given: Case, era: Era): Buffer | undefined {
   const out: Buffer[] = [Buffer.from('{')]
   const splitter = new ResultSplitter({
@@ -129,7 +132,7 @@ function whole({ text }: Case, era: Era): Buffer | undefined {
 }
 
 for (const era of ['session', 'stateless'] as const) {
-  t.test(`large results: taken apart, they say what they say as a whole, to ${era} clients`, async (t) => {
+  t.test(`large results: the parts equal the whole result, for ${era} clients`, async (t) => {
     let passed = 0
     fc.assert(
       fc.property(cases, (given) => {
@@ -146,11 +149,11 @@ for (const era of ['session', 'stateless'] as const) {
       }),
       { numRuns: CASES },
     )
-    t.ok(passed > CASES / 10, `${passed} of ${CASES} went on in parts`)
+    t.ok(passed > CASES / 10, `${passed} of ${CASES} were sent in parts`)
   })
 }
 
-t.test('large results: what was not to be changed keeps its bytes', async (t) => {
+t.test('large results: unchanged values keep their bytes', async (t) => {
   const value = '{"l" : [1.0,2e400,  123456789012345678901]}'
   const text = Buffer.from(`{"result":{"structuredContent":${value}},"jsonrpc":"2.0","id":7}`)
   const parts = inParts({ text, sizes: [3], largeBytes: 4 }, 'session')

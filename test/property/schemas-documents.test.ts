@@ -1,4 +1,6 @@
-/** Documents: defaulting is done once, changes nothing that was given, and no document makes the validators throw. */
+/**
+ * Tests documents: defaults are set once and never overwrite a value, and the validators do not throw for any document.
+ */
 import * as fc from 'fast-check'
 import t from 'tap'
 import {
@@ -12,7 +14,7 @@ import {
 import { allTables } from '../unit/schemas/tables/index.ts'
 import { absent, type Doc, withValue } from '../unit/schemas/tables/table.ts'
 
-/** Valid documents: the base of a table with some of its good values put in. */
+/** Valid documents: the base of a table with some of its valid values. */
 const valid = fc.constantFrom(...allTables).chain((table) => {
   const choices = table.rows.flatMap((row) =>
     (row.good ?? []).filter((value) => value !== absent).map((value) => ({ at: row.at, value })),
@@ -23,7 +25,7 @@ const valid = fc.constantFrom(...allTables).chain((table) => {
     : fc.constantFrom(...choices).map(({ at, value }) => withValue(table.base, at, value))
 })
 
-await t.test('withDefaults: a second time changes nothing, and what is valid stays valid', async (t) => {
+await t.test('withDefaults: a second call changes nothing, and valid documents stay valid', async (t) => {
   fc.assert(
     fc.property(valid, (doc) => {
       const once = withDefaults(doc)
@@ -35,7 +37,7 @@ await t.test('withDefaults: a second time changes nothing, and what is valid sta
   )
 })
 
-await t.test('withDefaults: keeps everything that was given and leaves its argument alone', async (t) => {
+await t.test('withDefaults: keeps every given value and does not modify its argument', async (t) => {
   const contains = (whole: unknown, part: unknown): boolean => {
     if (typeof part !== 'object' || part === null) return Object.is(whole, part)
     if (typeof whole !== 'object' || whole === null) return false
@@ -53,7 +55,7 @@ await t.test('withDefaults: keeps everything that was given and leaves its argum
   )
 })
 
-await t.test('validateManifest: never throws, whatever the document', async (t) => {
+await t.test('validateManifest: does not throw for any document', async (t) => {
   const kind = fc.constantFrom(...kinds.map(({ kind }) => kind))
   fc.assert(
     fc.property(kind, fc.jsonValue(), fc.jsonValue(), (kind, metadata, spec) => {
@@ -75,7 +77,7 @@ await t.test('validateManifest: never throws, whatever the document', async (t) 
   t.pass()
 })
 
-await t.test('canonicalJson: is JSON with the same meaning, whatever the order of keys', async (t) => {
+await t.test('canonicalJson: returns JSON with the same meaning for any order of keys', async (t) => {
   const shuffled = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(shuffled)
     if (typeof value !== 'object' || value === null) return value
@@ -95,7 +97,7 @@ await t.test('canonicalJson: is JSON with the same meaning, whatever the order o
 })
 
 await t.test(
-  'shortName: within the limit, a DNS label stays one, different names stay different',
+  'shortName: stays within the limit, keeps DNS labels valid and different names different',
   async (t) => {
     const label = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,98}[a-z0-9])?$/)
     fc.assert(

@@ -1,11 +1,11 @@
-/** Durations: reading undoes writing, and reading never does anything but read or refuse. */
+/** Tests durations: parsing reverses formatting, and parsing either returns a value or rejects the text. */
 import * as fc from 'fast-check'
 import t from 'tap'
 import { formatDuration, GatehouseError, parseDuration } from '../../schemas/index.ts'
 
 const form = /^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$/
 
-/** What a signed 64-bit count of nanoseconds holds. */
+/** Range of a signed 64-bit number of nanoseconds. */
 const longestHours = 2_562_047
 const hours: Readonly<Record<string, number>> = {
   ns: 1 / 3.6e12,
@@ -22,7 +22,7 @@ function hoursOf(text: string): number {
   return [...groups].reduce((sum, [, count, unit = '']) => sum + Number(count) * (hours[unit] ?? 0), 0)
 }
 
-await t.test('durations: what formatDuration writes, parseDuration reads back', async (t) => {
+await t.test('durations: parseDuration reads the output of formatDuration', async (t) => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 9_000_000_000_000 }), (milliseconds) => {
       const text = formatDuration(milliseconds)
@@ -38,7 +38,7 @@ await t.test('durations: what formatDuration writes, parseDuration reads back', 
   t.pass()
 })
 
-await t.test('durations: parseDuration accepts exactly the form of the schema', async (t) => {
+await t.test('durations: parseDuration accepts exactly the pattern of the schema', async (t) => {
   const unit = fc.constantFrom('ns', 'us', 'µs', 'ms', 's', 'm', 'h', 'd', '')
   const amount = fc.oneof(fc.nat(9999).map(String), fc.constantFrom('1.5', '.5', '5.', '-1', '1e2', ''))
   const like = fc
@@ -61,7 +61,7 @@ await t.test('durations: parseDuration accepts exactly the form of the schema', 
   t.pass()
 })
 
-await t.test('durations: putting two together adds them', async (t) => {
+await t.test('durations: concatenated durations add up', async (t) => {
   const ms = fc.integer({ min: 0, max: 1_000_000_000 })
   fc.assert(fc.property(ms, ms, (a, b) => parseDuration(formatDuration(a) + formatDuration(b)) === a + b))
   t.pass()

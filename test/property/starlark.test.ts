@@ -1,6 +1,6 @@
 /**
- * Scripts that nobody would write: whatever the text, the interpreter answers with a value or a StarlarkError, within
- * its limits, and the same text always gives the same.
+ * Runs hostile scripts. For any text, the interpreter returns a value or a StarlarkError within its limits, and equal
+ * texts produce equal outcomes.
  */
 import fc from 'fast-check'
 import t from 'tap'
@@ -21,7 +21,7 @@ import { repr } from '../../runtime/expr/starlark/values/print.ts'
 const LIMITS = { maxSteps: 20_000, maxBytes: 4 * 1024 * 1024 }
 const NAMES = new Set(universalNames.keys())
 
-/** The outcome as text. Fails the property for anything but a value or a StarlarkError. */
+/** Returns the outcome as text. Fails the property unless it is a value or a StarlarkError. */
 async function outcome(script: string): Promise<string> {
   const meter = new ScriptMeter(LIMITS)
   try {
@@ -132,7 +132,7 @@ const LEAF = fc.oneof(
   fc.constantFrom('None', 'True', '[]', '{}', '()', 'range(5)', 'b"ab"', '1 << 80'),
 )
 
-/** Expressions that are well formed; what they do is another matter. */
+/** Well-formed expressions, which may still fail at run time. */
 const { expression } = fc.letrec<{ expression: string }>((tie) => {
   const inner = tie('expression')
   const two = (make: (x: string, y: string) => string) => fc.tuple(inner, inner).map(([x, y]) => make(x, y))
@@ -243,7 +243,7 @@ const script = fc
   .tuple(fc.array(statement, { maxLength: 8 }), expression)
   .map(([lines, last]) => ['a = 1', 'b = [1, 2]', 'c = {"k": 3}', ...lines, `return ${last}`].join('\n'))
 
-t.test('scripts: any text gives a value or a StarlarkError', async (t) => {
+t.test('scripts: any text yields a value or a StarlarkError', async (t) => {
   await fc.assert(
     fc.asyncProperty(
       fc.string({ unit: 'binary', maxLength: 200 }),
@@ -254,7 +254,7 @@ t.test('scripts: any text gives a value or a StarlarkError', async (t) => {
   t.pass('none did anything else')
 })
 
-t.test('scripts: any sequence of words gives a value or a StarlarkError', async (t) => {
+t.test('scripts: any sequence of words yields a value or a StarlarkError', async (t) => {
   const words = fc.array(fc.constantFrom(...WORDS), { maxLength: 60 }).map((parts) => parts.join(''))
   await fc.assert(
     fc.asyncProperty(words, async (text) => void (await outcome(text))),
@@ -263,20 +263,23 @@ t.test('scripts: any sequence of words gives a value or a StarlarkError', async 
   t.pass('none did anything else')
 })
 
-t.test('scripts: a well-formed one stays within its limits and gives the same twice', async (t) => {
-  let values = 0
-  await fc.assert(
-    fc.asyncProperty(script, async (text) => {
-      const first = await outcome(text)
-      if (!first.startsWith('error')) values++
-      return first === (await outcome(text))
-    }),
-    { numRuns: 2_000 },
-  )
-  t.ok(values > 20, `${values} scripts came to a value`)
-})
+t.test(
+  'scripts: a well-formed script stays within its limits and yields the same outcome twice',
+  async (t) => {
+    let values = 0
+    await fc.assert(
+      fc.asyncProperty(script, async (text) => {
+        const first = await outcome(text)
+        if (!first.startsWith('error')) values++
+        return first === (await outcome(text))
+      }),
+      { numRuns: 2_000 },
+    )
+    t.ok(values > 20, `${values} scripts returned a value`)
+  },
+)
 
-t.test('scripts: what can be read is read again from its printed form', async (t) => {
+t.test('scripts: a parsed script can be parsed again from its printed form', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.jsonValue({ maxDepth: 4 }), async (json) => {
       const meter = new ScriptMeter(LIMITS)
@@ -288,7 +291,7 @@ t.test('scripts: what can be read is read again from its printed form', async (t
   t.pass('every one was')
 })
 
-t.test('JSON: what was read is written as it was meant', (t) => {
+t.test('JSON: reading and writing keeps the value', (t) => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 4 }), (json) => {
       const text = JSON.stringify(json)

@@ -1,6 +1,6 @@
 /**
- * Templates of any kind: reading one ends with a tree or with the parser's own error, working one out ends soon with a
- * text or with the evaluator's own error.
+ * Tests templates: parsing returns a tree or the parser's own error, and evaluation soon returns a text or the
+ * evaluator's own error.
  */
 import fc from 'fast-check'
 import t from 'tap'
@@ -30,7 +30,7 @@ function parsed(text: string): Template | undefined {
   }
 }
 
-/** False when something else than an error of the evaluator happened. */
+/** Returns false for any error that is not the evaluator's own. */
 function survives(template: Template, data: TemplateValue): boolean {
   for (const work of [expand, ...(isSingleAction(template) ? [valueOf] : [])]) {
     try {
@@ -50,7 +50,7 @@ const word = fc.constantFrom(
 )
 const soup = fc.array(word, { maxLength: 40 }).map((words) => words.join(' '))
 
-/** Actions that mostly parse, so that the evaluator gets its share. */
+/** Actions that usually parse, so that many cases reach the evaluator. */
 const operand = fc.constantFrom(
   '.',
   '.a',
@@ -92,14 +92,14 @@ const data = fc.json().map((text) => {
   return { a: value, b: { c: value }, n: 3n }
 })
 
-t.test('template: any text at all is read or refused', async () => {
+t.test('template: any text is parsed or rejected', async () => {
   fc.assert(
     fc.property(fc.oneof(fc.string({ unit: 'binary' }), soup), (text) => parsed(text) !== null),
     { numRuns: 2000 },
   )
 })
 
-t.test('template: whatever parses can be worked out, or fails by its own error', async () => {
+t.test("template: a parsed template can be evaluated, or fails with the evaluator's own error", async () => {
   fc.assert(
     fc.property(fc.oneof(soup, nested), data, (text, value) => {
       const template = parsed(text)
@@ -109,7 +109,7 @@ t.test('template: whatever parses can be worked out, or fails by its own error',
   )
 })
 
-t.test('template: a text without actions is itself', async () => {
+t.test('template: a text without actions is returned unchanged', async () => {
   const plain = fc.string({ unit: 'binary' }).filter((text) => !text.includes('{{') && text.isWellFormed())
   fc.assert(
     fc.property(

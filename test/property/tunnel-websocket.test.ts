@@ -1,4 +1,6 @@
-/** The frames of the tunnel's WebSocket: what goes in comes out, however it is cut; what breaks the rules ends it. */
+/**
+ * Tests the frames of the tunnel's WebSocket: data arrives unchanged for any chunks, and invalid frames end the stream.
+ */
 import { createRequire } from 'node:module'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
@@ -13,7 +15,7 @@ import { WebSocketStream } from '../../runtime/proxy/tunnel/websocket.ts'
 import { rawRequest, startServer } from '../helpers/proxy/rig.ts'
 import { untyped } from '../helpers/untyped.ts'
 
-/** Cuts everything that passes into pieces of these sizes, over and over. */
+/** Cuts all data into pieces of these sizes, repeatedly. */
 function cutter(sizes: readonly number[]): PassThrough {
   let turn = 0
   return new PassThrough({
@@ -34,34 +36,31 @@ async function readAll(stream: Duplex): Promise<Buffer> {
   return Buffer.concat(parts)
 }
 
-await t.test(
-  'frames: bytes arrive as they were sent, in both directions, however the network cuts them',
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.uint8Array({ minLength: 1, maxLength: 70_000 }), { maxLength: 5 }),
-        fc.array(fc.integer({ min: 1, max: 5_000 }), { minLength: 1, maxLength: 6 }),
-        fc.boolean(),
-        async (writes, sizes, fromClient) => {
-          const [near, far] = duplexPair()
-          const cut = Duplex.from({ readable: far.pipe(cutter(sizes)), writable: far })
-          const sender = new WebSocketStream(near, fromClient ? 'client' : 'server')
-          const receiver = new WebSocketStream(cut, fromClient ? 'server' : 'client')
-          const received = readAll(receiver)
-          for (const bytes of writes) {
-            if (!sender.write(bytes)) await once(sender, 'drain')
-            sender.ping()
-          }
-          sender.end()
-          return (await received).equals(Buffer.concat(writes))
-        },
-      ),
-      { numRuns: 60 },
-    )
-  },
-)
+await t.test('frames: bytes arrive unchanged in both directions, in any chunks', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.uint8Array({ minLength: 1, maxLength: 70_000 }), { maxLength: 5 }),
+      fc.array(fc.integer({ min: 1, max: 5_000 }), { minLength: 1, maxLength: 6 }),
+      fc.boolean(),
+      async (writes, sizes, fromClient) => {
+        const [near, far] = duplexPair()
+        const cut = Duplex.from({ readable: far.pipe(cutter(sizes)), writable: far })
+        const sender = new WebSocketStream(near, fromClient ? 'client' : 'server')
+        const receiver = new WebSocketStream(cut, fromClient ? 'server' : 'client')
+        const received = readAll(receiver)
+        for (const bytes of writes) {
+          if (!sender.write(bytes)) await once(sender, 'drain')
+          sender.ping()
+        }
+        sender.end()
+        return (await received).equals(Buffer.concat(writes))
+      },
+    ),
+    { numRuns: 60 },
+  )
+})
 
-await t.test('frames: whatever a peer sends, the stream ends or goes on, and nothing throws', async () => {
+await t.test('frames: any input from a peer ends or continues the stream, without an exception', async () => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), fc.boolean(), async (bytes, asClient) => {
       const [near, far] = duplexPair()
@@ -75,7 +74,7 @@ await t.test('frames: whatever a peer sends, the stream ends or goes on, and not
   )
 })
 
-await t.test('frames: those that break the rules end the stream', async (t) => {
+await t.test('frames: invalid frames end the stream', async (t) => {
   const mask = [1, 2, 3, 4]
   const cases: Record<string, number[]> = {
     'not masked': [0x82, 0x01, 0x61],
@@ -99,7 +98,7 @@ await t.test('frames: those that break the rules end the stream', async (t) => {
   }
 })
 
-await t.test('interop: another client’s WebSocket carries requests of our relay', async (t) => {
+await t.test('interop: another WebSocket client carries requests of our relay', async (t) => {
   const relay = await startRelay({
     host: '127.0.0.1',
     port: 0,
@@ -128,7 +127,7 @@ await t.test('interop: another client’s WebSocket carries requests of our rela
   socket.close()
 })
 
-await t.test('interop: another server’s WebSocket carries requests to our proxy', async (t) => {
+await t.test('interop: another WebSocket server carries requests to our proxy', async (t) => {
   interface WsSocket {
     send(data: Buffer): void
     on(event: 'message', listener: (data: Buffer) => void): void
@@ -137,7 +136,7 @@ await t.test('interop: another server’s WebSocket carries requests to our prox
     handleUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer, done: (ws: WsSocket) => void): void
     on(event: 'headers', listener: (headers: string[]) => void): void
   }
-  // The package comes with the Kubernetes client and ships no types.
+  // The package is a dependency of the Kubernetes client and ships no types.
   const ws: { WebSocketServer: new (options: object) => WsServer } = untyped(
     createRequire(import.meta.url)('ws'),
   )

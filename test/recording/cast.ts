@@ -1,4 +1,4 @@
-/** A recording as asciicast v2, and as an SVG in which each line appears at its time. No I/O. */
+/** Formats a recording as asciicast v2, and as an SVG in which each line appears at its time. No I/O. */
 
 export interface Recorded {
   readonly atMs: number
@@ -9,7 +9,7 @@ const width = 110
 const maxPauseMs = 1500
 const lineHeight = 19
 const margin = 16
-/** How long the end stays before it begins again. */
+/** Pause at the end before the animation restarts. */
 const restMs = 6000
 
 /** Source: the asciicast v2 format of asciinema. */
@@ -58,7 +58,7 @@ function shortened(recorded: readonly Recorded[]): readonly Recorded[] {
   })
 }
 
-/** Whole lines, each with the time of its first character. */
+/** Returns whole lines, each with the time of its first character. */
 function linesOf(recorded: readonly Recorded[]): readonly Recorded[] {
   const lines: { atMs: number; text: string }[] = []
   let isOpen = false

@@ -1,9 +1,9 @@
 /**
- * Records what the README's first screen promises: `make recording`. Installs the packed package into an empty folder, and runs
- * install, import, run, call and connect there; each command and each line of output is real, as it came.
+ * Records the first screen of the README: `make recording`. Installs the packed package into an empty folder, and runs
+ * install, import, run, call and connect there. Each command and each line of output is real.
  *
- * Writes docs/images/recording.cast (asciicast v2) and docs/images/recording.svg, which shows the same in a browser. Waits are shortened to a
- * second and a half.
+ * Writes docs/images/recording.cast (asciicast v2) and docs/images/recording.svg, which shows the same in a browser.
+ * Waits are shortened to a second and a half.
  */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,7 @@ const project = join(temp, 'project')
 const tarball = readdirSync(root).find((name) => /^gatehouse-.*\.tgz$/.test(name))
 if (tarball === undefined) throw new Error('there is no package: run make package first')
 
-/** What a person with Cursor and Codex has: two servers in the one, none in the other. */
+/** Files of a user of Cursor and Codex: two servers in Cursor, none in Codex. */
 const cursor = {
   mcpServers: {
     everything: { command: 'npx', args: ['-y', '@modelcontextprotocol/server-everything'] },
@@ -36,7 +36,7 @@ mkdirSync(project)
 writeFileSync(join(home, '.cursor/mcp.json'), JSON.stringify(cursor, undefined, 2))
 writeFileSync(join(home, '.codex/config.toml'), 'model = "gpt-5"\n')
 writeFileSync(join(project, 'package.json'), '{"private":true}')
-// The packages of the servers, as they are in a project that has them.
+// The packages of the servers, as in a project that depends on them.
 symlinkSync(join(root, 'node_modules'), join(project, 'node_modules'))
 symlinkSync(join(root, tarball), join(project, tarball))
 

@@ -1,6 +1,6 @@
 /**
- * The import table: which module may import which. The table is the documentation; what is absent is forbidden.
- * Modules are entered by their public API (index.ts) only.
+ * The import table: the modules that each module may import. Imports that are not listed are forbidden. Modules are
+ * imported through their public API (index.ts) only.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -22,7 +22,7 @@ const foundation = [
   'incoming',
 ]
 
-/** A module of runtime/ may import the modules that stand below it. */
+/** A module of runtime/ may import the modules below it. */
 const runtimeModules: Record<string, readonly string[]> = {
   expr: [],
   net: below('net', ['expr', ...foundation]),
@@ -41,7 +41,7 @@ const runtimeModules: Record<string, readonly string[]> = {
   authserver: foundation,
   console: foundation,
   toolkit: [...foundation, 'proxy'],
-  /** Each tool. None imports another. */
+  /** Tools may not import one another. */
   tools: [...foundation, 'proxy', 'vmcp', 'authserver', 'console', 'toolkit'],
   cli: [...foundation, 'proxy', 'vmcp', 'authserver', 'console', 'toolkit', 'tools'],
 }
@@ -50,7 +50,9 @@ function below(module: string, order: readonly string[]): readonly string[] {
   return order.slice(0, order.indexOf(module))
 }
 
-/** Module of a path relative to the root: 'schemas', 'hooks', 'runtime/<module>', 'runtime/tools/<tool>' … */
+/**
+ * Returns the module of a path relative to the root: 'schemas', 'hooks', 'runtime/<module>', 'runtime/tools/<tool>' …
+ */
 function moduleOf(path: string): string {
   const [top = '', second = '', third = ''] = path.split('/')
   if (top !== 'runtime') return top
@@ -68,7 +70,7 @@ function allowed(from: string, to: string): boolean {
   return runtimeModules[floor]?.includes(below) ?? false
 }
 
-/** Third-party packages that enter through one module only. */
+/** Third-party packages that only one module may import. */
 const gates: Record<string, readonly string[]> = {
   undici: ['runtime/net'],
   '@redis/client': ['runtime/store'],
@@ -90,7 +92,10 @@ const gates: Record<string, readonly string[]> = {
   diff: ['runtime/toolkit'],
 }
 
-/** The pages of the console run in browsers. These files they share with the server, one by one: a public API is too large. */
+/**
+ * The console's pages run in browsers. They share these files with the server, listed one by one because a public API
+ * is too large.
+ */
 const pages = 'runtime/console/web/'
 const sharedWithPages: ReadonlySet<string> = new Set([
   'runtime/console/api.ts',
@@ -118,7 +123,7 @@ function importsOf(path: string): string[] {
 
 const files = ['schemas', 'hooks', 'runtime', 'manifests'].flatMap(sources)
 
-t.test('modules: every import goes the way the table says, to the public API', async (t) => {
+t.test('modules: every import follows the table and uses the public API', async (t) => {
   t.ok(files.length > 5, 'source files were found')
   for (const file of files) {
     for (const specifier of importsOf(file)) {
@@ -198,7 +203,7 @@ t.test('folders: inside a module, folders import only lower folders', async (t) 
 })
 
 t.test(
-  'modules: pages of the console import its API, the rules of filters and hidden characters, and nothing else',
+  'modules: pages of the console import only its API and the rules for filters and hidden characters',
   async (t) => {
     const found = files.filter((file) => file.startsWith(pages))
     t.ok(found.length > 20, 'pages were found')
@@ -222,7 +227,7 @@ function isPublic(target: string): boolean {
   return target.endsWith('/index.ts') || target.endsWith('.json')
 }
 
-t.test('imports: no circle, types included', async (t) => {
+t.test('imports: no cycle, types included', async (t) => {
   const graph = new Map(
     [...files, ...sources('test/helpers')].map((file) => [
       file,
@@ -234,7 +239,7 @@ t.test('imports: no circle, types included', async (t) => {
   for (const circle of circlesOf(graph)) t.fail(circle.join(' -> '))
 })
 
-t.test('imports: a circle is found wherever the walk begins', async (t) => {
+t.test('imports: a cycle is found from any starting point', async (t) => {
   const graph = new Map([
     ['a', ['b']],
     ['b', ['c', 'd']],
@@ -245,7 +250,7 @@ t.test('imports: a circle is found wherever the walk begins', async (t) => {
   t.same(circlesOf(new Map([...graph].toReversed())).length, 1)
 })
 
-/** Each circle as the way around it. A file that no key stands for ends a way. */
+/** Returns each cycle as a path. A file that is not a key ends a path. */
 function circlesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   const found: string[][] = []
   const done = new Set<string>()
@@ -260,7 +265,7 @@ function circlesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   return found
 }
 
-t.test('modules: third-party packages enter through one module', async (t) => {
+t.test('modules: each third-party package is imported by one module only', async (t) => {
   for (const file of files) {
     for (const specifier of importsOf(file)) {
       const name = specifier.startsWith('@')
@@ -273,11 +278,11 @@ t.test('modules: third-party packages enter through one module', async (t) => {
   }
 })
 
-t.test('yaml: is read in one place, and written in one', async (t) => {
+t.test('yaml: one file parses it, and one writes it', async (t) => {
   for (const file of files) {
     const text = readFileSync(join(root, file), 'utf8')
     const names = /import \{([^}]*)\} from 'yaml'/.exec(text)?.[1] ?? ''
-    // The generator reads the project's own chart; everything else is input from users.
+    // The generator reads the project's own chart; all other YAML is input from users.
     const mayParse = ['runtime/config/common/yaml.ts', 'manifests/generate/defaults.ts']
     if (/\bparse/.test(names) && !mayParse.includes(file)) t.fail(`${file} must read YAML with readYaml`)
     if (/\bstringify/.test(names) && file !== 'schemas/yaml/index.ts')
@@ -298,7 +303,7 @@ t.test('environment: only the listed files read process.env', async (t) => {
   }
 })
 
-/** Folders of tests that may hold up to 35 files: a file for each behaviour (way to attack) of one module. */
+/** Folders of tests that may contain up to 35 files: one file for each behaviour, or for each attack on one module. */
 const largeFolders = new Set([
   'test/behaviour/authserver',
   'test/behaviour/proxy',
@@ -311,7 +316,7 @@ const largeFolders = new Set([
   'test/unit/vmcp',
 ])
 
-t.test('folders: at most 15 files at one level, and none is called shared', async (t) => {
+t.test('folders: at most 15 files at one level, and no folder is called shared', async (t) => {
   const counts = new Map<string, number>()
   for (const file of [...files, ...sources('test')])
     counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
@@ -326,7 +331,7 @@ t.test('folders: at most 15 files at one level, and none is called shared', asyn
 /** Tables may be long. */
 const tables = new Set(['runtime/config/proxy/flags.ts', 'runtime/console/web/texts.ts'])
 
-t.test('files: none is longer than 400 lines, tables apart', async (t) => {
+t.test('files: none is longer than 400 lines, except tables', async (t) => {
   for (const file of files) {
     const lines = readFileSync(join(root, file), 'utf8').split('\n').length
     if (lines > 401 && !tables.has(file)) t.fail(`${file} has ${lines} lines`)

@@ -69,7 +69,7 @@ t.test('group: a file fails when it leaves changes or open handles behind', asyn
       [1, true],
       [0, true],
     ],
-    'the last one is not found from there',
+    'the last one cannot be resolved from there',
   )
   t.match(failures.join('\n'), /variable LEFT[^]*listeners of SIGUSR2[^]*cwd/)
   t.equal(status, 1)

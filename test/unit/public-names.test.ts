@@ -31,7 +31,7 @@ t.test('public names: the code declares the names in the checked-in file', async
   ])
     t.ok(
       recorded.filter((line) => line.startsWith(`${kind} `)).length > 10,
-      `the file has names of kind ${kind}`,
+      `the file contains names of kind ${kind}`,
     )
 })
 

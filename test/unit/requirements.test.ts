@@ -1,9 +1,9 @@
-/** The gate over the requirements manifest: tables, citations in the tests and the open list must agree. */
+/** The check of the requirements manifest: tables, citations in the tests and the open list must agree. */
 import t from 'tap'
 import { citations, citedIds, disagreements, open, requirements } from '../requirements/index.ts'
 import { pages } from '../requirements/sections.ts'
 
-await t.test('requirements: ids are unique, carry their document number and say something', async (t) => {
+await t.test('requirements: ids are unique, start with their document number and have a text', async (t) => {
   t.ok(requirements.length > 400, 'the tables were read')
   const seen = new Set<string>()
   for (const row of requirements) {
@@ -14,7 +14,7 @@ await t.test('requirements: ids are unique, carry their document number and say 
 })
 
 await t.test(
-  'requirements: every cited id exists, every id is cited or open, nothing proven is open',
+  'requirements: every cited id exists, every id is cited or open, and no cited id is open',
   async (t) => {
     const { unknown, missing, stale } = disagreements(requirements, citations(), open)
     for (const { id, file } of unknown) t.fail(`${file} cites ${id}, which does not exist`)
@@ -23,11 +23,11 @@ await t.test(
   },
 )
 
-await t.test('requirements: the open list is sorted and free of doubles', async (t) => {
+await t.test('requirements: the open list is sorted and has no duplicates', async (t) => {
   t.same(open, [...new Set(open)].sort())
 })
 
-await t.test('requirements: the gate notices each kind of disagreement', async (t) => {
+await t.test('requirements: the check reports each kind of disagreement', async (t) => {
   const row = (id: string) => ({ id, doc: 1 as const, section: 's', says: 'something' })
   const all = [row('1.a'), row('1.b'), row('1.c')]
   const found = disagreements(

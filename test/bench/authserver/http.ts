@@ -1,4 +1,4 @@
-/** A client for the benchmark's own use: node:http rather than fetch, because the load must cost less than the work. */
+/** A client for the benchmarks: node:http instead of fetch, because the load must cost less than the measured work. */
 import { Agent, request } from 'node:http'
 
 export interface Got {

@@ -1,4 +1,4 @@
-/** One whole login as the browser and the client make it: authorize, page, approval, callback, token. */
+/** One whole login of a browser and a client: authorize, page, approval, callback, token. */
 import { createHash, randomBytes } from 'node:crypto'
 import type { Http } from './http.ts'
 
@@ -9,7 +9,7 @@ export interface Tokens {
 
 const redirectUri = 'http://127.0.0.1:33418/callback'
 
-/** A new client id. `number` makes the caller's address, because callers are limited one by one. */
+/** Returns a new client id. `number` selects the caller's address, because limits apply to each caller. */
 export async function register(http: Http, issuer: string, number: number): Promise<string> {
   const body = JSON.stringify({ client_name: 'Bench', redirect_uris: [redirectUri] })
   const headers = { 'content-type': 'application/json', ...from(number) }
@@ -18,7 +18,7 @@ export async function register(http: Http, issuer: string, number: number): Prom
   return (JSON.parse(got.text) as { client_id: string }).client_id
 }
 
-/** User number `number` signs in. */
+/** Signs in user number `number`. */
 export async function login(http: Http, issuer: string, clientId: string, number: number): Promise<Tokens> {
   const verifier = randomBytes(32).toString('base64url')
   const start = new URLSearchParams({

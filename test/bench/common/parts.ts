@@ -1,26 +1,26 @@
-/** The parts of a benchmark, one after the other, and how long everything took. */
+/** Runs the parts of a benchmark one after the other, and records their durations. */
 import { progress, table } from '../vmcp/table.ts'
 import type { Measured } from '../vmcp/steady/verdict.ts'
 
-/** Tables as text, or with a verdict. */
+/** Results as text, or with a verdict. */
 export type Parts = Readonly<Record<string, () => Promise<string | Measured>>>
 
 interface Rules {
-  /** Parts to measure; none: all but those that are measured only by name. */
+  /** Parts to measure. Empty: all parts that are not in `onlyByName`. */
   readonly wanted: readonly string[]
-  /** Parts that `make bench` can do without. */
+  /** Parts that `make bench` skips. */
   readonly onlyByName?: readonly string[]
-  /** No part needs half of it. */
+  /** More than twice the duration of the longest part. */
   readonly limitMs: number
-  /** Ends what a part left behind. */
+  /** Stops everything that a part left running. */
   cleanUp(): Promise<unknown> | void
 }
 
 const tookSeconds = new Map<string, number>()
 
 /**
- * Prints what the parts measured. One that fails or takes too long says so in place of its table, and the next one goes on.
- * Resolves with whether all of them could be measured and none has a bad verdict.
+ * Prints the results of the parts. A part that fails or takes too long prints its error instead of a table, and the
+ * next part runs. Resolves with true when all parts were measured and no verdict is bad.
  */
 export async function runParts(
   bench: string,
@@ -55,7 +55,7 @@ export function failed(name: string, error: unknown): false {
   return false
 }
 
-/** Remembers how long the work took. */
+/** Records the duration of the work. */
 export async function timed<T>(name: string, work: () => Promise<T>): Promise<T> {
   progress(name)
   const started = performance.now()
@@ -68,7 +68,7 @@ export async function timed<T>(name: string, work: () => Promise<T>): Promise<T>
   }
 }
 
-/** What took how long, and all of it together. */
+/** Returns the durations of all parts, and their sum. */
 export function durationsTable(): string {
   const rows = [...tookSeconds].map(([name, seconds]) => [name, Math.round(seconds)])
   const all = [...tookSeconds.values()].reduce((sum, seconds) => sum + seconds, 0)

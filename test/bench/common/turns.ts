@@ -1,19 +1,19 @@
 /**
- * Measurements in turns. The speed of a machine changes within a minute, so what is compared is measured in short slices, one of
- * each and then again from the start; a ratio is the median of the ratios within each round.
+ * Measures in turns. The speed of a machine changes within a minute, so compared things are measured in short slices,
+ * one of each per round. A ratio is the median of the ratios within each round.
  *
- * A round is short: a server that was not busy yet clears up after five seconds of rest.
+ * Rounds are short, because a server that was idle for five seconds starts to clean up.
  */
 import { progress, quantile, sorted } from '../vmcp/table.ts'
 
 export interface Rounds {
-  /** Odd, so that one of them is in the middle. */
+  /** Odd, so that there is a middle one. */
   readonly rounds: number
-  /** Go before and are not counted. */
+  /** Rounds before the measurement. */
   readonly warmUps?: number
 }
 
-/** The slices of each thing, by round. */
+/** Returns the slices of each thing, by round. */
 export async function inTurns<Thing extends { readonly name: string }, Slice>(
   things: readonly Thing[],
   { rounds, warmUps = 0 }: Rounds,
@@ -30,12 +30,12 @@ export async function inTurns<Thing extends { readonly name: string }, Slice>(
   return slices
 }
 
-/** However busy the machine is. */
+/** Limit on a busy machine. */
 const mostWarmUpMs = 60_000
 
 /**
- * Loads servers that were just started, in turns, until each has used so much processor time: what the engine has compiled by then
- * depends on what a server did, and on a busy machine that is little of a second.
+ * Loads new servers in turns until each has used this much CPU time. The compiled code of a server depends on its work
+ * so far, and a busy machine does little work in a second.
  */
 export async function warmUp<Thing>(
   servers: readonly Thing[],
@@ -53,12 +53,12 @@ export function median(values: readonly number[]): number {
   return quantile(sorted(values), 0.5)
 }
 
-/** How one stands against another, round by round: the median. */
+/** Returns the median of the ratios by round. */
 export function ratioOf(own: readonly number[], base: readonly number[]): number {
   return median(own.map((value, round) => value / (base[round] ?? Number.NaN)))
 }
 
-/** What is added to another, round by round: the median. */
+/** Returns the median of the differences by round. */
 export function addedTo(base: readonly number[], own: readonly number[]): number {
   return median(own.map((value, round) => value - (base[round] ?? Number.NaN)))
 }

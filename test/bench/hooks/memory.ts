@@ -1,6 +1,7 @@
 /**
- * Syncs one virtual server again and again, each time from text, and looks at what is left in memory: a hook keeps nothing.
- * Run with `--expose-gc`. Arguments: how many backends, how many syncs. Prints the heap in bytes after each tenth, as JSON.
+ * Syncs one virtual server repeatedly, each time from text, and measures the remaining memory, because a hook keeps no
+ * state. Run with `--expose-gc`. Arguments: number of backends, number of syncs. Prints the heap in bytes after each
+ * tenth, as JSON.
  */
 import { makeHooks } from '../../../hooks/index.ts'
 import { testSettings } from '../../hooks/world.ts'
@@ -14,7 +15,7 @@ const text = requestOf(backends)
 const heaps: number[] = []
 let count = 0
 for (let tenth = 0; tenth < tenths; tenth++) {
-  // Names and versions differ, as they do between servers and between writes.
+  // Names and versions differ, as between real servers and writes.
   for (let i = 0; i < syncs / tenths; i++, count++) {
     const body = text.replaceAll('"door', `"door-${count}`)
     JSON.stringify(hook.sync(JSON.parse(body)))

@@ -1,8 +1,8 @@
-/** A virtual server with a group of so many backends, as the requests of its syncs have it. */
+/** A virtual server with a group of `size` backends, as in the requests of its syncs. */
 import { auth, entry, group, secrets, server, virtual } from '../../hooks/resources.ts'
 import { World } from '../../hooks/world.ts'
 
-/** A quarter of the backends has credentials of its own. */
+/** A quarter of the backends has its own credentials. */
 export function requestOf(size: number): string {
   const members = Array.from({ length: size }, (_, i) =>
     i % 2 === 0

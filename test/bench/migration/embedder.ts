@@ -1,4 +1,4 @@
-/** Stands in for an embedding service whose image cannot be had: vectors that count letters, at the port of `--port`. */
+/** Stands in for an embedding service whose image is unavailable: its vectors count letters. Listens on `--port`. */
 import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
 

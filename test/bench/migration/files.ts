@@ -1,4 +1,4 @@
-/** The example files of a checkout, each converted by `gatehouse import toolhive`. */
+/** Reads the example files of a checkout, each converted by `gatehouse import toolhive`. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
@@ -14,12 +14,12 @@ export interface Manifest {
 
 export interface ConvertedFile {
   readonly file: string
-  /** How many documents had which outcome, for people. */
+  /** Formats the number of documents by outcome. */
   readonly outcomes: string
   readonly manifests: readonly Manifest[]
 }
 
-/** What steps of two of the workflows mean; nothing in the files says which backend has the tool. */
+/** Tools of steps in two of the workflows. The files do not name the backend of the tool. */
 const stepTools = ['echo', 'add', 'longecho', 'sampleLLM'].map((tool) => `${tool}=yardstick-sse.${tool}`)
 
 export async function convertedFiles(checkout: string): Promise<readonly ConvertedFile[]> {

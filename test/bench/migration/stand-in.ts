@@ -1,7 +1,6 @@
 /**
- * A container that stands in for an MCP server whose image cannot be had: the tools that the examples name, over standard
- * streams where it has them, else over HTTP (`/mcp`, and `/sse` with `/messages`) on each port of the environment
- * variable STAND_IN_PORTS.
+ * Stands in for an MCP server whose image is unavailable. It serves the tools that the examples name, on standard
+ * streams if they are open, otherwise over HTTP (`/mcp`, and `/sse` with `/messages`) on each port in STAND_IN_PORTS.
  */
 import { fstatSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -35,7 +34,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     if (transport) await transport.handlePostMessage(request, response)
     else response.writeHead(404).end()
   } else if (pathname === '/mcp') {
-    // Without sessions: each request has a server of its own.
+    // Without sessions, each request has its own server.
     const transport = new StreamableHTTPServerTransport({})
     const one = server()
     response.once('close', () => void one.close())

@@ -1,6 +1,6 @@
 /**
- * What a file names and does not have: Secrets and ConfigMaps with invented values, and objects of other files. Without them an
- * example could not run anywhere.
+ * Objects that a file refers to but does not contain: Secrets and ConfigMaps with invented values, and objects of other
+ * files. No example could run without them.
  */
 import { issueCertificate } from '../../../hooks/certificates/issue.ts'
 import type { Manifest } from './files.ts'
@@ -20,13 +20,13 @@ const kindsOfFields: Readonly<Record<string, string>> = {
 }
 const ofSecrets = /^(secrets|.*[sS]ecret(Key)?Refs?|passwordRef|usernameRef|initialAccessTokenRef)$/
 const ofConfigMaps = /^configMap(Key)?(Ref)?$/
-/** Where no file has an object of the name. */
+/** Used when no file contains an object with the name. */
 const inventedSpecs: Readonly<Record<string, object>> = {
   MCPGroup: {},
   MCPOIDCConfig: { type: 'inline', inline: { issuer: 'https://auth.example.com' } },
 }
 
-/** Objects to apply before those of a file; `others` are of all files. */
+/** Returns the objects to apply before those of a file; `others` are the objects of all files. */
 export async function supplementsOf(
   own: readonly Manifest[],
   others: readonly Manifest[],

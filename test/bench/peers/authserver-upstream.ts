@@ -1,6 +1,6 @@
 /**
- * The cheapest OpenID provider for the benchmark: the code says whom the ID token is for and with which nonce, so that
- * a login costs one call. Prints its issuer. What is measured is the server below it.
+ * A minimal OpenID provider for the benchmark: the code contains the audience and nonce of the ID token, so that a
+ * login costs one call. Prints its issuer. Only the server that uses it is measured.
  */
 import { createServer, type IncomingMessage } from 'node:http'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'

@@ -1,11 +1,11 @@
 /**
- * Five authorization servers over one store for the benchmark (because one takes 2 500 registrations at once), each with an
- * MCP endpoint that only looks at the token. Prints their issuers as one line of JSON.
+ * Runs five authorization servers on one store for the benchmark (one server takes only 2 500 registrations at once),
+ * each with an MCP endpoint that only checks the token. Prints their issuers as one line of JSON.
  *
  * Arguments: `memory` or the address of a Redis; the upstream provider's issuer; the secret of the declared client
- * `secret-job` and the public key (JWK) of the clients `key-job-…`. `POST /baseline` is the cheapest thing
- * that could be called a token endpoint: read a body, sign one ES256 JWT, answer. `GET /memory` collects garbage first, `GET /cpu` is the
- * processor time so far in microseconds.
+ * `secret-job` and the public key (JWK) of the clients `key-job-…`. `POST /baseline` is a minimal token endpoint: it
+ * reads a body, signs one ES256 JWT, and responds. `GET /memory` collects garbage first; `GET /cpu` returns the CPU
+ * time in microseconds.
  */
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
@@ -122,7 +122,7 @@ async function start(store: Store): Promise<string> {
 
 const store =
   kind === 'memory' ? makeMemoryStore() : makeRedisStore({ addr: kind, keyPrefix: `bench:${randomUUID()}:` })
-// A profile is written at an orderly end only.
+// Node writes a profile only when the process exits normally.
 process.once('SIGTERM', () => process.exit())
 const issuers = await Promise.all(['a:', 'b:', 'c:', 'd:', 'e:'].map((name) => start(store.namespace(name))))
 console.log(JSON.stringify(issuers))

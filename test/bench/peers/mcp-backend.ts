@@ -1,9 +1,9 @@
 /**
- * Benchmark peer: bare MCP servers that respond at once, one for each port that it prints (a JSON array).
+ * Benchmark peer: minimal MCP servers that respond at once, one for each port that it prints (a JSON array).
  *
- * Argument: JSON of BackendPeerOptions. Knows discovery or `initialize`, the lists, and `tools/call` with a result of
- * about 480 bytes (`echo`), the same as an event stream (`stream`), 1 MB (`large`), `echo` after 100 ms (`slow`), or 16 MB
- * (`huge`). Streams that are opened stay open.
+ * Argument: JSON of BackendPeerOptions. Supports discovery or `initialize`, the lists, and `tools/call` with a result
+ * of about 480 bytes (`echo`), the same as an event stream (`stream`), 1 MB (`large`), `echo` after 100 ms (`slow`), or
+ * 16 MB (`huge`). Streams stay open.
  */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -11,9 +11,9 @@ import type { AddressInfo } from 'node:net'
 
 export interface BackendPeerOptions {
   readonly era: 'session' | 'stateless'
-  /** Tools of each server. */
+  /** Number of tools of each server. */
   readonly tools: number
-  /** How many servers. */
+  /** Number of servers. */
   readonly servers: number
 }
 

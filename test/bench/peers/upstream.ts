@@ -1,8 +1,8 @@
 /**
- * Benchmark peer: answers every request with a tools/call result of about 480 bytes. Prints its port.
+ * Benchmark peer: responds to every request with a tools/call result of about 480 bytes. Prints its port.
  *
- * `GET /events` is an event stream with an event at once and then every 20 ms, each with the time it was sent;
- * `GET /quiet` sends one event and stays open; `POST …?session` opens a session.
+ * `GET /events` is an event stream with one event at once and then every 20 ms, each with its send time; `GET /quiet`
+ * sends one event and stays open; `POST …?session` opens a session.
  */
 import { randomUUID } from 'node:crypto'
 import { createServer, type ServerResponse } from 'node:http'

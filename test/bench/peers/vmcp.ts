@@ -1,6 +1,6 @@
 /**
- * Benchmark peer: a virtual server. Argument: JSON of VmcpPeerOptions. Prints its port as a JSON array; ends without
- * losing anything on SIGTERM.
+ * Benchmark peer: a virtual server. Argument: JSON of VmcpPeerOptions. Prints its port as a JSON array. SIGTERM ends it
+ * without lost requests.
  */
 import { makeLog } from '../../../runtime/observe/index.ts'
 import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'

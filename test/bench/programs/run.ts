@@ -1,10 +1,10 @@
-/** Runs the built programs and reads what they cost from the system's own accounting. */
+/** Runs the built programs and reads their costs from the system's accounting. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { pin } from '../common/cores.ts'
 
-/** Processor time is user and system time; Linux counts it in hundredths of a second. */
+/** CPU time is user and system time. Linux counts it in hundredths of a second. */
 export interface Cost {
   readonly wallMs: number
   readonly cpuMs: number
@@ -13,7 +13,7 @@ export interface Cost {
 export interface Program {
   readonly pid: number
   cpuMs(): number
-  /** Resident memory in MB: all of it, and the largest so far. */
+  /** Resident memory in MB: current and maximum. */
   memory(): { readonly now: number; readonly peak: number }
   stop(): Promise<void>
 }
@@ -37,17 +37,17 @@ export function runToEnd(args: readonly string[], rounds = 7): Cost {
 }
 
 export interface StartOptions {
-  /** Another program than Node. */
+  /** A program other than Node. */
   readonly command?: string | undefined
-  /** Variables beside those of this process. */
+  /** Environment variables in addition to those of this process. */
   readonly env?: Readonly<Record<string, string>>
-  /** The only cores that it may use, as taskset knows them. */
+  /** Allowed cores, in the syntax of taskset. */
   readonly onCores?: string
 }
 
 /**
- * Starts Node, or another command, with these arguments and asks `ready` until it resolves with true. Resolves with the
- * program and what it cost until then; rejects when it ends before, or takes more than half a minute.
+ * Starts Node, or another command, with these arguments and calls `ready` until it resolves with true. Resolves with
+ * the program and its costs until then. Rejects when it exits first, or takes more than half a minute.
  */
 export async function startProgram(
   args: readonly string[],
@@ -75,7 +75,7 @@ export async function startProgram(
   return { cost, program: programOf(child, pid) }
 }
 
-/** Ends what a failed measurement left behind. */
+/** Stops everything that a failed measurement left running. */
 export function stopPrograms(): void {
   for (const child of running) child.kill('SIGKILL')
 }
@@ -120,7 +120,7 @@ export function cpuMs(pid: number): number {
   return ticks(pid, 11)
 }
 
-/** Of all children that have ended. */
+/** Times of all children that have ended. */
 function childrenCpuMs(): number {
   return ticks('self', 13)
 }

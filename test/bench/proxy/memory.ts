@@ -1,4 +1,4 @@
-/** How figures of memory are shown: what the system counts, and what is in use, after full collections. */
+/** Formats figures of memory: resident memory and memory in use, after full collections. */
 import type { Cell } from '../vmcp/table.ts'
 import type { Memory } from './rig.ts'
 

@@ -1,6 +1,7 @@
 /**
- * Requests at a fixed rate, whatever the responses do. A latency counts from the moment at which the request was due, not
- * from when it could be sent: a peer that stalls is charged for everything that had to wait (no coordinated omission).
+ * Sends requests at a fixed rate, independent of the responses. A latency counts from the time at which the request was
+ * due, not from its actual start, so that a peer that stalls is charged for all waiting requests (no coordinated
+ * omission).
  */
 import { Agent, request } from 'node:http'
 import { sorted } from '../vmcp/table.ts'
@@ -9,19 +10,19 @@ export interface OpenLoopOptions {
   readonly origin: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** Requests a second; must divide 1000, because requests leave on whole milliseconds. */
+  /** Requests per second. Must divide 1000, because requests start at whole milliseconds. */
   readonly rate: number
   readonly seconds: number
 }
 
-/** Milliseconds from due to answered, sorted. Rejects when a request fails or is refused. */
+/** Resolves with the sorted milliseconds from due time to response. Rejects when a request fails or is rejected. */
 export async function openLoop(options: OpenLoopOptions): Promise<Float64Array> {
   const { rate, seconds } = options
   const everyMs = 1_000 / rate
   const agent = new Agent({ keepAlive: true, maxSockets: 256 })
   const taken: number[] = []
   const pending: Promise<void>[] = []
-  // Timers fire just after whole milliseconds of the system's clock, so that is where requests are due.
+  // Timers fire just after whole milliseconds of the system's clock, so requests are due then.
   const start = Math.ceil(clockMs()) + 20
   const total = rate * seconds
   try {

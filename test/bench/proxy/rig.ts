@@ -1,9 +1,9 @@
 /**
- * Processes for the benchmarks of the proxy: the built command as people run it, nginx beside it, and a target.
+ * Processes for the benchmarks of the proxy: the built command as users run it, nginx, and a target.
  *
- * What is under test has one core or two of its own where the machine has enough; load and target have the others. CPU
- * time and memory come from the processes' own accounting, children included, so that the load generator does not
- * count. The request log is written, and thrown away by the system.
+ * The measured program has one or two cores of its own when the machine has enough; load and target have the others.
+ * CPU time and memory come from the processes' own accounting, including children, so that the load generator does not
+ * count. The request log is written to /dev/null.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,20 +19,20 @@ import type { ProbeAnswer } from '../soak/probe.ts'
 export interface Peer {
   /** `http://127.0.0.1:port`. */
   readonly origin: string
-  /** User and system time so far, children included, in microseconds; Linux counts in hundredths of a second. */
+  /** User and system time, including children, in microseconds. Linux counts in hundredths of a second. */
   cpuMicros(): number
   stop(): Promise<void>
 }
 
 export interface ProbedPeer extends Peer {
-  /** After full collections. */
+  /** Measures memory after full collections. */
   memory(): Promise<Memory>
 }
 
 export interface Memory {
-  /** Bytes that the system counts; pages once taken are seldom given back. */
+  /** Resident bytes. Node rarely returns pages to the system. */
   readonly residentBytes: number
-  /** Bytes in use: heap and what belongs to it. */
+  /** Bytes in use: the heap and its external memory. */
   readonly liveBytes: number
 }
 
@@ -41,24 +41,24 @@ const program = join(root, 'dist/gatehouse.js')
 const START_MS = 20_000
 const running = new Set<Peer>()
 
-/** Core numbers for what is under test, and for everything else; on a small machine they share. */
+/** Core numbers for the measured program, and for everything else. On a small machine they are the same. */
 function coresFor(underTest: number): { readonly tested: string; readonly other: string } {
   const tested = underTest === 1 ? '0' : `0-${Math.min(underTest, cores) - 1}`
   if (underTest >= cores) return { tested, other: `0-${cores - 1}` }
   return { tested, other: `${underTest}-${cores - 1}` }
 }
 
-/** Bundles the command again, so that what is measured is what is in the tree. */
+/** Bundles the command again, so that the current source is measured. */
 export function build(): void {
   execFileSync('make', ['-s', 'build'], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })
 }
 
-/** Moves this process, which makes the load, away from what is under test. */
+/** Moves this process, which generates the load, to other cores than the measured program. */
 export function pinSelf(underTest: number): void {
   pin(process.pid, coresFor(underTest).other)
 }
 
-/** Ends whatever a part left behind. */
+/** Stops everything that a part left running. */
 export async function stopAll(): Promise<void> {
   await Promise.all([...running].map((peer) => peer.stop()))
 }
@@ -68,14 +68,14 @@ export function startTarget(underTest = 1): Promise<Peer> {
   return startNode([join(import.meta.dirname, '../peers/upstream.ts')], coresFor(underTest).other)
 }
 
-/** `gatehouse proxy` in front of the target, with more flags. */
+/** Starts `gatehouse proxy` in front of the target, with additional flags. */
 export function startProxy(target: Peer, underTest: number, flags: readonly string[] = []): Promise<Peer> {
   const workers = underTest === 1 ? [] : ['--workers', String(underTest)]
   const args = ['proxy', '--target-uri', target.origin, ...workers, ...flags, 'bench']
   return startNode([program, ...args], coresFor(underTest).tested)
 }
 
-/** The same with a probe inside, for figures of memory. */
+/** Like `startProxy`, with a probe inside for memory figures. */
 export async function startProbedProxy(target: Peer): Promise<ProbedPeer> {
   const probe = join(import.meta.dirname, '../soak/probe.ts')
   const args = ['--expose-gc', '--import', probe, program, 'proxy', '--target-uri', target.origin, 'bench']
@@ -107,7 +107,7 @@ async function start(
   const ready = once(lines, 'line', { signal: AbortSignal.timeout(START_MS) })
   const [line] = (await Promise.race([ready, gone])) as [string]
   gone.catch(() => {})
-  // What comes later must not fill the pipe.
+  // Reads the later output, so that the pipe does not fill up.
   lines.on('line', () => {})
   const port = /on port (\d+)|^(\d+)$/.exec(line)
   return { peer: register(child, Number(port?.[1] ?? port?.[2])), child }
@@ -165,7 +165,8 @@ async function settledMemory(child: ChildProcess): Promise<Memory> {
     const [response] = (await once(child, 'message')) as [ProbeAnswer]
     return response
   }
-  // What a first collection makes unreachable, finalizers for instance, goes with a second and third.
+  // The first collection can make more objects unreachable, for example through finalizers. The second and third free
+  // them.
   for (let n = 0; n < 3; n++) {
     await ask()
     await new Promise((resolve) => setTimeout(resolve, 300))
@@ -183,7 +184,7 @@ function family(pid: number): number[] {
   return [pid, ...children]
 }
 
-/** What follows the name in /proc/<pid>/stat; empty when the process is gone. */
+/** Returns the fields after the name in /proc/<pid>/stat, or an empty list when the process has ended. */
 function statOf(pid: number): string[] {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -1,4 +1,4 @@
-/** What a remembered session costs the proxy in memory: its id, and the initialize request it can be opened again with. */
+/** Measures the memory of a remembered session in the proxy: its id, and the initialize request that can reopen it. */
 import { Pool } from 'undici'
 import { progress, table } from '../vmcp/table.ts'
 import { memoryHead, memoryRow } from './memory.ts'
@@ -24,7 +24,7 @@ export async function sessions(): Promise<string> {
   const target = await startTarget()
   const proxy = await startProbedProxy(target)
   progress('warming up')
-  // The same requests without a session: what they leave behind is not the sessions'.
+  // The same requests without a session, to subtract the memory that they leave behind.
   await send(proxy, '/mcp', SESSIONS)
   const before = await proxy.memory()
   progress(`${SESSIONS} sessions`)

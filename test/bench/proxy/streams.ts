@@ -1,6 +1,5 @@
 /**
- * Event streams through the proxy: how long until the first byte, how late an event is, and what an open stream costs
- * in memory.
+ * Measures event streams through the proxy: time to the first byte, delay of an event, and memory of an open stream.
  */
 import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
@@ -12,13 +11,13 @@ import { type Peer, pinSelf, startNginx, startProbedProxy, startProxy, startTarg
 
 const FIRST_BYTES = 500
 const AT_ONCE = 50
-/** CPU until the proxy has optimized the whole path, after the first bytes. */
+/** CPU seconds until the proxy has optimized the whole path. */
 const OPTIMIZE_SECONDS = 3
 const turns = { rounds: 5, warmUps: 1 }
 const OPEN_STREAMS = 1_000
 const accept = { accept: 'text/event-stream' }
 
-/** First byte of a stream and delay of an event, against direct access and nginx. */
+/** Measures the first byte of a stream and the delay of an event against direct access and nginx. */
 export async function streams(): Promise<string> {
   pinSelf(1)
   const target = await startTarget()
@@ -61,7 +60,7 @@ export async function streams(): Promise<string> {
   )
 }
 
-/** From sending the request to the first byte of the first event. */
+/** Measures the time from the request to the first byte of the first event. */
 async function firstByteMs(peer: Peer, agent: Agent): Promise<number> {
   const from = performance.now()
   const res = await open(peer, '/quiet', agent)
@@ -71,7 +70,10 @@ async function firstByteMs(peer: Peer, agent: Agent): Promise<number> {
   return ms
 }
 
-/** How long events are in flight, as their own time stamps tell: target and reader share the system's clock. */
+/**
+ * Measures the time that events are in flight from their time stamps, because target and reader share the system's
+ * clock.
+ */
 async function eventDelays(peer: Peer, seconds: number): Promise<number[]> {
   const delays: number[] = []
   const opened = await Promise.all(Array.from({ length: AT_ONCE }, () => open(peer, '/events')))
@@ -94,7 +96,7 @@ async function open(peer: Peer, path: string, agent?: Agent): Promise<IncomingMe
   return res
 }
 
-/** Memory with many quiet streams open. */
+/** Measures memory with many quiet streams open. */
 export async function streamMemory(): Promise<string> {
   pinSelf(1)
   const target = await startTarget()

@@ -1,6 +1,6 @@
 /**
- * As many requests as the proxy takes, against direct access and nginx: without authentication, and with a JWT that
- * was checked before. `oneCore` and `twoCores` differ in what the peer under test may use.
+ * Measures the maximum throughput of the proxy against direct access and nginx: without authentication, and with a
+ * cached JWT. `oneCore` and `twoCores` differ in the cores of the measured program.
  */
 import autocannon from 'autocannon'
 import { startTokenIssuer } from '../../helpers/authserver/token-issuer.ts'
@@ -12,10 +12,10 @@ import { type Peer, pinSelf, startNginx, startProxy, startTarget } from './rig.t
 const CONNECTIONS = 32
 const SECONDS = 0.5
 const ROUNDS = 15
-/** At the end of one autocannon stops. */
+/** Interval of autocannon's samples. It stops at the end of one. */
 const SAMPLE_MS = 50
 /**
- * CPU seconds until the engine has optimized the whole path, which it begins when there is work: before that a request costs up to
+ * CPU seconds until the engine has optimized the whole path, which requires load. Before that, a request costs up to
  * four times as much.
  */
 export const optimizeSeconds = 8
@@ -44,7 +44,7 @@ interface Slice {
   readonly cpu: number
 }
 
-/** Flags that make the proxy ask for tokens of a local issuer, and a header that satisfies it. */
+/** Flags that make the proxy require tokens of a local issuer, and a header with a valid token. */
 export interface Protection {
   readonly flags: readonly string[]
   readonly headers: Readonly<Record<string, string>>

@@ -1,4 +1,4 @@
-/** What a single change sets off, once everything is at rest. */
+/** Measures the work that a single change causes in a settled installation. */
 import { type Cell, table } from '../vmcp/table.ts'
 import type { Cluster } from './cluster.ts'
 import { large, namespaceOf } from './fleet.ts'

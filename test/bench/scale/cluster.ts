@@ -1,6 +1,6 @@
 /**
- * A cluster without nodes: a real API server with etcd, a real Metacontroller and the built hooks server, over plain HTTP. Nobody
- * runs pods, and admission is not called: what is measured is reconciling.
+ * A cluster without nodes: a real API server with etcd, a real Metacontroller and the built hooks server, over plain
+ * HTTP. No pods run and admission is not called, because only reconciling is measured.
  */
 import { get } from 'node:https'
 import { readFileSync } from 'node:fs'
@@ -18,13 +18,13 @@ type Scope = Parameters<typeof startKubeApiserver>[0]
 export interface Cluster {
   readonly api: ApiClient
   readonly hooks: HooksProcess
-  /** Starts Metacontroller, or stops the present one and starts another. */
+  /** Starts Metacontroller, or replaces the running one. */
   startMetacontroller(): Promise<Metacontroller>
-  /** Requests that the API server has answered, about what Metacontroller and we work with. */
+  /** Handled requests of the API server for the resources of Metacontroller and Gatehouse. */
   apiRequests(): Promise<Counts>
-  /** Calls of hooks by hook, kind and status. */
+  /** Number of hook calls by hook, kind and status. */
   hookCalls(): Promise<Counts>
-  /** Times of sync calls, by upper bound in seconds. */
+  /** Number of sync calls by upper bound of their duration in seconds. */
   syncTimes(kind?: string): Promise<Counts>
 }
 
@@ -36,7 +36,7 @@ const childResources = new Set(
   ),
 )
 
-/** Whether a name of `apiRequests` is that of a write. */
+/** Returns true when a name of `apiRequests` is a write. */
 export const isWrite = (key: string): boolean => writing.has(key.split(' ')[0] ?? '')
 
 export function sum({ byKey }: Counts, counts: (key: string) => boolean): number {
@@ -136,7 +136,7 @@ export async function forEach(api: ApiClient, path: string, each: (object: Liste
   } while (more !== '')
 }
 
-/** How many objects of ours were not looked at since their last change. */
+/** Returns the number of our objects that were not processed since their last change. */
 export async function behind(api: ApiClient): Promise<number> {
   let count = 0
   for (const plural of plurals)

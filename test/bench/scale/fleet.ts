@@ -1,20 +1,21 @@
 /**
- * The objects of a large installation: namespaces with virtual servers and what they refer to, and one namespace with a
- * single virtual server of many backends.
+ * The objects of a large installation: namespaces with virtual servers and their referenced objects, and one namespace
+ * with a single virtual server of many backends.
  *
- * Of the objects of other kinds in a namespace half are remote entries; a tenth each are workloads (MCPServer and MCPRemoteProxy, half
- * of each), groups, and three kinds of settings. Virtual servers and members take turns in the groups and settings.
+ * Of the other objects in a namespace, half are remote entries; a tenth each are workloads (MCPServer and
+ * MCPRemoteProxy, half of each), groups, and three kinds of settings. Virtual servers and members are distributed
+ * evenly over the groups and settings.
  */
 import { apiVersion, kinds } from '../../../schemas/index.ts'
 
 export interface FleetSize {
-  /** VirtualMCPServers, without the one of many backends. */
+  /** Number of VirtualMCPServers, without the one with many backends. */
   readonly servers: number
-  /** Namespaces that they are spread over. */
+  /** Number of their namespaces. */
   readonly namespaces: number
-  /** Members of the one large group. */
+  /** Number of members of the one large group. */
   readonly backends: number
-  /** Objects of other kinds, without the large group's. */
+  /** Number of objects of other kinds, without the large group's. */
   readonly others: number
 }
 
@@ -25,7 +26,7 @@ export interface Manifest {
   readonly spec: object
 }
 
-/** Where the virtual server of many backends is. */
+/** Namespace of the virtual server with many backends. */
 export const large = { namespace: 'large', group: 'everything', server: 'everything' } as const
 
 export const namespaceOf = (index: number): string => `team-${index}`
@@ -50,7 +51,7 @@ export function fleet(size: FleetSize): readonly Manifest[] {
   ]
 }
 
-/** Of `count` things over `places`, those of one place. */
+/** Returns the share of one place when `count` things are distributed over `places`. */
 function share(count: number, places: number, index: number): number {
   return Math.floor((count * (index + 1)) / places) - Math.floor((count * index) / places)
 }

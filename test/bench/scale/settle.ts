@@ -1,4 +1,4 @@
-/** Waits for the end of what a change has set off. */
+/** Waits until the effects of a change have ended. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { progress } from '../vmcp/table.ts'
 import { behind, type Cluster, isWrite, sum } from './cluster.ts'
@@ -8,7 +8,7 @@ const quietMs = 6_000
 const tellMs = 20_000
 
 /**
- * Waits until nothing is written any more and every object was looked at. Resolves with the seconds from `start` (as of
+ * Waits until writes have stopped and every object was processed. Resolves with the seconds from `start` (as of
  * performance.now) to the last write.
  */
 export async function settled(cluster: Cluster, start: number): Promise<number> {
@@ -21,8 +21,8 @@ export async function settled(cluster: Cluster, start: number): Promise<number> 
 }
 
 /**
- * Waits until no hook is called and nothing is written any more, and at least `least` of it has happened: a Metacontroller
- * that has just started reads for a while before it calls. Resolves as `settled` does.
+ * Waits until hook calls and writes have stopped, and at least `least` of them have happened, because a new
+ * Metacontroller reads for a while before its first call. Resolves like `settled`.
  */
 export function quiet(cluster: Cluster, start: number, least = 0): Promise<number> {
   return unchanged(

@@ -1,6 +1,6 @@
 /**
- * The hooks server alone, called as Metacontroller calls it: many virtual servers once each, as after an upgrade, and one virtual
- * server with ever more backends.
+ * Calls the hooks server alone, like Metacontroller: many virtual servers once each, as after an upgrade, and one
+ * virtual server with a growing number of backends.
  */
 import { Agent, request } from 'node:http'
 import { type HooksProcess, startHooksProcess } from '../../helpers/hooks/process.ts'
@@ -11,7 +11,7 @@ import { usageOf } from './watch.ts'
 
 type Scope = Parameters<typeof startHooksProcess>[0]
 
-/** Virtual servers and other objects in each namespace. */
+/** Number of virtual servers and other objects in each namespace. */
 const perNamespace = { servers: 20, others: 100 } as const
 const atOnce = 8
 const rowsOfParents = 10
@@ -35,13 +35,13 @@ interface Child {
   readonly metadata: { readonly name: string }
 }
 
-/** A table of many virtual servers, each called once. */
+/** Returns a table of many virtual servers, each called once. */
 export async function simulateParents(t: Scope, parents: number): Promise<string> {
   const { hooks, agent } = await start(t)
   return manyParents(hooks, agent, parents)
 }
 
-/** A table of one virtual server of more and more backends. */
+/** Returns a table of one virtual server with a growing number of backends. */
 export async function simulateBackends(t: Scope, sizes: readonly number[]): Promise<string> {
   const { hooks, agent } = await start(t)
   return manyBackends(hooks, agent, sizes)
@@ -85,7 +85,7 @@ async function manyBackends(hooks: HooksProcess, agent: Agent, sizes: readonly n
   const rows: Cell[][] = []
   for (const size of sizes) {
     const world = worldOf(largeNamespace(size))
-    // An entry is usable once its group is there; all of them are alike.
+    // An entry is usable once its group exists. All entries are the same.
     world.sync('MCPGroup', large.group)
     world.sync('MCPServerEntry', 'backend-0')
     const { status } = world.get('MCPServerEntry', 'backend-0')
@@ -146,7 +146,7 @@ function inNamespace(text: string, namespace: string): string {
     .replaceAll('"team/', `"${namespace}/`)
 }
 
-/** What `work` resolves with, sorted. */
+/** Returns the sorted results of `work`. */
 async function inParallel(count: number, work: (index: number) => Promise<number>): Promise<Float64Array> {
   const indexes = Array.from({ length: count }, (_, index) => index).values()
   const results: number[] = []

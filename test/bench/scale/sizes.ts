@@ -1,9 +1,9 @@
-/** How large objects are, against what can be stored. */
+/** Compares the sizes of objects with the limits of the storage. */
 import { kinds } from '../../../schemas/index.ts'
 import { type Cell, table } from '../vmcp/table.ts'
 import { type Cluster, forEach } from './cluster.ts'
 
-/** What etcd takes in one request; ConfigMaps and Secrets have a limit of 1 MiB of data. */
+/** Request limit of etcd. ConfigMaps and Secrets have a limit of 1 MiB of data. */
 const etcdKib = 1536
 
 const paths = [
@@ -15,7 +15,7 @@ const paths = [
   ['Role', '/apis/rbac.authorization.k8s.io/v1/roles'],
 ] as const
 
-/** A table of the largest object of each kind, as JSON; etcd holds core kinds in a shorter form. */
+/** Returns a table of the largest object of each kind, as JSON; etcd stores core kinds in a shorter form. */
 export async function sizesTable({ api }: Cluster): Promise<string> {
   const rows: Cell[][] = []
   for (const [kind, path] of paths) {

@@ -1,14 +1,17 @@
-/** What programs use and what they count: processor time and memory of /proc, and counters in the text of Prometheus. */
+/**
+ * Reads the resource use and the counters of programs: CPU time and memory from /proc, and counters in the text format
+ * of Prometheus.
+ */
 import { readFileSync } from 'node:fs'
 
 export interface Usage {
   readonly cpuSeconds: number
-  /** The most so far. */
+  /** Maximum so far. */
   readonly peakRssMb: number
   readonly rssMb: number
 }
 
-/** Of a process, with all of its threads. Linux only. */
+/** Returns the usage of a process with all its threads. Linux only. */
 export function usageOf(pid: number): Usage {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
@@ -26,7 +29,7 @@ export interface Sample {
   readonly value: number
 }
 
-/** The samples of one metric. */
+/** Returns the samples of one metric. */
 export function samplesOf(page: string, name: string): readonly Sample[] {
   return page
     .split('\n')
@@ -41,7 +44,7 @@ export function samplesOf(page: string, name: string): readonly Sample[] {
     })
 }
 
-/** Sums of samples by a name that `keyOf` gives them; without one, a sample does not count. */
+/** Returns sums of samples by the result of `keyOf`. A sample without a key does not count. */
 export class Counts {
   readonly byKey = new Map<string, number>()
 
@@ -53,7 +56,7 @@ export class Counts {
     return this
   }
 
-  /** What was added since. */
+  /** Returns the increase since an earlier state. */
   since(before: Counts): Counts {
     const more = new Counts()
     for (const [key, value] of this.byKey) {
@@ -67,14 +70,14 @@ export class Counts {
     return [...this.byKey.values()].reduce((sum, value) => sum + value, 0)
   }
 
-  /** `24 × sync MCPGroup, …`, the largest first. */
+  /** Formats counts, such as `24 × sync MCPGroup, …`, the largest first. */
   get text(): string {
     const sorted = [...this.byKey].toSorted(([, a], [, b]) => b - a)
     return sorted.map(([key, value]) => `${value} × ${key}`).join(', ')
   }
 }
 
-/** The bound of a histogram below which `share` of its values lie: `≤ 25 ms`. */
+/** Returns the upper bound of the histogram bucket that contains the quantile `share`, such as `≤ 25 ms`. */
 export function boundOf(buckets: Counts, share: number): string {
   const bounds = [...buckets.byKey]
     .map(([bound, count]) => ({ bound: bound === '+Inf' ? Infinity : Number(bound), count }))

@@ -1,9 +1,9 @@
 /**
- * The backends of the soak, in a process of their own: prints one line of JSON, name to address.
+ * Runs the backends of the soak in a separate process. Prints one line of JSON with the address of each name.
  *
- * `steady` runs three that stay: `alpha` (session era, written by hand), `beta` (stateless era, on the SDK) and `delta`
- * (as alpha, but slow). `fixture PORT` runs one on the SDK of the session era, streamable HTTP and the old SSE, to be
- * killed and started again at the same port.
+ * `steady` runs three permanent backends: `alpha` (session era, hand-written), `beta` (stateless era, on the SDK) and
+ * `delta` (like alpha, but slow). `fixture PORT` runs one on the SDK of the session era, with streamable HTTP and the
+ * old SSE, which the soak kills and restarts at the same port.
  */
 import type { ServerResponse } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
@@ -17,7 +17,7 @@ import {
 
 const TOOLS = ['echo', 'stream', 'progress', 'ask', 'storm', 'large', 'hang']
 const LARGE = 'x'.repeat(256 * 1024)
-/** What the helpers keep for tests to look at must not grow here. */
+/** Records of the helpers for tests must not grow here. */
 const FORGET_MS = 1_000
 
 interface Settings {
@@ -28,7 +28,7 @@ function tool(name: string): string {
   return JSON.stringify({ name, description: `Does ${name}`, inputSchema: { type: 'object' } })
 }
 
-/** A backend of the session era that does everything this soak asks for, at the price of no SDK. */
+/** A backend of the session era with everything that the soak needs, without the cost of an SDK. */
 async function startLean({ pauseMs }: Settings): Promise<RawBackend> {
   const asked = new Map<string, (body: string) => void>()
   let nextQuestion = 1
@@ -51,7 +51,7 @@ async function startLean({ pauseMs }: Settings): Promise<RawBackend> {
       case 'large':
         return textResult(LARGE)
       case 'hang':
-        // Never answered; the response is released when the other side gives up.
+        // Never responds. Releases the response when the client disconnects.
         if (tokenOf(request) !== undefined) reportOnce(events(res), tokenOf(request), 0)
         return undefined
       default:
@@ -77,7 +77,7 @@ async function startLean({ pauseMs }: Settings): Promise<RawBackend> {
     stream.write(event(JSON.stringify({ jsonrpc: '2.0', id, method: 'elicitation/create', params })))
   }
 
-  /** Adds or removes a tool and says so twenty times. */
+  /** Adds or removes a tool and announces it twenty times. */
   function storm(): string {
     extra = !extra
     for (let n = 0; n < 20; n++) backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')

@@ -1,27 +1,27 @@
 /**
- * Whether memory was flat: straight lines through the second half of the run, by least squares.
+ * Decides whether memory was flat, from straight lines through the second half of the run (least squares).
  *
- * What a collection leaves, in the heap and outside it, is what a leak shows in. RSS is looked at for memory that neither
- * knows of; it rises in steps, because the engine and malloc give little back after a peak, and has a wider limit.
+ * A leak shows in the memory that remains after a collection, in the heap and outside it. RSS covers all other memory.
+ * It grows in steps, because the engine and malloc return little memory after a peak, and has a larger limit.
  */
 import type { Sample } from './sampler.ts'
 
 /** MB per hour. */
 export interface Limits {
   readonly rss: number
-  /** Of what is left after a full collection: in the heap, and outside it. */
+  /** Memory after a full collection: in the heap, and outside it. */
   readonly live: number
 }
 
 export interface Slope {
   readonly perHour: number
-  /** Standard error of the slope, as if samples were independent. */
+  /** Standard error of the slope, assuming independent samples. */
   readonly error: number
   readonly mean: number
   readonly points: readonly (readonly [x: number, y: number])[]
 }
 
-/** Slope of `value` over time in units per hour; samples without a value are skipped. */
+/** Returns the slope of `value` over time in units per hour. Skips samples without a value. */
 export function slopeOf(samples: readonly Sample[], value: (sample: Sample) => number | undefined): Slope {
   const points = samples.flatMap((sample): [number, number][] => {
     const y = value(sample)
@@ -36,7 +36,7 @@ export function slopeOf(samples: readonly Sample[], value: (sample: Sample) => n
   return { perHour, error: Math.sqrt(residual / Math.max(1, n - 2) / xx), mean, points }
 }
 
-/** The half of the run in which everything that fills up has filled up. */
+/** The second half of the run, when all caches are full. */
 export function secondHalf(samples: readonly Sample[]): readonly Sample[] {
   const middle = (samples.at(-1)?.seconds ?? 0) / 2
   return samples.filter(({ seconds }) => seconds >= middle)
@@ -47,7 +47,7 @@ export interface Judgment {
   readonly flat: boolean
 }
 
-/** Above the limit by more than chance explains. */
+/** True when the slope exceeds the limit by more than chance explains. */
 function grows({ perHour, error }: Slope, limit: number): boolean {
   return perHour - 2 * error > limit
 }

@@ -1,11 +1,11 @@
-/** What a response has to be, said once for all clients of the soak. */
+/** Checks the responses to all clients of the soak. */
 import type { RpcMessage, WireAnswer } from '../../helpers/mcp/wire.ts'
 import { Unexpected } from './ledger.ts'
 
-/** Longer than any deadline that the virtual server was given. */
+/** Longer than any deadline of the virtual server. */
 const HUNG_MS = 20_000
 
-/** Rejects when nothing came in time: a hung operation. */
+/** Rejects when there is no response in time: a hung operation. */
 export async function inTime<T>(work: Promise<T>, ms = HUNG_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
@@ -18,13 +18,13 @@ export async function inTime<T>(work: Promise<T>, ms = HUNG_MS): Promise<T> {
   }
 }
 
-/** The result of a response that has to be one. */
+/** Returns the result of a response. Throws when there is none. */
 export function resultOf({ status, text, response }: WireAnswer): Record<string, unknown> {
   if (status !== 200 || !response?.result) throw new Unexpected(`${status} ${text.slice(0, 300)}`)
   return response.result
 }
 
-/** The text of a tool's result; a tool that failed does not count. */
+/** Returns the text of a tool's result. Throws when the tool failed. */
 export function toolText(message: RpcMessage | undefined): string {
   const result = message?.result as { content?: { text?: string }[]; isError?: boolean } | undefined
   const text = result?.content?.[0]?.text
@@ -43,7 +43,7 @@ export function requireStatus({ status, text }: WireAnswer, ...wanted: number[])
     throw new Unexpected(`${status} instead of ${wanted.join(' or ')}: ${text.slice(0, 200)}`)
 }
 
-/** A failure is due when the backend has a reason; it must be a proper answer all the same. */
+/** Checks a response of a backend that may be away. A failure is then expected, but must be a valid response. */
 export function fromShaky(response: WireAnswer, wanted: string, shaky: boolean): 'due' | void {
   const result = response.response?.result
   if (result && result['isError'] !== true) return requireText(response, wanted)
@@ -59,7 +59,7 @@ export function pick<T>(items: readonly T[]): T {
   return item
 }
 
-/** One of the given works, by weight. */
+/** Selects one of the operations by weight. */
 export function weighted<T>(choices: readonly (readonly [weight: number, choice: T])[]): T {
   let at = Math.random() * choices.reduce((sum, [weight]) => sum + weight, 0)
   for (const [weight, choice] of choices) {
@@ -70,7 +70,7 @@ export function weighted<T>(choices: readonly (readonly [weight: number, choice:
 }
 
 let serial = 0
-/** A text nobody else sends. */
+/** Returns a unique text. */
 export function uniqueText(): string {
   return `text-${++serial}-${Math.random().toString(36).slice(2)}`
 }

@@ -1,4 +1,7 @@
-/** Draws a run as SVG, readable on light and dark pages alike: memory above, then sessions and sockets, latency below. */
+/**
+ * Draws a run as SVG, readable on light and dark pages: memory at the top, then sessions and sockets, latency at the
+ * bottom.
+ */
 import type { Sample } from './sampler.ts'
 
 interface Line {
@@ -14,7 +17,7 @@ const PANEL = 190
 const GAP = 64
 const TOP = 62
 
-/** Colours that can be told apart by all, on white and on black. */
+/** Colors that are distinguishable with color blindness, on white and on black. */
 const MEMORY: readonly Line[] = [
   { label: 'RSS', colour: '#d55e00', value: ({ rssMb }) => rssMb },
   { label: 'heap used', colour: '#3b8fd1', value: ({ heapUsedMb }) => heapUsedMb },
@@ -86,7 +89,7 @@ function lastOf(samples: readonly Sample[], value: Line['value']): number {
   return samples.map(value).findLast((each) => each !== undefined) ?? 0
 }
 
-/** Heights of labels, moved apart where they would cover each other. */
+/** Returns heights of labels without overlaps. */
 function labelHeights(wanted: readonly number[]): number[] {
   const heights = [...wanted]
   const order = heights.map((_, i) => i).sort((a, b) => (wanted[a] ?? 0) - (wanted[b] ?? 0))
@@ -97,7 +100,7 @@ function labelHeights(wanted: readonly number[]): number[] {
   return heights
 }
 
-/** The next of 1, 2, 5, 10, 20, 50 … */
+/** Returns the next number of the series 1, 2, 5, 10, 20, 50 … */
 function niceStep(rough: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)))
   return power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10)

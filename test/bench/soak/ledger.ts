@@ -1,14 +1,14 @@
-/** What was done and what went wrong. An error that the soak did not cause itself makes it fail. */
+/** Records the operations and failures of the soak. An error that the soak did not cause itself makes it fail. */
 import { appendFileSync } from 'node:fs'
 
-/** An operation went otherwise than it should. */
+/** Thrown when an operation had an unexpected outcome. */
 export class Unexpected extends Error {
   override name = 'Unexpected'
 }
 
 interface Count {
   done: number
-  /** Failures that were due: the backend was down, the client went away. */
+  /** Expected failures: the backend was down, or the client left. */
   due: number
   failed: number
   slowestMs: number
@@ -29,7 +29,7 @@ export class Ledger {
     this.#file = file
   }
 
-  /** Counts one operation. It may return `'due'` for a failure that had to be expected. Never rejects. */
+  /** Runs and counts one operation. The operation may return `'due'` for an expected failure. Never rejects. */
   async run(name: string, work: () => Promise<'due' | void>): Promise<boolean> {
     const count = this.counts.get(name) ?? { done: 0, due: 0, failed: 0, slowestMs: 0 }
     this.counts.set(name, count)
@@ -52,7 +52,7 @@ export class Ledger {
     }
   }
 
-  /** Counts operations that somebody else carried out. */
+  /** Counts operations that ran elsewhere. */
   add(name: string, { done, due, failed, slowestMs }: Count, how: string): void {
     const before = this.counts.get(name)
     this.counts.set(name, {

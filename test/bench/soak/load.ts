@@ -1,9 +1,10 @@
 /**
- * Plain calls, in a process of their own, that keep the server at a share of its capacity together with everything else.
+ * Sends plain calls from a separate process, to keep the server at a share of its capacity together with all other
+ * clients.
  *
- * Arguments: the MCP endpoint, a tool that responds at once, and the share. Measures how many calls the server takes on this
- * machine, alone and, once its parent was told and has begun with the rest, beside that. The parent hears both, and then
- * what each minute was. Ends with SIGTERM.
+ * Arguments: the MCP endpoint, a tool that responds at once, and the share. Measures the throughput of the server on
+ * this machine, first alone and then, after its parent has started the other clients, next to them. Sends both values
+ * to the parent, and then the figures of each minute. SIGTERM ends it.
  */
 import { setTimeout } from 'node:timers/promises'
 import { BenchClient, callOf } from '../vmcp/client.ts'
@@ -11,37 +12,37 @@ import { Crowd, type Outcome } from '../vmcp/steady/crowd.ts'
 import { quantile, sorted } from '../vmcp/table.ts'
 
 export interface LoadMinute {
-  /** With a result. */
+  /** Calls with a result. */
   readonly calls: number
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
   readonly slowestMs: number
-  /** With 503. */
+  /** Calls with a 503 response. */
   readonly refused: number
-  /** Neither a result nor a refusal: how they ended, and how many each. */
+  /** Number of other outcomes, by name. */
   readonly failed: Readonly<Record<string, number>>
 }
 
-/** Calls a second: what the server takes, alone, and what it is given from now on. */
+/** Calls per second: the capacity of the server without other clients, or the rate from now on. */
 export type LoadTold = { readonly capacity: number } | { readonly rate: number } | LoadMinute
 
 const SESSIONS = 64
 const CONNECTIONS = 32
-/** Until the engine has compiled the whole path. */
+/** Duration until the engine has compiled the whole path. */
 const WARM_UP_SECONDS = 15
 const CAPACITY_SECONDS = 10
-/** Until the other clients are at their steady number. */
+/** Duration until the other clients have reached their steady number. */
 const OTHERS_SECONDS = 20
 const MINUTE_SECONDS = 60
-/** Between looks at what is due: the other cores are the server's. */
+/** Pause between two checks for due requests, to leave the other cores to the server. */
 const PAUSE_MS = 1
 const MAX_CONNECTIONS = 4_096
 const GIVE_UP_MS = 30_000
-/** Below the time after which the server closes a connection that is not used. */
+/** Less than the keep-alive timeout of the server. */
 const MAX_IDLE_MS = 60_000
 
-/** By the status that `Crowd` gives them. */
+/** Names of the special statuses of `Crowd`. */
 const ends: Readonly<Record<number, string>> = {
   0: `no response in ${GIVE_UP_MS} ms`,
   1: 'connection cut',
@@ -81,7 +82,7 @@ async function main(url: string, tool: string, share: number): Promise<never> {
   const capacity = await capacityFor(crowd)
   tell({ capacity })
   await setTimeout(OTHERS_SECONDS * 1_000)
-  // What the others leave, less the share that nobody is to have.
+  // Remaining capacity next to the other clients, minus the share that stays free.
   const rate = Math.max(1, (await capacityFor(crowd)) - (1 - share) * capacity)
   tell({ rate })
   for (;;) tell(minuteOf(await crowd.atRate(rate, MINUTE_SECONDS, PAUSE_MS), crowd.unsent))

@@ -1,6 +1,6 @@
 /**
- * Loaded into the program under test before anything else (`--import`): answers questions about its memory over the
- * channel to its parent. It changes nothing else, and holds nothing open.
+ * Responds to questions of its parent about the memory of the program under test. Loaded first (`--import`). It changes
+ * nothing else, and keeps no process alive.
  */
 import { monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
 import { getHeapStatistics, writeHeapSnapshot } from 'node:v8'
@@ -11,27 +11,27 @@ export interface ProbeAnswer {
   readonly heapTotal: number
   readonly external: number
   readonly arrayBuffers: number
-  /** Heap that was left after a full collection; only when one was asked for. */
+  /** Heap after a full collection. Present only when one was requested. */
   readonly liveHeap: number | undefined
-  /** What was left outside the heap then. */
+  /** Memory outside the heap after that collection. */
   readonly liveExternal: number | undefined
-  /** Things that keep the process alive, by type. */
+  /** Handles that keep the process alive, by type. */
   readonly handles: Readonly<Record<string, number>>
   readonly contexts: number
-  /** Spent on collecting garbage so far, milliseconds. */
+  /** Milliseconds of garbage collection so far. */
   readonly collectedMs: number
-  /** CPU time of all threads so far, microseconds. */
+  /** CPU time of all threads so far in microseconds. */
   readonly cpuMicros: number
-  /** The longest turn of the event loop since the last question, milliseconds; collections that were asked for count. */
+  /** Longest event-loop turn since the last question in milliseconds, including requested collections. */
   readonly longestTurnMs: number
 }
 
 export type ProbeQuestion = { readonly collect: boolean } | { readonly snapshot: string }
 
-/** What a collection frees outside the heap is given back a little later, by another thread. */
+/** Another thread frees the memory outside the heap a moment after the collection. */
 const EVICT_MS = 100
 
-/** How often the delay is looked at, which is part of it. */
+/** Interval of the delay measurement, which is part of the delay. */
 const RESOLUTION_MS = 5
 
 let collectedMs = 0

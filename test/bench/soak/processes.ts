@@ -1,4 +1,4 @@
-/** The processes of the soak: backends, the built virtual server with the probe in it, and who calls it all the time. */
+/** The processes of the soak: backends, the built virtual server with its probe, and the plain calls. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream, readFileSync } from 'node:fs'
@@ -8,10 +8,10 @@ import type { LoadMinute, LoadTold } from './load.ts'
 import type { ProbeAnswer, ProbeQuestion } from './probe.ts'
 
 export interface BackendProcess {
-  /** Name to address. */
+  /** Address of each backend by name. */
   readonly urls: Readonly<Record<string, string>>
   readonly pid: number
-  /** Without warning, as machines do. */
+  /** Kills the process without warning. */
   kill(): Promise<void>
 }
 
@@ -29,21 +29,21 @@ export async function startBackend(...args: string[]): Promise<BackendProcess> {
 
 export interface LoadProcess {
   readonly pid: number
-  /** Calls a second that the server takes, alone. */
+  /** Calls per second that the server handles without other clients. */
   readonly capacity: number
   kill(): Promise<void>
 }
 
-/** Hears of the load while it lasts. */
+/** Called with the figures of the load while it runs. */
 export interface LoadTo {
-  /** How many calls a second there are from now on. */
+  /** Called with the new number of calls per second. */
   begins(rate: number): void
   minuteOver(minute: LoadMinute): void
 }
 
 /**
- * Calls `tool` so often that the server is at a share of its capacity together with all others; resolves when that has been
- * measured without them.
+ * Calls `tool` at the rate that keeps the server at a share of its capacity together with all other clients. Resolves
+ * after the measurement without them.
  */
 export async function startLoad(url: string, tool: string, share: number, to: LoadTo): Promise<LoadProcess> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'load.ts'), url, tool, String(share)], {
@@ -70,7 +70,7 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void>
 export interface ServerProcess {
   readonly origin: string
   readonly pid: number
-  /** Undefined while it lives. */
+  /** Undefined while the process runs. */
   readonly exit: () => string | undefined
   ask(question: { readonly collect: boolean }): Promise<ProbeAnswer>
   snapshot(file: string): Promise<void>
@@ -78,7 +78,7 @@ export interface ServerProcess {
   stop(): Promise<number | null>
 }
 
-/** Starts `program vmcp serve` on a port that the kernel chooses; its log goes to a file. */
+/** Starts `program vmcp serve` on a free port. Its log goes to a file. */
 export async function startServer(options: {
   readonly program: string
   readonly configFile: string
@@ -117,7 +117,7 @@ export async function startServer(options: {
   }
 }
 
-/** The address that the server says in its log. */
+/** Address of the server in its log. */
 function listening(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -135,7 +135,7 @@ function listening(child: ChildProcess): Promise<string> {
   })
 }
 
-/** CPU time of a process so far in milliseconds; Linux. 0 when it has gone. */
+/** Returns the CPU time of a process in milliseconds, or 0 when it has ended. Linux only. */
 export function cpuMs(pid: number): number {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

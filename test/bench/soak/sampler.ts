@@ -1,4 +1,4 @@
-/** Looks at the server under test at fixed times, and keeps what it saw as CSV. */
+/** Samples the server under test at fixed times, and writes the samples as CSV. */
 import { appendFileSync, readdirSync, writeFileSync } from 'node:fs'
 import type { Ledger } from './ledger.ts'
 import type { LoadMinute } from './load.ts'
@@ -11,20 +11,20 @@ export interface Sample {
   readonly heapTotalMb: number
   readonly externalMb: number
   readonly arrayBuffersMb: number
-  /** After a full collection; once a minute. */
+  /** Value after a full collection, once a minute. */
   readonly liveHeapMb: number | undefined
   readonly liveExternalMb: number | undefined
   readonly sessions: number
   readonly sockets: number
   readonly timers: number
   readonly files: number
-  /** Share of one core since the last sample, in percent. */
+  /** Percent of one core since the last sample. */
   readonly cpuServer: number
   readonly cpuOthers: number
   readonly longestTurnMs: number
   readonly operations: number
   readonly failures: number
-  /** Of the plain calls of the last minute that is over; once a minute, when there are any. */
+  /** Plain calls of the last complete minute, if there were any. Once a minute. */
   readonly callsPerSecond: number | undefined
   readonly p50Ms: number | undefined
   readonly p99Ms: number | undefined
@@ -68,7 +68,7 @@ export class Sampler {
   #lastOwn = 0
   #minute: LoadMinute | undefined
 
-  /** `others` are process ids whose CPU time is the price of the soak itself. */
+  /** `others` are the ids of the processes whose CPU time counts for the soak itself. */
   constructor(server: ServerProcess, ledger: Ledger, file: string, others: () => readonly number[]) {
     this.#server = server
     this.#ledger = ledger
@@ -78,12 +78,12 @@ export class Sampler {
     writeFileSync(file, `${COLUMNS.join(',')}\n`)
   }
 
-  /** A minute of plain calls is over: the next sample has it. */
+  /** Adds a complete minute of plain calls to the next sample. */
   minuteOver(minute: LoadMinute): void {
     this.#minute = minute
   }
 
-  /** Rejects when the server has ended or does not answer. */
+  /** Rejects when the server has exited or does not respond. */
   async take(): Promise<Sample> {
     const { pid, origin } = this.#server
     const ended = this.#server.exit()
@@ -127,7 +127,7 @@ export class Sampler {
     const own = process.cpuUsage()
     const ownMs = (own.user + own.system) / 1_000
     const others = this.#others().reduce((sum, pid) => sum + cpuMs(pid), 0)
-    // A backend that was killed takes its time with it.
+    // The CPU time of a killed backend is no longer included.
     const spentByOthers = Math.max(0, others - this.#lastOthers) + ownMs - this.#lastOwn
     const cpu = {
       cpuServer: (100 * (server - this.#lastServer)) / elapsed,

@@ -1,6 +1,6 @@
 /**
- * A client of the session era that lives like real ones: opens a session, perhaps a GET stream, works for a while, and
- * ends the session or is never heard of again.
+ * A client of the session era that behaves like a real one: it opens a session, perhaps a GET stream, works for a
+ * while, and ends or abandons the session.
  */
 import { setTimeout } from 'node:timers/promises'
 import {
@@ -44,7 +44,7 @@ async function list(_soak: Soak, session: WireSession): Promise<void> {
       throw new Unexpected(`${name} is missing among ${tools.length} tools, session ${session.id}`)
 }
 
-/** Progress must come before the result, with the client's own token. */
+/** Progress must arrive before the result, with the client's own token. */
 async function progress(_soak: Soak, session: WireSession): Promise<void> {
   const progressToken = uniqueText()
   const tool = pick(['alpha_progress', 'beta_test_tool_with_progress'])
@@ -57,7 +57,7 @@ async function progress(_soak: Soak, session: WireSession): Promise<void> {
   if (heard.length !== 3) throw new Unexpected(`${heard.length} of 3 progress messages`)
 }
 
-/** The tool asks; the client answers in most cases, and otherwise hangs up. */
+/** The tool sends a request to the client. The client usually responds, and sometimes disconnects. */
 async function question(_soak: Soak, session: WireSession): Promise<void> {
   const stream = await inTime(session.open('tools/call', { name: 'alpha_ask', arguments: {} }))
   try {
@@ -72,7 +72,7 @@ async function question(_soak: Soak, session: WireSession): Promise<void> {
   }
 }
 
-/** Hangs up while the call runs. */
+/** Disconnects while the call runs. */
 async function hangUp(_soak: Soak, session: WireSession): Promise<void> {
   const abort = new AbortController()
   const body = JSON.stringify({
@@ -94,7 +94,7 @@ async function hangUp(_soak: Soak, session: WireSession): Promise<void> {
   await sent
 }
 
-/** Cancels by notification once the call is known to run; the request ends without a result. */
+/** Cancels with a notification once the call runs. The request must end without a result. */
 async function cancel(_soak: Soak, session: WireSession): Promise<void> {
   const id = uniqueText()
   const params = { name: 'alpha_hang', arguments: {}, _meta: { progressToken: id } }
@@ -122,7 +122,7 @@ async function large(_soak: Soak, session: WireSession): Promise<void> {
   if (toolText(response.response).length !== 256 * 1024) throw new Unexpected('a large result was cut')
 }
 
-/** Every call has a deadline, and says so when it is over. */
+/** Every call has a deadline, and returns an error after it. */
 async function deadline(_soak: Soak, session: WireSession): Promise<'due'> {
   const response = await call(session, 'alpha_hang', {})
   if (resultOf(response)['isError'] !== true) throw new Unexpected('a tool that hangs was answered')
@@ -180,7 +180,7 @@ const works: readonly (readonly [number, readonly [string, Work]])[] = [
   [3, ['ping, setLevel', small]],
 ]
 
-/** One session after the other until the soak ends. */
+/** Opens one session after the other until the soak ends. */
 export async function sessionClient(soak: Soak): Promise<void> {
   while (!soak.over()) {
     await soak.pace()

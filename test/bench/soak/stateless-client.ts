@@ -51,7 +51,7 @@ function questionsOf(response: WireAnswer): Record<string, unknown> {
   }
 }
 
-/** The hard cell: the call waits in the server, between two requests, for the client's answers. */
+/** The most difficult combination: the call waits in the server, between two requests, for the client's responses. */
 async function question(soak: Soak): Promise<void> {
   const asked = await call(soak, 'alpha_ask', {})
   await setTimeout(Math.random() * 200)
@@ -123,7 +123,10 @@ async function others(soak: Soak): Promise<void> {
   resultOf(await inTime(stateless(soak.url, method, params)))
 }
 
-/** The transport of 2024: opens a stream, posts beside it, hears the responses on it, and hangs up. */
+/**
+ * Uses the transport of 2024: opens a stream, sends requests separately, receives the responses on the stream, and
+ * disconnects.
+ */
 async function oldSse(soak: Soak): Promise<void> {
   const events = await inTime(stream(`${soak.origin}/sse`))
   try {

@@ -1,7 +1,7 @@
 /**
- * What goes wrong in real life, made to happen: a backend is killed and started again, another is added to and removed
- * from the configuration, lists change in storms, questions are left open, and untrusted clients send rubbish. After each the
- * virtual server has to be whole again within a set time.
+ * Causes the failures of real operation: a backend is killed and restarted, another one is added to and removed from
+ * the configuration, lists change very often, requests to the user stay open, and untrusted clients send invalid input.
+ * After each of them, the virtual server must recover within a fixed time.
  */
 import { once } from 'node:events'
 import { renameSync, writeFileSync } from 'node:fs'
@@ -13,12 +13,12 @@ import { Unexpected } from './ledger.ts'
 import type { BackendProcess } from './processes.ts'
 import type { Shaky, Soak } from './types.ts'
 
-/** Time to be whole again after a backend has come back or the configuration has changed. */
+/** Time for recovery after a backend has come back or the configuration has changed. */
 const HEAL_MS = 30_000
 
 export interface TroubleOptions {
   readonly configFile: string
-  /** The configuration, with the backend that comes and goes or without it. */
+  /** Returns the configuration with or without the temporary backend. */
   readonly config: ({ withEpsilon }: { readonly withEpsilon: boolean }) => string
   readonly startGamma: () => Promise<BackendProcess>
   readonly startEpsilon: () => Promise<BackendProcess>
@@ -30,7 +30,7 @@ export async function writeConfig(file: string, text: string): Promise<void> {
   renameSync(`${file}.new`, file)
 }
 
-/** Runs `work` after a random pause around `everyMs`, again and again. */
+/** Runs `work` repeatedly, with random pauses around `everyMs`. */
 async function again(soak: Soak, everyMs: number, work: () => Promise<void>): Promise<void> {
   while (!soak.over()) {
     const until = Date.now() + everyMs * (0.5 + Math.random())
@@ -54,7 +54,7 @@ async function heal(soak: Soak, what: string, healed: () => Promise<boolean>): P
   })
 }
 
-/** Starts all kinds of trouble; each of the promises ends with the soak. */
+/** Starts all kinds of trouble. Each promise resolves when the soak ends. */
 export function makeTrouble(soak: Soak, options: TroubleOptions): Promise<void>[] {
   return [killing(soak, options), reconfiguring(soak, options), storms(soak), leaving(soak), hostile(soak)]
 }
@@ -62,7 +62,7 @@ export function makeTrouble(soak: Soak, options: TroubleOptions): Promise<void>[
 async function killing(soak: Soak, { startGamma, setShaky }: TroubleOptions): Promise<void> {
   const healed = async (): Promise<void> => {
     await heal(soak, 'trouble: a killed backend serves again', () => responses(soak, 'gamma_echo'))
-    // Health and circuit need their checks before every call gets through again.
+    // Health checks and circuit breaker need a few checks before every call succeeds again.
     await setTimeout(HEAL_MS / 2)
     setShaky('gamma', { shaky: false })
   }
@@ -102,7 +102,7 @@ async function reconfiguring(soak: Soak, options: TroubleOptions): Promise<void>
   await epsilon?.kill()
 }
 
-/** After twenty announcements at once, the list is what it should be. */
+/** After twenty announcements at once, the list must be correct. */
 async function storms(soak: Soak): Promise<void> {
   await again(soak, 20_000, async () => {
     let there = false
@@ -119,7 +119,9 @@ async function storms(soak: Soak): Promise<void> {
   })
 }
 
-/** Questions that nobody ever answers: one caller may have a hundred of them open, so fewer are made in their time. */
+/**
+ * Leaves requests to the user open forever. The interval keeps their number below the limit of a hundred per caller.
+ */
 async function leaving(soak: Soak): Promise<void> {
   await again(soak, 20_000, async () => {
     await soak.ledger.run('trouble: a question is left open', async () => {
@@ -167,14 +169,17 @@ async function hostile(soak: Soak): Promise<void> {
   })
 }
 
-/** While a list is read that may have the tool, the response is held open as an event stream. */
+/** While a list that may contain the tool is read, the response stays open as an event stream. */
 async function unknownTool(soak: Soak): Promise<void> {
   const response = await stateless(soak.url, 'tools/call', { name: 'nobody_knows' })
   requireStatus(response, 400, 200)
   if (!response.text.includes('not found')) throw new Unexpected(response.text.slice(0, 200))
 }
 
-/** More than the server reads, on a connection of its own: it answers 413, or hangs up while it is being sent. */
+/**
+ * Sends more than the server reads, on its own connection. The server responds with 413, or disconnects during the
+ * transfer.
+ */
 async function oversize(soak: Soak): Promise<void> {
   const body = `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"${'x'.repeat(9 * 1024 * 1024)}"}}`
   const headers = { 'content-type': 'application/json' }

@@ -1,8 +1,8 @@
-/** What the parts of the soak share. */
+/** Types that the parts of the soak share. */
 import type { RpcMessage } from '../../helpers/mcp/wire.ts'
 import type { Ledger } from './ledger.ts'
 
-/** Backends that may be away. */
+/** Backends that may be down. */
 export type Shaky = 'gamma' | 'epsilon'
 
 export interface Soak {
@@ -10,12 +10,12 @@ export interface Soak {
   readonly url: string
   readonly origin: string
   readonly ledger: Ledger
-  /** True when clients are to go home. */
+  /** True when clients must stop. */
   over(): boolean
-  /** Waits until it is this client's turn, so that the rate is kept. */
+  /** Waits for this client's next turn, to keep the rate. */
   pace(): Promise<void>
-  /** True while a backend is away, and for a while after it has come back. */
+  /** True while a backend is down, and for a while after it has come back. */
   shaky(backend: Shaky): boolean
-  /** Counts notifications that a client found on its stream. */
+  /** Counts the notifications on a client's stream. */
   heard(messages: readonly RpcMessage[]): void
 }

@@ -1,6 +1,6 @@
 /**
- * Answers what `thv` asks a container engine at its start, and runs no containers: `thv proxy` does not start without
- * one. Argument: path of the socket.
+ * Answers the requests of `thv` to a container engine at its start, and runs no containers, because `thv proxy` does
+ * not start without an engine. Argument: path of the socket.
  */
 import { createServer } from 'node:http'
 

@@ -1,4 +1,4 @@
-/** The servers that are compared: ours as built, ToolHive's programs, nginx. Each is held to one core. */
+/** The compared servers: our built programs, ToolHive's programs, nginx. Each is pinned to one core. */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { BenchClient, requestOf } from '../vmcp/client.ts'
 
 const gatehouse = join(import.meta.dirname, '../../../dist/gatehouse.js')
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'))
-/** Of the container engine that `thv` asks for. */
+/** Socket of the container engine that `thv` requires. */
 const socket = join(folder, 'engine.sock')
 
 export type Maker = 'gatehouse' | 'toolhive'
@@ -21,7 +21,7 @@ export interface Server {
   readonly cost: Cost | undefined
 }
 
-/** Path of a program of ToolHive; undefined when nobody says where it is. */
+/** Path of a program of ToolHive, or undefined when its variable is not set. */
 function programOf(name: 'TOOLHIVE_VMCP' | 'TOOLHIVE_THV'): string | undefined {
   return process.env[name]
 }
@@ -30,7 +30,10 @@ export function vmcpMakers(): Maker[] {
   return programOf('TOOLHIVE_VMCP') === undefined ? ['gatehouse'] : ['gatehouse', 'toolhive']
 }
 
-/** Starts a virtual server and waits until its first list has `tools` tools: one that serves an empty list is not ready. */
+/**
+ * Starts a virtual server and waits until its first list has `tools` tools, because a server with an empty list is not
+ * ready.
+ */
 export async function startVmcp(maker: Maker, backends: readonly string[], tools: number): Promise<Server> {
   const port = await freePort()
   const file = join(folder, 'vmcp.json')
@@ -49,7 +52,7 @@ export async function startVmcp(maker: Maker, backends: readonly string[], tools
   return { name: `${maker} vmcp`, url, ...started }
 }
 
-/** Only what both read. */
+/** Returns a configuration with only the fields that both programs support. */
 function fileOf(backends: readonly string[]): unknown {
   return {
     name: 'bench',
@@ -74,7 +77,7 @@ async function listsTools(url: string, tools: number): Promise<boolean> {
   }
 }
 
-/** Over all pages. */
+/** Counts the tools on all pages. */
 export async function countTools(client: BenchClient, session: string): Promise<number> {
   let count = 0
   let cursor: string | undefined
@@ -89,7 +92,7 @@ export async function countTools(client: BenchClient, session: string): Promise<
   return count
 }
 
-/** A proxy without authentication; nothing where its program is not there. */
+/** Starts a proxy without authentication. Undefined when its program is missing. */
 export async function startProxy(maker: Maker, target: string): Promise<Server | undefined> {
   const port = await freePort()
   const args = ['proxy', 'bench', '--target-uri', new URL(target).origin, '--port', String(port)]
@@ -121,7 +124,7 @@ async function listsAnything(url: string): Promise<number> {
   }
 }
 
-/** Ends what a part has started. */
+/** Stops everything that a part has started. */
 export function endServers(): void {
   stopPrograms()
   rmSync(socket, { force: true })

@@ -1,10 +1,10 @@
-/** A TCP balancer in a few lines: connections go round the replicas; one that refuses is skipped. */
+/** A minimal TCP balancer: distributes connections over the replicas in turn, and skips a replica that refuses them. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface Balancer {
   readonly url: string
-  /** Ports to which new connections go, in turn. */
+  /** Target ports of new connections, used in turn. */
   ports: readonly number[]
   close(): void
 }

@@ -1,4 +1,4 @@
-/** tools/call: what the virtual server adds at fixed rates, and how much it can take, in both eras. */
+/** Measures tools/call: the added latency at fixed rates and the maximum throughput, in both eras. */
 import { callCosts, reached } from '../aims.ts'
 import { addedTo, inTurns, median, ratioOf, warmUp } from '../common/turns.ts'
 import { BenchClient, callOf, type Era, type Sent } from './client.ts'
@@ -10,14 +10,14 @@ const CONNECTIONS = 32
 const RATES = [500, 2_000] as const
 const rateTurns = { rounds: 7, warmUps: 1 }
 const RATE_SECONDS = 1
-/** CPU until the engine has compiled the whole path: before that, figures are twice as high. */
+/** CPU seconds until the engine has compiled the whole path. Before that, figures are twice as high. */
 const WARM_UP_SECONDS = 3
 const turns = { session: { rounds: 7, warmUps: 1 }, stateless: { rounds: 5, warmUps: 1 } } as const
-/** A large result is a large part of a second. */
+/** A large result takes a large part of a second. */
 const LARGE_SECONDS = 2
 const largeTurns = { rounds: 3, warmUps: 1 }
 
-/** One way to a tool: requests to a server, whose processor time counts. */
+/** One path to a tool: requests to a server, whose CPU time counts. */
 interface Way {
   readonly name: string
   readonly server: Peer
@@ -26,14 +26,14 @@ interface Way {
 }
 
 interface Slice extends Throughput {
-  /** Microseconds of a call. */
+  /** CPU microseconds of a call. */
   readonly cpu: number
   readonly collectedMs: number
 }
 
 type Slices = ReadonlyMap<Way, readonly Slice[]>
 
-/** One request for each connection: sessions are not shared by clients. */
+/** Returns one request for each connection, because clients do not share sessions. */
 async function requestsOf({ url }: Peer, era: Era, tool: string): Promise<readonly Sent[]> {
   if (era === 'stateless') return [callOf(era, tool)]
   const client = new BenchClient(url)
@@ -53,7 +53,7 @@ async function load({ server, requests }: Way, seconds: number, atOnce = CONNECT
   }
 }
 
-/** Not the backends, which are warm from the first second on. */
+/** Warms up the servers, but not the backends, which are warm from the first second on. */
 async function warm(ways: readonly Way[], cpuSeconds: number, atOnce = CONNECTIONS): Promise<void> {
   progress('warming up')
   const through = ways.filter(({ name }) => !name.startsWith('direct'))
@@ -69,7 +69,10 @@ function valuesOf(slices: Slices, name: string, figure: keyof Slice): readonly n
   return [...slices].find(([way]) => way.name === name)?.[1].map((slice) => slice[figure]) ?? []
 }
 
-/** Added latency at fixed rates: of each slice the percentiles, of those the median, so that a disturbance of the machine is one of seven. */
+/**
+ * Measures the added latency at fixed rates: the median of the percentiles of all slices, so that a disturbance of the
+ * machine affects only one of seven.
+ */
 export async function rates(): Promise<string> {
   const rows: Cell[][] = []
   for (const era of ['session', 'stateless'] as const) {
@@ -123,7 +126,7 @@ export async function rates(): Promise<string> {
   )
 }
 
-/** Highest throughput, client era by backend era, and our own proxy beside it. */
+/** Measures the highest throughput for each client era and backend era, and for our own proxy. */
 export async function throughput(): Promise<string> {
   const rows: Cell[][] = []
   for (const era of ['session', 'stateless'] as const) {
@@ -192,7 +195,7 @@ function compare(slices: Slices): void {
   reached('collection', (100 * sum(of('vMCP', 'collectedMs'))) / spentMs)
 }
 
-/** A result of 1 MB, one at a time and four at a time. */
+/** Measures a result of 1 MB, one at a time and four at a time. */
 export async function large(): Promise<string> {
   const rows: Cell[][] = []
   const backend = await startBackends()

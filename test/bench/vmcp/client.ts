@@ -1,12 +1,12 @@
-/** The cheapest client that speaks both eras: requests as bytes, sent through one pool of kept connections. */
+/** A minimal client for both eras: it sends requests as bytes through one pool of open connections. */
 import { Pool } from 'undici'
 
 export type Era = 'session' | 'stateless'
 
-/** A request without its id, which is another one each time that it is sent. */
+/** A request without its id, which changes for each call. */
 export interface Sent {
   readonly headers: Readonly<Record<string, string>>
-  /** What follows the id. */
+  /** Text after the id. */
   readonly rest: string
 }
 
@@ -23,7 +23,7 @@ const META = {
   'io.modelcontextprotocol/clientCapabilities': {},
 }
 
-/** A request of either era; `session` is the id that `initialize` gave. */
+/** Returns a request of either era; `session` is the id from `initialize`. */
 export function requestOf(
   era: Era,
   method: string,
@@ -112,7 +112,7 @@ export class BenchClient {
     return received
   }
 
-  /** Opens a session as real clients do; resolves with its id. */
+  /** Opens a session like a real client. Resolves with its id. */
   async openSession(): Promise<string> {
     const { headers } = await this.result(requestOf('session', 'initialize', INITIALIZE))
     const id = headers['mcp-session-id']
@@ -122,7 +122,7 @@ export class BenchClient {
     return id
   }
 
-  /** Only `initialize`, as of a client that goes away; resolves with what is answered. */
+  /** Sends only `initialize`, like a client that leaves. Resolves with the response. */
   initialize(): Promise<Received> {
     return this.send(requestOf('session', 'initialize', INITIALIZE))
   }

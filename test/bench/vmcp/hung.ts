@@ -1,6 +1,6 @@
 /**
- * One backend of ten stops answering without closing anything (SIGSTOP): what the other nine and tools/list feel, while
- * it is known, and when the server starts beside it.
+ * Stops one backend of ten without closing its connections (SIGSTOP). Measures the effect on the other nine and on
+ * tools/list, once the failure is known and when the server starts next to it.
  */
 import { setTimeout } from 'node:timers/promises'
 import { BenchClient, callOf, requestOf, type Sent } from './client.ts'
@@ -60,7 +60,7 @@ async function running({ hung, backends }: Rig): Promise<(string | number)[][]> 
   for (let n = 0; n < 200; n++) await Promise.all(nine.map((each) => client.result(each)))
   const rows = [await watch('before', client, session, nine)]
   hung.signal('SIGSTOP')
-  // Calls to the hung one are in flight all the time.
+  // Calls to the hung backend are in flight all the time.
   let over = false
   const stuck = hangOn(client, all.slice(9), () => over)
   rows.push(await watch('while it hangs', client, session, nine))
@@ -79,7 +79,7 @@ async function running({ hung, backends }: Rig): Promise<(string | number)[][]> 
   return rows
 }
 
-/** Four clients that call the hung backend again and again; resolves with how long each call took. */
+/** Runs four clients that call the hung backend repeatedly. Resolves with the durations of the calls. */
 async function hangOn(
   client: BenchClient,
   requests: readonly Sent[],
@@ -92,7 +92,7 @@ async function hangOn(
         const from = performance.now()
         await Promise.all(requests.map((each) => client.send(each)))
         ms.push(performance.now() - from)
-        // Quick refusals of an open circuit are no load worth measuring.
+        // Fast rejections of an open circuit are not a meaningful load.
         await setTimeout(20)
       }
     }),
@@ -134,7 +134,7 @@ async function watch(
   ]
 }
 
-/** A server that starts while one of its backends hangs: what the first requests wait for. */
+/** Measures the first requests to a server that starts while one of its backends hangs. */
 async function starting({ hung, backends }: Rig): Promise<(string | number)[][]> {
   progress('hung backend: start beside it')
   hung.signal('SIGSTOP')

@@ -1,4 +1,4 @@
-/** tools/list over 1, 5 and 20 backends of 200 tools: right after the start, and when all is known. */
+/** Measures tools/list over 1, 5 and 20 backends of 200 tools: right after the start, and with warm caches. */
 import { reached } from '../aims.ts'
 import { BenchClient, type Era, requestOf } from './client.ts'
 import { oneByOne } from './load.ts'
@@ -9,7 +9,7 @@ const TOOLS = 200
 const COLD_STARTS = 3
 const WARM_LISTS = 300
 
-/** All pages, as a client has to read them; resolves with the number of tools and bytes. */
+/** Reads all pages like a client. Resolves with the number of tools and bytes. */
 async function wholeList(
   client: BenchClient,
   era: Era,

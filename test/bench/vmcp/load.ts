@@ -1,17 +1,20 @@
-/** Two ways to make load: at a fixed rate whatever the responses do (open loop), and as fast as answers come back. */
+/**
+ * Generates load in two ways: at a fixed rate independent of the responses (open loop), and as fast as responses
+ * arrive.
+ */
 import autocannon from 'autocannon'
 import { type BenchClient, bodyOf, type Sent } from './client.ts'
 import { sorted } from './table.ts'
 
 export interface Latencies {
-  /** Milliseconds from sending to the whole response, sorted. */
+  /** Milliseconds from sending to the complete response, sorted. */
   readonly ms: Float64Array
   readonly failed: number
 }
 
 /**
- * Sends `rate` requests a second for `seconds`, without waiting for answers. Requests that are due leave at ticks of
- * about a millisecond.
+ * Sends `rate` requests per second for `seconds` without waiting for responses. Due requests start at ticks of about a
+ * millisecond.
  */
 export async function openLoop(
   client: BenchClient,
@@ -52,7 +55,7 @@ export interface Throughput {
   readonly requests: number
 }
 
-/** As many requests as the other side answers on `connections` connections. Throws when any is refused. */
+/** Sends as many requests as the server answers on `connections` connections. Throws when a request is rejected. */
 export async function closedLoop(
   url: string,
   requests: readonly Sent[],
@@ -79,7 +82,7 @@ export async function closedLoop(
   }
 }
 
-/** Runs `work` again and again, one after the other, and answers how long each took in milliseconds, sorted. */
+/** Runs `work` repeatedly, one run after the other. Returns the sorted durations in milliseconds. */
 export async function oneByOne(times: number, work: () => Promise<unknown>): Promise<Float64Array> {
   const ms: number[] = []
   for (let n = 0; n < times; n++) {

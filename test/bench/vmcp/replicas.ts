@@ -1,7 +1,7 @@
 /**
- * Two replicas on one real Redis behind a round-robin balancer, under load: one is killed with SIGKILL, and later both
- * are restarted one after the other as a rolling update does. Clients send a call again when the connection broke or
- * the response was 502, 503 or 504, as real clients do.
+ * Runs two replicas on one real Redis behind a round-robin balancer, under load. One replica is killed with SIGKILL;
+ * later both restart one after the other, as in a rolling update. Clients send a call again when the connection broke
+ * or the response was 502, 503 or 504, like real clients.
  */
 import { setTimeout } from 'node:timers/promises'
 import { missingRedis, startRedis } from '../../helpers/redis.ts'
@@ -11,7 +11,7 @@ import { type Peer, startBackends, startServer } from './rig.ts'
 import { progress, table } from './table.ts'
 
 const CLIENTS = 20
-/** Pause of each client between two calls: load, but far from all that a core can do. */
+/** Pause of each client between two calls: real load, but far below the capacity of a core. */
 const THINK_MS = 20
 const RETRY_MS = 50
 const GIVE_UP_MS = 10_000
@@ -19,10 +19,10 @@ const RETRIED: ReadonlySet<number> = new Set([502, 503, 504])
 
 interface Tally {
   calls: number
-  /** Calls that had to be sent more than once. */
+  /** Calls that were sent more than once. */
   retried: number
   lost: number
-  /** Sessions whose client was told that they are gone. */
+  /** Sessions that the server reported as lost. */
   sessionsLost: number
   longestMs: number
   readonly violations: Map<string, number>
@@ -54,7 +54,7 @@ export async function replicas(): Promise<string> {
           await setTimeout(1_500)
           const old = pair[n]
           pair[n] = await replica()
-          // First no new connections, then the signal: as an endpoint is taken out before the pod ends.
+          // Stops new connections before the signal, as Kubernetes removes an endpoint before the pod ends.
           balancer.ports = pair.map(portOf)
           await setTimeout(200)
           await old.stop('SIGTERM')
@@ -97,7 +97,7 @@ async function underLoad(
   const eras = ['session', 'stateless'] as const
   const clients = await Promise.all(
     Array.from({ length: 2 * CLIENTS }, async (_, i) => {
-      // One connection each, as separate programs have.
+      // One connection each, like separate programs.
       const client = new BenchClient(balancer.url, 1)
       const era = eras[i % 2] ?? 'session'
       return { client, era, session: era === 'session' ? await client.openSession() : undefined }

@@ -1,7 +1,7 @@
 /**
  * Processes for the benchmarks of the virtual server: the server under test on one core, everything else on the others.
  *
- * CPU time comes from the process's own accounting and memory from the probe in it, so that the load generator does not
+ * CPU time comes from the process's own accounting and memory from its probe, so that the load generator does not
  * count.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -18,27 +18,27 @@ export interface Peer {
   readonly urls: readonly string[]
   readonly url: string
   readonly pid: number
-  /** User and system time so far, in microseconds; Linux counts in hundredths of a second. */
+  /** User and system time in microseconds. Linux counts in hundredths of a second. */
   cpuMicros(): number
-  /** Memory, after full collections when `settle` says so. */
+  /** Measures memory, after full collections when `settle` is set. */
   memory(options: { readonly settle: boolean }): Promise<ProbeAnswer>
   signal(signal: NodeJS.Signals): void
-  /** Resolves once it has ended. */
+  /** Resolves once the process has ended. */
   stop(signal?: NodeJS.Signals): Promise<void>
 }
 
 const running = new Set<Peer>()
 const SERVER_CORE = '0'
-/** Those that manifests/bundle/launcher.js sets where there are as few cores. */
+/** Flags that manifests/bundle/launcher.js sets on a machine with so few cores. */
 const launcherFlags = ['--no-parallel-scavenge']
 const OTHER_CORES = cores > 2 ? `1-${cores - 1}` : '1'
 
-/** Backends that respond at once. */
+/** Starts backends that respond at once. */
 export function startBackends(options: Partial<BackendPeerOptions> = {}): Promise<Peer> {
   return start('mcp-backend.ts', { era: 'session', tools: 100, servers: 1, ...options }, OTHER_CORES)
 }
 
-/** A virtual server in front of backends, called b0, b1 and so on when only addresses are given. */
+/** Starts a virtual server in front of backends. Backends without a name are called b0, b1 and so on. */
 export function startServer(
   backends: readonly string[] | Readonly<Record<string, string>>,
   more: VmcpPeerOptions['more'] = {},
@@ -50,22 +50,22 @@ export function startServer(
   return start('vmcp.ts', { backends: known, more, ...options }, SERVER_CORE, launcherFlags)
 }
 
-/** Our own proxy in front of a backend, without a request log, as the virtual server of `startServer` has none. */
+/** Starts our own proxy in front of a backend without a request log, like the virtual server of `startServer`. */
 export function startProxy({ url }: Peer): Promise<Peer> {
   return start('proxy.ts', new URL(url).origin, SERVER_CORE, launcherFlags)
 }
 
-/** Backends by the names b0, b1 and so on. */
+/** Returns backends with the names b0, b1 and so on. */
 export function named(urls: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(urls.map((url, i) => [`b${i}`, url]))
 }
 
-/** Moves this process, which makes the load, away from the core of the server. */
+/** Moves this process, which generates the load, to other cores than the server. */
 export function pinSelf(): void {
   pin(process.pid, OTHER_CORES)
 }
 
-/** Ends whatever a part left behind. */
+/** Stops everything that a part left running. */
 export async function stopAll(): Promise<void> {
   await Promise.all([...running].map((peer) => peer.stop('SIGKILL')))
 }
@@ -122,7 +122,8 @@ async function memory(child: ChildProcess, { settle }: { readonly settle: boolea
     return response
   }
   if (!settle) return ask({ collect: false })
-  // What a first collection makes unreachable, finalizers for instance, goes with a second and third.
+  // The first collection can make more objects unreachable, for example through finalizers. The second and third free
+  // them.
   for (let n = 0; n < 3; n++) {
     await ask({ collect: true })
     await new Promise((resolve) => setTimeout(resolve, 200))

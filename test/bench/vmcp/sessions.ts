@@ -1,4 +1,4 @@
-/** What idle sessions cost, and what untrusted clients who open sessions and leave can take. */
+/** Measures the cost of idle sessions, and the impact of untrusted clients that open sessions and leave. */
 import { once } from 'node:events'
 import { type ClientRequest, get, type IncomingMessage } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
@@ -10,20 +10,23 @@ import { progress, table } from './table.ts'
 
 const SESSIONS = 10_000
 const AT_ONCE = 64
-/** A session that was idle for less than a minute is not pushed out by a new one. */
+/** A new session does not evict a session that was idle for less than a minute. */
 const GRACE_MS = 61_000
 const MB = 1024 * 1024
 
 type Kind = 'opened only' | 'after one tools/call each' | 'with an open GET stream each'
 
-/** A stream needs a socket on both sides: more of them need a higher limit of open files than most machines have. */
+/** A stream needs a socket on both sides. More streams need a higher limit of open files than most machines have. */
 const NUMBER: Readonly<Record<Kind, number>> = {
   'opened only': SESSIONS,
   'after one tools/call each': SESSIONS,
   'with an open GET stream each': 2_000,
 }
 
-/** Memory per idle session: opened only, with one call made (so that the backend has a session too), with a stream. */
+/**
+ * Measures the memory of an idle session: only opened, after one call (so that the backend has a session too), with a
+ * stream.
+ */
 async function each(): Promise<string> {
   const rows: (string | number)[][] = []
   const backend = await startBackends({ tools: 20 })
@@ -31,7 +34,7 @@ async function each(): Promise<string> {
     const server = await startServer(backend.urls)
     const client = new BenchClient(server.url, AT_ONCE)
     const streams = new Streams(server.url)
-    // What is made once must not be counted as a session's.
+    // One-time allocations must not count as memory of a session.
     await use(client, streams, 300, kind)
     const before = await server.memory({ settle: true })
     progress(`${NUMBER[kind]} idle sessions ${kind}`)
@@ -71,7 +74,7 @@ async function use(client: BenchClient, streams: Streams, count: number, kind: K
   }
 }
 
-/** GET streams that are held open, each on a connection of its own. */
+/** Open GET streams, each on its own connection. */
 class Streams {
   readonly #url: string
   readonly #open: ClientRequest[] = []
@@ -95,8 +98,8 @@ class Streams {
 }
 
 /**
- * Clients that only initialize and are never heard of again, past the limit, and a minute later. That minute is for `each`, which has
- * servers of its own.
+ * Measures clients that only initialize and then leave, beyond the limit, and again a minute later. That minute is for
+ * `each`, which has its own servers.
  */
 export async function idle(): Promise<string> {
   const rows: (string | number)[][] = []

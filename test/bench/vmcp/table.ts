@@ -1,4 +1,4 @@
-/** Tables in Markdown, as they go into docs/evidence/performance.md. */
+/** Formats tables in Markdown for docs/evidence/performance.md. */
 export type Cell = string | number | undefined
 
 export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
@@ -6,7 +6,7 @@ export function table(head: readonly string[], rows: readonly (readonly Cell[])[
   return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n')
 }
 
-/** Three digits that count; whole numbers stay whole. */
+/** Rounds to three significant digits; whole numbers stay whole. */
 function cell(value: Cell): string {
   if (typeof value !== 'number') return value ?? ''
   if (!Number.isFinite(value)) return '-'
@@ -14,7 +14,7 @@ function cell(value: Cell): string {
   return value.toFixed(size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2)
 }
 
-/** The value below which `share` of the sorted ones lie. */
+/** Returns the quantile `share` of sorted values. */
 export function quantile(sorted: ArrayLike<number>, share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
@@ -23,7 +23,7 @@ export function sorted(values: readonly number[]): Float64Array {
   return Float64Array.from(values).sort()
 }
 
-/** How far a part has come, for people who wait. */
+/** Prints the progress of a part. */
 export function progress(text: string): void {
   process.stderr.write(`${new Date().toISOString().slice(11, 19)}   ${text}\n`)
 }

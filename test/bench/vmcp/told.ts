@@ -1,9 +1,10 @@
 /**
- * What the console's rings and the event stream add to each call, and the memory that they take when they are full.
+ * Measures the CPU time that the console's rings and the event stream add to each call, and their memory when they are
+ * full.
  *
- * Measured by themselves, as CPU time of this thread: it is a small share of a call, and disappears in the noise of a whole
- * server. The share is of what a call costs the server in `vmcp:throughput` of the same run, or of docs/evidence/performance.md when that
- * was not measured.
+ * Measured separately, as CPU time of this thread, because it is a small share of a call and not visible in the noise
+ * of a whole server. The share refers to the cost of a call in `vmcp:throughput` of the same run, or in
+ * docs/evidence/performance.md when that was not measured.
  */
 import { CallRecorder } from '../../../runtime/console/index.ts'
 import { Hub } from '../../../runtime/console/stream/hub.ts'
@@ -15,7 +16,9 @@ import { quantile, sorted, table } from './table.ts'
 
 const rounds = 9
 const calls = 20_000
-/** CPU of one call of a session-era client at full load, microseconds, on the machine of docs/evidence/performance.md. */
+/**
+ * CPU microseconds of one call of a session-era client at full load, on the machine of docs/evidence/performance.md.
+ */
 const usualCallMicros = 113
 
 const caller = makeCaller({
@@ -60,7 +63,7 @@ function record(i: number, more: object = {}): ExchangeRecord {
 
 const log = makeLog({ level: 'warn', destination: '/dev/null' })
 
-/** Made before, as the server has them anyway. */
+/** Created in advance, because the server has these records anyway. */
 const recordsOf = (more: object): readonly ExchangeRecord[] =>
   Array.from({ length: 64 }, (_, i) => record(i, more))
 
@@ -82,7 +85,10 @@ function start() {
 
 type Parts = ReturnType<typeof start>
 
-/** Microseconds for each call, the middle of the rounds. What is being put together is let go now and then, as under load. */
+/**
+ * Returns the median of the microseconds per call over the rounds. Yields regularly, so that pending records are
+ * flushed as under load.
+ */
 async function micros(work: (parts: Parts, i: number) => void): Promise<number> {
   const parts = start()
   const found: number[] = []
@@ -122,7 +128,7 @@ const works: Readonly<Record<string, (parts: Parts, i: number) => void>> = {
   },
 }
 
-/** Heap of rings that drop their oldest entries, in MiB; needs --expose-gc. */
+/** Measures the heap of rings that drop their oldest entries, in MiB. Needs --expose-gc. */
 async function memory(): Promise<string> {
   const collect = (globalThis as { gc?: () => void }).gc
   const used = (): number => {
@@ -148,7 +154,7 @@ async function memory(): Promise<string> {
 }
 
 export async function told(): Promise<string> {
-  // Of the same machine and run, when vmcp:throughput went before.
+  // Value of the same run, if vmcp:throughput was measured before.
   const callMicros = costOfCall() ?? usualCallMicros
   const rows: (string | number)[][] = []
   for (const [name, work] of Object.entries(works)) {

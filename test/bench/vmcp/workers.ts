@@ -1,7 +1,8 @@
 /**
- * One worker and two, of the built program, in turns: calls a second, and processor time and memory of all processes together.
+ * Compares one worker with two of the built program, in turns: calls per second, and CPU time and memory of all
+ * processes together.
  *
- * The load has a core of its own only where there are more than two; on two cores compare the processor time.
+ * The load has its own core only on machines with more than two; on two cores, compare the CPU time.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,7 +19,7 @@ import { progress, table } from './table.ts'
 
 const program = join(import.meta.dirname, '../../../dist/gatehouse.js')
 const connections = 32
-/** CPU until a worker has optimized its code, which it begins when there is work. */
+/** CPU seconds until a worker has optimized its code, which requires load. */
 const warmUpSeconds = 6
 const rounds = 5
 
@@ -83,7 +84,7 @@ async function startWorkers(file: string, count: number): Promise<Workers> {
   }
   const { program: server } = await startProgram(args, ready, { onCores: allCores })
   const client = new BenchClient(url)
-  // One session of each connection: calls of a session fall on every worker.
+  // One session for each connection, so that the calls of a session reach every worker.
   const sessions = await Promise.all(Array.from({ length: connections }, () => client.openSession()))
   const calls = sessions.map((session) => callOf('session', 'b0_echo', session))
   await client.close()

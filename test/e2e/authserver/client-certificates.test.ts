@@ -1,4 +1,6 @@
-/** Servers that ask clients for certificates, as real processes: tokens are bound to them and checked. */
+/**
+ * Runs servers that request client certificates, as real processes. Tokens are bound to the certificates and checked.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeJwt } from 'jose'

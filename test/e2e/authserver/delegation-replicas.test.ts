@@ -98,7 +98,7 @@ t.test('two replicas: agents act for a person', { skip: missingBrowser || missin
     await exchange(rig, second, { clientId: 'signer', subject: byCi }),
   )
 
-  await t.test('the policies see the person and the outermost agent', async (t) => {
+  await t.test('policies receive the person and the outermost agent', async (t) => {
     t.same(await person.listTools(), ['who_notes'])
     const agent = await connect(t, second, 'agent', byCi)
     t.same(await toolsOf(agent), ['who_deploy'])

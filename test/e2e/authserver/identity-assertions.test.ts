@@ -1,6 +1,6 @@
 /**
- * Cross-application access with both ends from this repository: a user signs in at one virtual server, which obtains an
- * identity assertion (ID-JAG) from the identity provider and redeems it at the authorization server of another one.
+ * Tests both ends of cross-application access. A user signs in at a virtual server, which obtains an identity assertion
+ * (ID-JAG) from the identity provider and redeems it at the authorization server of another virtual server.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -202,7 +202,7 @@ t.test(
 
 /** The server trusts the access tokens of the identity provider, so only the type tells the assertion apart. */
 for (const host of ['vmcp', 'proxy'] as const) {
-  t.test(`${host}: an identity assertion is no access token`, async (t) => {
+  t.test(`${host}: rejects an identity assertion as an access token`, async (t) => {
     const server = await reserve(t.testdir({}))
     const { origin, dir, port } = server
     const [idp, backend] = [await startPlatform(t), await startBackend(t)]

@@ -150,7 +150,7 @@ t.test(
       signer: signer.tokens()?.access_token ?? '',
     }
 
-    await t.test('each calls only its own tool, at both replicas at the same time', async (t) => {
+    await t.test('each caller can call only its own tool, at both replicas at the same time', async (t) => {
       t.same(await person.listTools(), ['who_notes'])
       const atReplicas = await Promise.all(
         names.flatMap((name) =>
@@ -216,27 +216,30 @@ t.test(
       )
     })
 
-    await t.test('the second replica accepts a token from the first, but no used assertion', async (t) => {
-      const assertion = await signAssertion(key, { clientId: 'signer', issuer: origin })
-      const { access_token: token } = await tokensOf(
-        await requestWithAssertion({ issuer: first.origin }, assertion),
-      )
-      const client = await connect(t, second.origin, 'signer', bearer(token))
-      t.same(await permitted(client), ['who_sign'])
-      const replayed = await requestWithAssertion({ issuer: second.origin }, assertion)
-      t.equal(await refusal(replayed), '401 invalid_client')
-      await until(() =>
-        second
-          .lines()
-          .some(
-            ({ type, metadata }) =>
-              type === 'auth_client_rejected' &&
-              metadata.extra.reason === 'the assertion has already been used',
-          ),
-      )
-    })
+    await t.test(
+      'the second replica accepts a token from the first, but rejects a used assertion',
+      async (t) => {
+        const assertion = await signAssertion(key, { clientId: 'signer', issuer: origin })
+        const { access_token: token } = await tokensOf(
+          await requestWithAssertion({ issuer: first.origin }, assertion),
+        )
+        const client = await connect(t, second.origin, 'signer', bearer(token))
+        t.same(await permitted(client), ['who_sign'])
+        const replayed = await requestWithAssertion({ issuer: second.origin }, assertion)
+        t.equal(await refusal(replayed), '401 invalid_client')
+        await until(() =>
+          second
+            .lines()
+            .some(
+              ({ type, metadata }) =>
+                type === 'auth_client_rejected' &&
+                metadata.extra.reason === 'the assertion has already been used',
+            ),
+        )
+      },
+    )
 
-    await t.test('a replica that was killed keeps the session of a person', async (t) => {
+    await t.test('a person keeps the session of a killed replica', async (t) => {
       rig.route([second])
       const { child } = first.gateway.running()
       child.kill('SIGKILL')

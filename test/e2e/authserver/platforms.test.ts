@@ -75,7 +75,7 @@ t.test('two replicas: a pod and a GitHub job', { skip: missingRedisTls }, async 
   const assertion = await github.token(at, workflow)
   const { access_token: ofJob } = await tokensOf(await requestWithGrant({ issuer: first.origin }, assertion))
 
-  await t.test('each calls only its own tool, at both replicas', async (t) => {
+  await t.test('each workload can call only its own tool, at both replicas', async (t) => {
     for (const { origin: replica } of [first, second]) {
       t.match(await call(t, replica, ofPod, 'who_backup'), 'authorization: none')
       t.match(await call(t, replica, ofPod, 'who_deploy'), /denied/)
@@ -84,7 +84,7 @@ t.test('two replicas: a pod and a GitHub job', { skip: missingRedisTls }, async 
     }
   })
 
-  await t.test('a pod presents its file again, a job does not', async (t) => {
+  await t.test('a pod can present its token file again, a job cannot', async (t) => {
     for (const { origin: issuer } of [first, second]) {
       t.equal((await requestWithGrant({ issuer }, projected)).status, 200)
       t.equal(await refusal(await requestWithGrant({ issuer }, assertion)), '400 invalid_grant')

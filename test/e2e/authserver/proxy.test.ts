@@ -1,6 +1,7 @@
 /**
- * `gatehouse proxy --config` with an embedded authorization server and one upstream: the client's token is swapped for
- * the user's token at the provider, or stripped; stock MCP clients of both generations and a real Chromium.
+ * Tests `gatehouse proxy --config` with an embedded authorization server and one upstream. The proxy replaces the
+ * client's token with the user's token at the provider, or removes it. Clients are stock MCP clients of both
+ * generations and a real Chromium.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -55,11 +56,11 @@ interface AuditLine {
 }
 
 interface RigOptions {
-  /** The target wants the provider's token; otherwise it says what it was sent. */
+  /** True: the target requires the provider's token. False: it returns what it received. */
   readonly strict: boolean
-  /** Further members of the authorization server's file. */
+  /** Additional members of the authorization server's file. */
   readonly more?: object
-  /** Further members of the proxy's file. */
+  /** Additional members of the proxy's file. */
   readonly proxy?: object
   readonly env?: NodeJS.ProcessEnv
   readonly tools?: readonly string[]
@@ -101,7 +102,7 @@ function proxyFile(origin: string, target: string, port: number, more: object = 
 }
 
 for (const generation of ['sdk1', 'sdk2'] as const) {
-  t.test(`proxy, ${generation}: the client’s token is swapped`, { skip, timeout: 120_000 }, async (t) => {
+  t.test(`proxy, ${generation}: replaces the client’s token`, { skip, timeout: 120_000 }, async (t) => {
     const rig = await start(t, { strict: true })
     const [browser, landing] = [await openBrowser(t), await startLanding(t)]
     const client = await connectSignedIn({
@@ -121,9 +122,9 @@ for (const generation of ['sdk1', 'sdk2'] as const) {
     t.ok(sent.length > 0)
     t.notOk(
       sent.some((value) => value.includes(first) || value.includes(client.provider.accessToken())),
-      'the target never saw a token of the gateway',
+      'the target received no token of the gateway',
     )
-    // The provider ends the login: the client is told that its token is no longer good.
+    // After the provider ends the login, the client's token is rejected.
     rig.provider.failure = 'refuse'
     await rig.gateway.ahead(4 * hour)
     const refused = rig.gateway.running().waitFor(/upstream_refused/)
@@ -132,7 +133,7 @@ for (const generation of ['sdk1', 'sdk2'] as const) {
     rig.provider.failure = undefined
     // The stream of the first client has ended, and its own new login would replace the stored verifier.
     await client.close()
-    // Its refresh token has ended too, so that connecting again leads to the user.
+    // Its refresh token has ended too, so a new connection requires the user.
     const again = await connectSignedIn({
       generation,
       url: rig.url,
@@ -146,7 +147,7 @@ for (const generation of ['sdk1', 'sdk2'] as const) {
 }
 
 t.test(
-  'proxy with policies: the token is swapped, policies hold, and the audit log says who signed in from where',
+  'proxy with policies: replaces the token, enforces the policies, and logs who signed in from where',
   { skip, timeout: 120_000 },
   async (t) => {
     const logFile = join(t.testdir({}), 'audit.log')
@@ -173,7 +174,7 @@ t.test(
       login: (start) => signIn(browser, landing, start, 'dave'),
     })
     t.teardown(() => client.close())
-    t.same(await client.listTools(), ['whoami'], 'the policy decides what is listed')
+    t.same(await client.listTools(), ['whoami'], 'the policy filters the list')
     t.equal(await client.call('whoami'), `dave at ${rig.provider.issuer}`)
     await t.rejects(client.call('purge'))
     t.ok(rig.backend.seen.every(({ authorization }) => !authorization?.includes(client.accessToken())))
@@ -181,7 +182,7 @@ t.test(
     await rig.gateway.ahead(2 * hour)
     t.equal(await client.call('whoami'), `dave at ${rig.provider.issuer}`, 'after both tokens have ended')
 
-    // A proxy that the operator named says whose request it is; what stands left of it is anybody's word.
+    // A trusted proxy appends the address of its client. Entries to the left of it can be forged.
     await fetch(`${rig.origin}/oauth/register`, {
       method: 'POST',
       headers: {
@@ -237,7 +238,7 @@ t.test(
   },
 )
 
-t.test('proxy: disableUpstreamTokenInjection strips', { skip, timeout: 120_000 }, async (t) => {
+t.test('proxy: disableUpstreamTokenInjection removes the token', { skip, timeout: 120_000 }, async (t) => {
   const rig = await start(t, { strict: false, more: { disableUpstreamTokenInjection: true } })
   const [browser, landing] = [await openBrowser(t), await startLanding(t)]
   const client = await connectSignedIn({
@@ -265,11 +266,11 @@ t.test('proxy: disableUpstreamTokenInjection strips', { skip, timeout: 120_000 }
   t.equal(
     (await fetch(rig.url, { method: 'POST', body: '{}' })).status,
     401,
-    'untrusted clients stay outside',
+    'a request without a token is rejected',
   )
 })
 
-t.test('proxy: settings that contradict each other are refused together', async (t) => {
+t.test('proxy: reports all contradictory settings together', async (t) => {
   const origin = 'http://127.0.0.1:4999'
   const dir = t.testdir({})
   const keys = makeKeys(dir)

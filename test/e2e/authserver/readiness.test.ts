@@ -1,4 +1,7 @@
-/** `/readyz` of both hosts tells when their authorization server cannot work: its store, its provider, its registration. */
+/**
+ * `/readyz` of both hosts reports when their authorization server cannot work because of its store, its provider or its
+ * registration.
+ */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -16,7 +19,7 @@ proves('2.dcrConfig.discoveryUrl', '2.storage.type')
 t.setTimeout(180_000)
 
 const hosts = ['proxy', 'vmcp'] as const
-/** How the provider refuses the registration, a different way for each host. */
+/** Response of the provider to the registration, different for each host. */
 const refusals = {
   proxy: ['refuses', 400, {}],
   vmcp: ['redirects', 307, { location: '/elsewhere' }],
@@ -39,7 +42,7 @@ interface Gateway {
   ready(): Promise<string>
 }
 
-/** One host with the authorization server; `upstream` and `storage` as in its file. */
+/** Starts one host with the authorization server. `upstream` and `storage` are members of its file. */
 async function start(
   t: Test,
   host: (typeof hosts)[number],
@@ -121,7 +124,7 @@ for (const host of hosts) {
     await until(async () => (await gateway.ready()) === '200')
   })
 
-  await t.test(`${host}: not ready until the only provider was discovered`, { skip }, async (t) => {
+  await t.test(`${host}: not ready until the only provider is discovered`, { skip }, async (t) => {
     let down = true
     const provider = await startProvider(t, {
       intercept(_req, res) {

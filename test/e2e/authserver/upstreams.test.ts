@@ -44,7 +44,7 @@ async function start(t: Test) {
   const [first, second] = [makeKey(), makeKey()]
   const certificates = makeCertificates()
   const trusted = getCACertificates('default')
-  // For the browser of the test.
+  // Used by the browser of the test.
   setDefaultCACertificates([...trusted, certificates.ca])
   t.teardown(() => {
     setDefaultCACertificates(trusted)
@@ -194,7 +194,7 @@ t.test(
     t.comment('a changed filter applies at the next sign-in, also after a restart')
     configure({ rules: [{ ...sales, upstreamProviders: ['desk'] }] })
     await gateway.restart()
-    t.equal(await tools(seller.access), 'crm_echo', 'the session from before')
+    t.equal(await tools(seller.access), 'crm_echo', 'the earlier session')
     const moved = await client.with().signIn()
     t.equal(await tools(moved.access), 'code_echo')
     t.match(await self.call(seller.access), /the user's groups do not select hub/, 'the same session')

@@ -1,6 +1,7 @@
 /**
- * The whole way: stock MCP clients (both SDK generations and the Inspector), each registered and described, a real `gatehouse vmcp serve` with its embedded authorization
- * server, real OpenID providers above it, and a user in a real Chromium.
+ * End-to-end test of `gatehouse vmcp serve` with its embedded authorization server. Stock MCP clients (both SDK
+ * generations and the Inspector), registered and described, connect to it. A user in a real Chromium signs in at real
+ * OpenID providers.
  */
 import { createServer } from 'node:https'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -58,7 +59,7 @@ interface Rig {
   readonly audited: () => string
 }
 
-/** Two providers, and behind the gateway one backend of each. */
+/** Starts two providers, and one backend of each provider behind the gateway. */
 async function start(t: Test): Promise<Rig> {
   const port = await freePort()
   const origin = `http://127.0.0.1:${port}`
@@ -147,7 +148,7 @@ async function publishDocument(t: Test, certificates: Certificates, redirectUri:
   return url
 }
 
-/** How the server knows the client: by dynamic registration, or by its metadata document. */
+/** How the client identifies itself: by dynamic registration, or by its metadata document. */
 const kinds = ['registered', 'described'] as const
 
 /** Connects a stock client and signs its user in. */
@@ -202,7 +203,7 @@ t.test(
         t.ok(client.login.titles.length >= 5, 'consent, then login and grant at each provider')
         t.match(client.clientId(), kind === 'described' ? /^https:\/\/.*\/client\.json$/ : /^[0-9a-f-]{36}$/)
         t.same([...(await client.listTools())].sort(), ['code_whoami', 'corp_whoami'])
-        // Each backend asked its own provider, which knew the token.
+        // Each backend resolved the token at its own provider.
         t.equal(await client.call('corp_whoami'), whoami.corp)
         t.equal(await client.call('code_whoami'), whoami.code)
 
@@ -211,7 +212,7 @@ t.test(
         await rig.gateway.ahead(2 * hour)
         t.equal(await client.call('corp_whoami'), whoami.corp, 'after the access token has ended')
         const second = client.accessToken()
-        t.not(second, first, 'by a refresh without a user')
+        t.not(second, first, 'refreshed without a user')
 
         await rig.gateway.restart()
         await rig.gateway.ahead(2 * hour)
@@ -221,16 +222,16 @@ t.test(
         const before = await publishedKeys(rig.origin)
         rig.keys.rotate()
         const kid = await newKey(rig.origin, before)
-        t.equal(await client.call('corp_whoami'), whoami.corp, 'a token of the key before')
+        t.equal(await client.call('corp_whoami'), whoami.corp, 'a token signed with the previous key')
         t.not(decodeProtectedHeader(client.accessToken()).kid, kid)
         await rig.gateway.ahead(4 * hour)
-        t.equal(await client.call('code_whoami'), whoami.code, 'and one of the new key')
+        t.equal(await client.call('code_whoami'), whoami.code, 'a token signed with the new key')
         t.equal(decodeProtectedHeader(client.accessToken()).kid, kid)
         await rig.gateway.ahead(0)
       })
     }
 
-    await t.test('nothing secret was logged', async (t) => {
+    await t.test('no secret was logged', async (t) => {
       const output = rig.gateway.running().output()
       t.notMatch(output, /eyJ|gh_rt_|upstream-secret|redis-password/)
       t.notMatch(rig.audited(), /eyJ|gh_rt_|gh_ac_|upstream-secret|redis-password/)
@@ -239,7 +240,7 @@ t.test(
 )
 
 t.test(
-  'vmcp serve: one provider’s failure is that provider’s alone',
+  'vmcp serve: the failure of one provider does not affect the other',
   { skip, timeout: 120_000 },
   async (t) => {
     const rig = await start(t)
@@ -261,18 +262,18 @@ t.test(
     const sent = (name: 'corp' | 'code') =>
       new Set(rig.backends[name].seen.map(({ authorization }) => authorization))
     const both = [...sent('corp')].filter((value) => value !== undefined && sent('code').has(value))
-    t.same(both, [], 'no backend ever saw the token of the other one, or that of the gateway')
+    t.same(both, [], 'no backend received the token of the other backend or of the gateway')
     t.notOk(
       [...sent('corp'), ...sent('code')].some((value) => value?.includes(client.provider.accessToken())),
     )
 
-    // Both upstream tokens have ended by now; one provider does not answer.
+    // Both upstream tokens have expired, and one provider does not respond.
     rig.providers.code.failure = 'down'
     await rig.gateway.ahead(2 * hour)
     t.equal(await client.call('corp_whoami'), whoami.corp)
     t.match(await client.call('code_whoami').catch(String), /^!|Error/, 'a call to the other backend fails')
     rig.providers.code.failure = undefined
-    t.equal(await untilCalled(client, 'code_whoami'), whoami.code, 'until the provider is back')
+    t.equal(await untilCalled(client, 'code_whoami'), whoami.code, 'works once the provider is back')
 
     rig.providers.code.failure = 'refuse'
     await rig.gateway.ahead(4 * hour)
@@ -280,17 +281,17 @@ t.test(
     t.match(
       refused,
       /the sign-in session with code has ended: ask the user to open http:\S+\/oauth\/accounts and renew code there/,
-      'a login that the provider ended is said to be needed again',
+      'the error asks for a new login',
     )
     t.equal(await client.call('corp_whoami'), whoami.corp)
     rig.providers.code.failure = undefined
-    t.same(await client.listTools(), ['corp_whoami'], 'until then its tools are not offered')
+    t.same(await client.listTools(), ['corp_whoami'], 'its tools are hidden until then')
     t.match(rig.audited(), /"auth_upstream_refused".*"upstream":"code"/)
     t.equal(await client.call('corp_whoami'), whoami.corp)
   },
 )
 
-/** Calls until it works: a backend whose listing failed is looked at again after a moment. */
+/** Retries until the call succeeds, because a backend whose listing failed is listed again only after a pause. */
 async function untilCalled(client: SignedInClient, tool: string): Promise<string> {
   for (;;) {
     const text = await client.call(tool).catch(() => '!')

@@ -1,6 +1,6 @@
 /**
- * `gatehouse client`: the gateway goes into the files of every client, a real client connects by what each file says, and
- * removal restores the files byte for byte.
+ * `gatehouse client` adds the gateway to the file of every client. A real client connects with each entry, and removal
+ * restores the files byte for byte.
  */
 import { resolve } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -15,7 +15,7 @@ t.setTimeout(120_000)
 
 const { home, clients: all, entryOf, changed, gatehouse } = makeClientHome(t)
 
-/** Connects as a client with this entry would. */
+/** Connects with an entry, as its client would. */
 async function connectBy(entry: Record<string, unknown>): Promise<string[]> {
   const url = entry['httpUrl'] ?? entry['serverUrl'] ?? entry['uri'] ?? entry['url']
   const words = [entry['command'] ?? entry['cmd'], entry['args'] ?? []].flat(2)
@@ -33,18 +33,21 @@ async function connectBy(entry: Record<string, unknown>): Promise<string[]> {
 
 const { url } = await startRun(t, ['--', ...argvServer])
 
-await t.test('client add: every client’s file leads a real client to the gateway', async (t) => {
-  const { code, stdout, stderr } = await gatehouse('client', 'add', ...all, '--url', url)
-  t.equal(code, 0, stderr)
-  t.notMatch(stdout + stderr, 'canary')
-  for (const client of all) {
-    const entry = entryOf(client)
-    if (!entry) t.fail(`${client}: no entry`)
-    else t.strictSame(await connectBy(entry), ['start'], client)
-  }
-})
+await t.test(
+  'client add: a real client reaches the gateway with the entry in every client’s file',
+  async (t) => {
+    const { code, stdout, stderr } = await gatehouse('client', 'add', ...all, '--url', url)
+    t.equal(code, 0, stderr)
+    t.notMatch(stdout + stderr, 'canary')
+    for (const client of all) {
+      const entry = entryOf(client)
+      if (!entry) t.fail(`${client}: no entry`)
+      else t.strictSame(await connectBy(entry), ['start'], client)
+    }
+  },
+)
 
-await t.test('client add: the entries have the form of their clients', async (t) => {
+await t.test('client add: each entry has the format of its client', async (t) => {
   const http = { type: 'http', url }
   const expected: Readonly<Record<string, object>> = {
     'claude-desktop': { command: process.execPath, args: [resolve(program), 'proxy', 'stdio', url] },
@@ -68,7 +71,7 @@ await t.test('client add: the entries have the form of their clients', async (t)
   }
 })
 
-await t.test('client status: says where the entry is, and asks the gateway', async (t) => {
+await t.test('client status: shows where the entry is, and checks the gateway', async (t) => {
   const { stdout, code } = await gatehouse('client', 'status', '--check', '-o', 'json')
   t.equal(code, 0)
   t.notMatch(stdout, 'canary')
@@ -82,20 +85,20 @@ await t.test('client status: says where the entry is, and asks the gateway', asy
   }
 })
 
-await t.test('client remove: every file is as it was, byte for byte', async (t) => {
+await t.test('client remove: restores every file byte for byte', async (t) => {
   const { code, stderr } = await gatehouse('client', 'remove', ...all)
   t.equal(code, 0, stderr)
   t.strictSame(changed(), [])
 })
 
-await t.test('client undo: the removal is taken back, and the addition, too', async (t) => {
+await t.test('client undo: reverts the removal, then the addition', async (t) => {
   await gatehouse('client', 'undo', 'cursor', 'codex', 'goose')
   for (const client of ['cursor', 'codex', 'goose']) t.ok(entryOf(client), client)
   await gatehouse('client', 'undo', 'cursor', 'codex', 'goose')
   t.strictSame(changed(), [])
 })
 
-await t.test('client add: through gatehouse proxy stdio, and a token only by reference', async (t) => {
+await t.test('client add: writes gatehouse proxy stdio, with a reference to the token', async (t) => {
   const { code, stderr } = await gatehouse(
     'client',
     'add',

@@ -1,4 +1,7 @@
-/** `gatehouse import`: the files of every client as manifests that pass, run, and keep no secret in the open. */
+/**
+ * `gatehouse import` converts the files of every client to manifests that are valid, run, and contain no secret in
+ * plain text.
+ */
 import {
   cpSync,
   mkdtempSync,
@@ -19,7 +22,7 @@ t.setTimeout(120_000)
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'gatehouse-import-')))
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-// A copy: programs write to the home folder that they are given.
+// A copy, because programs write to their home folder.
 const home = join(folder, 'home')
 cpSync(join(import.meta.dirname, '../../fixtures/clients/home'), home, { recursive: true })
 const env = { ...process.env, HOME: home, XDG_STATE_HOME: join(folder, 'state'), XDG_CONFIG_HOME: '' }
@@ -38,7 +41,7 @@ interface Report {
   readonly written: readonly string[]
 }
 
-/** What becomes of each server of the fixtures. */
+/** Expected result for each server of the fixtures. */
 const expected: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'claude-desktop': {
     memory: 'MCPServer/memory',
@@ -73,10 +76,10 @@ const expected: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   roo: { roo: 'MCPServer/roo' },
 }
 
-await t.test('import: every client that is found, with each server accounted for', async (t) => {
+await t.test('import: finds every client and reports each server', async (t) => {
   const { code, stdout, stderr } = await gatehouse(['import', '-o', 'json', '--save', join(folder, 'all')])
-  t.equal(code, 1, 'some are not taken')
-  t.notMatch(stdout + stderr, /canary/, 'names, no values')
+  t.equal(code, 1, 'some servers are not converted')
+  t.notMatch(stdout + stderr, /canary/, 'the output contains no secret values')
   const { servers, missing, written } = JSON.parse(stdout) as Report
   for (const [client, names] of Object.entries(expected)) {
     const found = servers.filter((server) => server.client === client && server.name !== 'notes')
@@ -86,7 +89,7 @@ await t.test('import: every client that is found, with each server accounted for
     ])
     t.strictSame(Object.fromEntries(outcomes), names, client)
     for (const { name, outcome, notes } of found)
-      if (outcome !== 'taken' && outcome !== 'same') t.ok(notes.length > 0, `${client}/${name} says why`)
+      if (outcome !== 'taken' && outcome !== 'same') t.ok(notes.length > 0, `${client}/${name} has a reason`)
   }
   t.strictSame(
     servers.filter(({ name }) => name === 'notes').map(({ object }) => object),
@@ -96,7 +99,7 @@ await t.test('import: every client that is found, with each server accounted for
   t.strictSame(written, ['kustomization.yaml', 'secrets.yaml', 'servers.yaml', 'virtual-server.yaml'])
 })
 
-await t.test('import: what was written passes, and secrets are in one file for its owner', async (t) => {
+await t.test('import: writes valid manifests, with all secrets in one file for its owner', async (t) => {
   const all = join(folder, 'all')
   const { code, stderr } = await gatehouse(['validate', '-f', all])
   t.equal(code, 0, stderr)
@@ -106,7 +109,7 @@ await t.test('import: what was written passes, and secrets are in one file for i
   t.equal(readFileSync(join(all, '.gitignore'), 'utf8'), '/secrets.yaml\n')
 })
 
-await t.test('import: again gives the same bytes, and nothing is replaced without being asked', async (t) => {
+await t.test('import: writes the same bytes again, and replaces files only on request', async (t) => {
   const all = join(folder, 'all')
   const again = await gatehouse(['import', '--save', all])
   t.match(again.stdout, 'is up to date')
@@ -118,8 +121,8 @@ await t.test('import: again gives the same bytes, and nothing is replaced withou
   t.match((await gatehouse(['import', '--save', all, '--force'])).stdout, /Written to .*: servers\.yaml\n/)
 })
 
-// That dev runs the form with a Secret manifest is seen where `gatehouse run --save` is tested.
-await t.test('import: dev runs what was written, with the secrets in a file of variables', async (t) => {
+// The test of `gatehouse run --save` covers `dev` with a Secret manifest.
+await t.test('import: dev runs the written manifests, with the secrets in a file of variables', async (t) => {
   const place = join(folder, 'env')
   const file = join(folder, 'servers.json')
   const script = join(import.meta.dirname, '../../helpers/clients/argv-server.ts')
@@ -152,7 +155,7 @@ await t.test('import: dev runs what was written, with the secrets in a file of v
   await client.close()
 })
 
-await t.test('import: standard input of any length that a file may have, however it arrives', async (t) => {
+await t.test('import: reads standard input up to the largest file size, in chunks of any size', async (t) => {
   const servers = Object.fromEntries(
     Array.from({ length: 2000 }, (_, i) => [`s${i}`, { command: 'x', env: { PAD: 'a '.repeat(250) } }]),
   )

@@ -1,5 +1,5 @@
 /**
- * A backend that is down has one cause with one next step, in the terminal, /status, tools list and doctor. Commands
+ * A backend that is down has one cause with one next step in the terminal, /status, `tools list` and `doctor`. Commands
  * accept the names of running servers.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -37,7 +37,7 @@ const { dev, port } = await startDev(
 )
 await dev.waitFor(/^hub: 2 of 3 backends are down: 1 exited, 1 not found$/m)
 
-await t.test('candidates: without a session, commands say how to start one', async (t) => {
+await t.test('candidates: without a session, commands print how to start one', async (t) => {
   const empty = t.testdir({})
   for (const command of [['doctor'], ['tools', 'list'], ['explain'], ['lock'], ['logs']]) {
     const { code, stderr } = await runGatehouse(command, '', { ...env, TMPDIR: empty })
@@ -75,7 +75,7 @@ await t.test('causes: /status has the exit code, the output and the next step', 
   ])
 })
 
-await t.test('tools list: backends that are missing are reported on standard error', async (t) => {
+await t.test('tools list: reports missing backends on standard error', async (t) => {
   const { stdout, stderr } = await gatehouse('tools', 'list', 'hub')
   t.notMatch(stdout, 'Warning')
   t.match(stderr, /^Warning: 2 of 3 backends are down: 1 exited, 1 not found$/m)
@@ -85,7 +85,7 @@ await t.test('tools list: backends that are missing are reported on standard err
   t.match(good.stdout, 'start')
 })
 
-await t.test('tools call: a misspelt tool is answered with one name', async (t) => {
+await t.test('tools call: suggests one name for a misspelt tool', async (t) => {
   for (const pairs of [[], ['x=1']]) {
     const { code, stderr } = await gatehouse('tools', 'call', 'good', 'strat', ...pairs)
     t.equal(code, 2)
@@ -93,7 +93,7 @@ await t.test('tools call: a misspelt tool is answered with one name', async (t) 
   }
 })
 
-await t.test('doctor: backends that are down are failures, and a name stands for its server', async (t) => {
+await t.test('doctor: backends that are down are failures, and a name selects its server', async (t) => {
   const hub = await gatehouse('doctor', 'hub')
   t.equal(hub.code, 1)
   t.match(hub.stdout, /gateway\.backend: 2 of 3 backends are down: 1 exited, 1 not found/)

@@ -1,4 +1,4 @@
-/** The console of `gatehouse dev`, as somebody who reads the terminal opens it. */
+/** Opens the console of `gatehouse dev` with the address from the terminal. */
 import t from 'tap'
 import { group, server, startDev, virtualServer } from '../../helpers/dev-rig.ts'
 
@@ -8,7 +8,7 @@ const stdio = {
 }
 const echo = server('echo', 'node test/helpers/clients/argv-server.ts', stdio)
 
-t.test('the printed address opens the API, with what follows the # and not without it', async (t) => {
+t.test('the printed address opens the API only with its fragment', async (t) => {
   const { dev } = await startDev(t, [group(), echo, virtualServer()])
   const line = await dev.waitFor(/console at http:\/\/127\.0\.0\.1:\d+\/#launch=\S+/)
   const { origin, hash } = new URL(/http:\S+/.exec(String(line))?.[0] ?? '')

@@ -1,6 +1,7 @@
 /**
- * Files of decision points as ToolHive reads them (`thv run --authz-config`), each in a ConfigMap byte for byte: what its own
- * end-to-end tests expect of the server, of what is asked, and of a decision point that is not there.
+ * Loads files of decision points in ToolHive's format (`thv run --authz-config`), each in a ConfigMap byte for byte.
+ * Expectations for the server, for the requests to the decision point, and for an unreachable decision point come from
+ * ToolHive's end-to-end tests.
  */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js'
@@ -17,7 +18,7 @@ const point = await startDecisionPoint(({ operation, resource }) => {
 })
 t.teardown(() => point.close())
 
-/** With `http` that has `insecure_skip_verify`, as those of ToolHive's tests. */
+/** Sets `insecure_skip_verify` under `http`, like the files of ToolHive's tests. */
 const file = (pdp: object, http: object = { url: point.url, timeout: 10, insecure_skip_verify: true }) =>
   JSON.stringify({ version: '1.0', type: 'httpv1', pdp: { http, ...pdp } }, undefined, 2)
 
@@ -69,7 +70,7 @@ const call = (client: Client, name = 'echo') =>
 const lastOf = (name: Name) =>
   point.asked.findLast(({ question }) => question.resource.startsWith(`mrn:mcp:${name}:`))?.question
 
-await t.test('allowed and denied calls, and what is asked, over HTTP+SSE too', async (t) => {
+await t.test('sends the expected requests for allowed and denied calls, also over HTTP+SSE', async (t) => {
   const client = await connect('basic')
   t.match(JSON.stringify((await call(client)).content), 'lodash')
   t.same(lastOf('basic'), {
@@ -78,26 +79,26 @@ await t.test('allowed and denied calls, and what is asked, over HTTP+SSE too', a
     resource: 'mrn:mcp:basic:tool:echo',
     context: {},
   })
-  t.notOk('mannotations' in (lastOf('basic')?.principal ?? {}), 'claims of standard')
+  t.notOk('mannotations' in (lastOf('basic')?.principal ?? {}), 'standard claims')
   t.notOk('mclearance' in (lastOf('basic')?.principal ?? {}))
   await t.rejects(call(client, 'test_simple_text'), { code: 403, message: /denied by authorization policy/ })
 })
 
-await t.test('claims of mpe', async (t) => {
+await t.test('sends claims in the mpe format', async (t) => {
   await call(await connect('mpe'))
   t.match(lastOf('mpe')?.principal, { mannotations: {} })
 })
 
-await t.test('arguments', async (t) => {
+await t.test('sends arguments', async (t) => {
   await call(await connect('arguments'))
   t.match(lastOf('arguments')?.context, { mcp: { args: { text: 'lodash', count: 4 } } })
 })
 
-await t.test('feature, operation and name', async (t) => {
+await t.test('sends feature, operation and name', async (t) => {
   await call(await connect('operation'))
   t.match(lastOf('operation')?.context, { mcp: { feature: 'tool', operation: 'call', resource_id: 'echo' } })
 })
 
-await t.test('one that is not there: the server starts, and refuses', async (t) => {
+await t.test('an unreachable decision point: the server starts, and rejects calls', async (t) => {
   await t.rejects(call(await connect('gone')), /authorization check failed: try again later/)
 })

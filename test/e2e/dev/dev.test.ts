@@ -1,5 +1,5 @@
 /**
- * The quickstart, as an untrusted client runs it: manifests in, one MCP endpoint out, on real servers from npm, with clients of
+ * The quickstart as a client uses it: manifests become one MCP endpoint. The servers come from npm, and the clients use
  * both SDK generations.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -75,7 +75,7 @@ await t.test('quickstart: the other SDK generation works as well', async (t) => 
 })
 
 await t.test(
-  'quickstart: a restart of the everything server is seen neither by an open session nor by a stateless client',
+  'quickstart: neither an open session nor a stateless client notices a restart of the everything server',
   async (t) => {
     const client = await connect()
     const stateless = new ModernClient(
@@ -102,7 +102,7 @@ await t.test(
 )
 
 await t.test(
-  'quickstart: an edit adds and removes a backend without a restart, and open sessions are told',
+  'quickstart: an edit adds and removes a backend without a restart, and notifies open sessions',
   async (t) => {
     const client = await connect()
     const changed = () =>
@@ -134,7 +134,7 @@ await t.test(
     const next = await connect()
     t.ok(
       (await next.listTools()).tools.some(({ name }) => name.startsWith('memory_')),
-      'the next session has it',
+      'the next session lists it',
     )
     await next.close()
     await client.close()
@@ -147,7 +147,7 @@ await t.test(
 )
 
 await t.test(
-  'quickstart: a wrong edit is refused with its reason, and what runs keeps running',
+  'quickstart: rejects an invalid edit with its reason, and keeps the running servers',
   async (t) => {
     const path = join(folder, 'virtual-server.yaml')
     const before = readFileSync(path, 'utf8')
@@ -160,11 +160,11 @@ await t.test(
   },
 )
 
-await t.test('quickstart: Ctrl-C ends everything and leaves no process', async (t) => {
+await t.test('quickstart: Ctrl-C ends every process', async (t) => {
   const started = descendantsOf(dev.child.pid ?? 0)
   t.ok(started.length >= 4, `${started.length} processes`)
   t.equal(await dev.interrupt(), 0)
-  // A process that was killed is not gone at once; what stays would let this wait until the test's time is over.
+  // A killed process takes a moment to end. If one stays alive, this loop ends with the test's timeout.
   while (started.some(isAlive)) await setTimeout(20)
   t.same(started.filter(isAlive), [])
 })

@@ -1,4 +1,4 @@
-/** What people give to `gatehouse dev`, at the start and as an edit: each situation has its own words. */
+/** Tests the input of `gatehouse dev`, at the start and as an edit: each situation has its own message. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -21,10 +21,10 @@ interface Situation {
 
 const refused: readonly Situation[] = [
   { what: 'a kind that does not exist', input: manifest('MCPSrever', 'a', {}), code: 1, says: /MCPSrever/ },
-  { what: 'YAML that is not closed', input: 'kind: [', code: 2, says: /m\.yaml/ },
+  { what: 'incomplete YAML', input: 'kind: [', code: 2, says: /m\.yaml/ },
   { what: 'an empty file', input: '', code: 2, says: /contains no documents/ },
   {
-    what: 'YAML of somebody else',
+    what: 'YAML of another API group',
     input: JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } }),
     code: 2,
     says: /no gatehouse\.dev resources found/,
@@ -42,7 +42,7 @@ const refused: readonly Situation[] = [
     says: /m\.yaml:\d+: MCPServer\/a: spec\.transport/,
   },
   {
-    what: 'two of one name',
+    what: 'two resources with the same name',
     input: [group(), group()].join('\n---\n'),
     code: 1,
     says: /MCPGroup\/g: metadata\.name: is already used/,
@@ -50,7 +50,7 @@ const refused: readonly Situation[] = [
 ]
 
 for (const { what, input, code, says } of refused) {
-  await t.test(`dev: ${what} is refused with code ${code}`, async (t) => {
+  await t.test(`dev: exits with code ${code} on ${what}`, async (t) => {
     const folder = t.testdir({ 'm.yaml': input })
     const ended = await runGatehouse(['dev', '-f', join(folder, 'm.yaml')])
     t.equal(ended.code, code, ended.stderr)
@@ -58,7 +58,7 @@ for (const { what, input, code, says } of refused) {
   })
 }
 
-await t.test('dev: what cannot run here says why, and edits of each kind are told', async (t) => {
+await t.test('dev: reports why a server cannot run here, and each kind of edit', async (t) => {
   const { dev, folder, write } = await startDev(t, [
     group(),
     manifest('MCPServer', 'bare', { image: 'x', transport: 'streamable-http', mcpPort: 1 }),
@@ -88,7 +88,7 @@ await t.test('dev: what cannot run here says why, and edits of each kind are tol
   await dev.waitFor(/^MCPServer needy removed$/m)
 })
 
-await t.test('dev: a killed process of a stdio server is replaced, and told', async (t) => {
+await t.test('dev: replaces a killed process of a stdio server, and reports it', async (t) => {
   const { dev } = await startDev(t, [group(), server('talk', program, stdio), virtualServer()])
   await dev.waitFor(/^v: backends: talk$/m)
   const servers = descendantsOf(dev.child.pid ?? 0).filter((pid) => commandOf(pid).includes('argv-server'))

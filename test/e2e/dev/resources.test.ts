@@ -1,4 +1,4 @@
-/** What `gatehouse dev` says of each resource: state, reason and next step, one line per change. */
+/** Tests the lines that `gatehouse dev` prints for each resource: state, reason and next step, one line per change. */
 import t from 'tap'
 import { group, manifest, server, startDev, virtualServer } from '../../helpers/dev-rig.ts'
 
@@ -17,36 +17,39 @@ const entry = manifest('MCPServerEntry', 'remote', {
   transport: 'streamable-http',
 })
 
-await t.test('dev: each resource has a state, broken references with reason and next step', async (t) => {
-  const { dev } = await startDev(t, [
-    group(),
-    group('lonely'),
-    oidc,
-    entry,
-    echo,
-    server('lost', 'sleep 1000', { groupRef: { name: 'nowhere' } }),
-    server('guarded', 'sleep 1000', { oidcConfigRef: { name: 'missing', audience: 'x' } }),
-    virtualServer(),
-    virtualServer('empty', 'gone'),
-    JSON.stringify({ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'foreign' }, spec: {} }),
-  ])
-  const lines = [
-    /^MCPGroup g: ready: 3 members$/m,
-    /^MCPGroup lonely: unused: the group has no members; add a server with spec\.groupRef\.name: lonely$/m,
-    /^MCPOIDCConfig login: unused: no resource refers to it$/m,
-    /^MCPServer echo: ready on 127\.0\.0\.1:\d+$/m,
-    /^MCPServer lost: failed: MCPGroup nowhere does not exist \(GroupRefNotFound\); declare it/m,
-    /^MCPServer guarded: failed: MCPOIDCConfig missing does not exist \(OIDCConfigRefNotFound\); declare it/m,
-    /^VirtualMCPServer v: ready on 127\.0\.0\.1:\d+$/m,
-    /^VirtualMCPServer empty: failed: MCPGroup gone does not exist \(GroupRefNotFound\); declare it/m,
-    /^Deployment foreign: not run: only gatehouse\.dev resources run here$/m,
-    /^MCPServerEntry remote: failed: VirtualMCPServer v cannot use it: /m,
-  ]
-  for (const line of lines) t.ok(await dev.waitFor(line), String(line))
-})
+await t.test(
+  'dev: prints the state of each resource, with reason and next step for broken references',
+  async (t) => {
+    const { dev } = await startDev(t, [
+      group(),
+      group('lonely'),
+      oidc,
+      entry,
+      echo,
+      server('lost', 'sleep 1000', { groupRef: { name: 'nowhere' } }),
+      server('guarded', 'sleep 1000', { oidcConfigRef: { name: 'missing', audience: 'x' } }),
+      virtualServer(),
+      virtualServer('empty', 'gone'),
+      JSON.stringify({ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'foreign' }, spec: {} }),
+    ])
+    const lines = [
+      /^MCPGroup g: ready: 3 members$/m,
+      /^MCPGroup lonely: unused: the group has no members; add a server with spec\.groupRef\.name: lonely$/m,
+      /^MCPOIDCConfig login: unused: no resource refers to it$/m,
+      /^MCPServer echo: ready on 127\.0\.0\.1:\d+$/m,
+      /^MCPServer lost: failed: MCPGroup nowhere does not exist \(GroupRefNotFound\); declare it/m,
+      /^MCPServer guarded: failed: MCPOIDCConfig missing does not exist \(OIDCConfigRefNotFound\); declare it/m,
+      /^VirtualMCPServer v: ready on 127\.0\.0\.1:\d+$/m,
+      /^VirtualMCPServer empty: failed: MCPGroup gone does not exist \(GroupRefNotFound\); declare it/m,
+      /^Deployment foreign: not run: only gatehouse\.dev resources run here$/m,
+      /^MCPServerEntry remote: failed: VirtualMCPServer v cannot use it: /m,
+    ]
+    for (const line of lines) t.ok(await dev.waitFor(line), String(line))
+  },
+)
 
 await t.test(
-  'dev: an invalid edit, its repair, a removed and a repaired resource are one line each',
+  'dev: prints one line for an invalid edit, its repair, a removed and a repaired resource',
   async (t) => {
     const { dev, write } = await startDev(t, [group(), echo, virtualServer()])
     await dev.waitFor(/^v: backends: echo$/m)

@@ -1,4 +1,4 @@
-/** What goes wrong with processes, ports, signals and files while `gatehouse dev` runs, and what the screen says of it. */
+/** Breaks processes, ports, signals and files while `gatehouse dev` runs, and checks the output. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -41,7 +41,7 @@ async function answers(port: number): Promise<boolean> {
   return isOpen
 }
 
-await t.test('dev: a port that is taken is named with the next free one, exit code 2', async (t) => {
+await t.test('dev: a taken port is an error that names the next free port, exit code 2', async (t) => {
   const port = await takenPort(t)
   const folder = t.testdir({ 'm.yaml': [group(), virtualServer()].join('\n---\n') })
   const { code, stderr } = await runGatehouse(['dev', '-f', folder, '--port', String(port)])
@@ -50,7 +50,7 @@ await t.test('dev: a port that is taken is named with the next free one, exit co
 })
 
 await t.test(
-  'dev: a virtual server of several workers runs in one process, and its log says so',
+  'dev: a virtual server of several workers runs in one process, and its log reports it',
   async (t) => {
     const wide = manifest('VirtualMCPServer', 'v', {
       groupRef: { name: 'g' },
@@ -63,7 +63,7 @@ await t.test(
   },
 )
 
-await t.test('dev: a server that never listens says what it waits for and what it printed', async (t) => {
+await t.test('dev: reports the awaited port and the output of a server that never listens', async (t) => {
   const mute = server('mute', `node -e 'console.log("going nowhere"), setInterval(() => 0, 1e6)'`)
   const { dev } = await startDev(t, [group(), mute], { args: ['--start-timeout', '2'] })
   await dev.waitFor(
@@ -87,7 +87,7 @@ for (const [name, command, why] of [
     ['listening', {}],
     ['stdio', stdio],
   ] as const) {
-    await t.test(`dev: a ${name} ${kind} server is restarted with backoff and counted`, async (t) => {
+    await t.test(`dev: restarts a ${name} ${kind} server with backoff and counts the restarts`, async (t) => {
       const { dev } = await startDev(t, [group(), server(name, command, spec)])
       await dev.waitFor(new RegExp(`^MCPServer ${name}: failed: ${why}`, 'm'))
       await dev.waitFor(new RegExp(`^MCPServer ${name}: failed: .*2 restarts so far`, 'm'))
@@ -96,7 +96,7 @@ for (const [name, command, why] of [
   }
 }
 
-await t.test('dev: an edited command starts once the old process is gone', async (t) => {
+await t.test('dev: starts an edited command after the old process has ended', async (t) => {
   const { dev, write } = await startDev(t, [group(), listening, talking, virtualServer()])
   await dev.waitFor(/^v: backends: talk, web$/m)
   write(
@@ -112,17 +112,17 @@ await t.test('dev: an edited command starts once the old process is gone', async
   }
   const { output } = dev
   await dev.waitFor(/^edit applied at \S+ MCPServer web, MCPServer talk$/m)
-  // A start that is quicker than the screen has no line of its own.
+  // `dev` prints no line for a start that ends before the next refresh of the screen.
   const [, port = ''] = /MCPServer web: ready on 127\.0\.0\.1:(\d+)/.exec(output()) ?? []
   while (!(await answers(Number(port)))) await new Promise((resolve) => setTimeout(resolve, 50))
   t.notMatch(output(), /EADDRINUSE|in use/)
 })
 
-await t.test('dev: each child that is killed is started again, and told', async (t) => {
+await t.test('dev: restarts each killed child, and reports it', async (t) => {
   const { dev } = await startDev(t, [group(), listening, virtualServer()])
   await dev.waitFor(/^v: backends: web$/m)
   const children = descendantsOf(dev.child.pid ?? 0)
-  t.equal(children.length, 2, 'the server, and the shell that watches over it: our own run in threads')
+  t.equal(children.length, 2, 'the server and the watching shell; our own parts run in threads')
   for (const child of children) process.kill(child, 'SIGKILL')
   await dev.waitFor(
     /^MCPServer web: failed: The program exited: ended by SIGKILL.*; restarted automatically/m,
@@ -133,14 +133,14 @@ await t.test('dev: each child that is killed is started again, and told', async 
 })
 
 await t.test(
-  'dev: a port that another program takes is told, and the server comes back when it is free',
+  'dev: reports a port that another program took, and restarts the server when it is free',
   async (t) => {
     const { dev } = await startDev(t, [group(), listening])
     await dev.waitFor(/^MCPServer web: ready/m)
     const servers = () =>
       descendantsOf(dev.child.pid ?? 0).filter((pid) => /--listen \d/.test(commandOf(pid)))
     const port = Number(/--listen (\d+)/.exec(commandOf(servers()[0] ?? 0))?.[1])
-    // The server is started again soon; the pause before grows, so the other program comes first at last.
+    // Each restart waits longer than the previous one, so the other program gets the port eventually.
     let thief: Server | undefined
     while (thief === undefined) {
       const children = servers()
@@ -159,7 +159,7 @@ await t.test(
   },
 )
 
-await t.test('dev: logs of one server, while it runs', async (t) => {
+await t.test('dev: shows the logs of one running server', async (t) => {
   const loud = server('loud', `node -e 'console.error("hear me"), setInterval(() => 0, 1e6)'`)
   const tmp = mkdtempSync(join(tmpdir(), 'dev-logs-'))
   t.teardown(() => rmSync(tmp, { recursive: true, force: true }))
@@ -184,7 +184,7 @@ await t.test('dev: logs of one server, while it runs', async (t) => {
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   await t.test(
-    `dev: ${signal} ends it with code 0 and leaves no process, also while servers start`,
+    `dev: ${signal} ends it with code 0 and no leftover process, also while servers start`,
     async (t) => {
       const { dev } = await startDev(t, [group(), listening, virtualServer()])
       await dev.waitFor(/MCPServer web: starting/)
@@ -197,18 +197,24 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   )
 }
 
-await t.test('dev: a folder for temporary files that cannot be written is named, exit code 2', async (t) => {
-  const folder = t.testdir({ 'm.yaml': group() })
-  const { code, stderr } = await runGatehouse(['dev', '-f', folder], '', { ...process.env, TMPDIR: '/proc' })
-  t.equal(code, 2)
-  t.match(stderr, /cannot write to \/proc \(E[A-Z]+\); free up space there, or set TMPDIR/)
-})
+await t.test(
+  'dev: an unwritable folder for temporary files is an error that names it, exit code 2',
+  async (t) => {
+    const folder = t.testdir({ 'm.yaml': group() })
+    const { code, stderr } = await runGatehouse(['dev', '-f', folder], '', {
+      ...process.env,
+      TMPDIR: '/proc',
+    })
+    t.equal(code, 2)
+    t.match(stderr, /cannot write to \/proc \(E[A-Z]+\); free up space there, or set TMPDIR/)
+  },
+)
 
-await t.test('dev: files that cannot be written are told, and nothing waits for them', async (t) => {
+await t.test('dev: reports files that cannot be written, and does not hang', async (t) => {
   const folder = t.testdir({ 'm.yaml': [group(), virtualServer()].join('\n---\n') })
   const port = String(await freePort())
-  // The system refuses every write to a file, as it does when the disk is full. What tap loads into each Node through
-  // NODE_OPTIONS would write one at its end.
+  // The limit makes every write to a file fail, as on a full disk. NODE_OPTIONS is unset because tap's loader would
+  // write a file at exit.
   const line = `unset NODE_OPTIONS; ulimit -f 0; exec '${process.execPath}' ${program} dev -f '${folder}' --port ${port}`
   const child = spawn('bash', ['-c', line], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill())
@@ -223,7 +229,7 @@ await t.test('dev: files that cannot be written are told, and nothing waits for 
   t.equal(code, 0)
 })
 
-await t.test('dev: ten saves by rename are ten edits', async (t) => {
+await t.test('dev: applies ten saves by rename as ten edits', async (t) => {
   const { dev, folder, write } = await startDev(t, [group('g0')])
   const path = join(folder, 'manifests.yaml')
   await dev.waitFor(/^MCPGroup g0: unused/m)

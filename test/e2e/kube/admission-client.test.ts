@@ -1,4 +1,7 @@
-/** The API server presents a client certificate to the webhook, as docs/guides/install.md says, and only its authority is let in. */
+/**
+ * The API server presents a client certificate to the webhook, as described in docs/guides/install.md. The webhook
+ * accepts only the authority of that certificate.
+ */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -45,7 +48,7 @@ function webhook(port: number, ca: string): string {
   })
 }
 
-/** The files by which an API server shows a certificate to every webhook. */
+/** Writes the files that make an API server present a certificate to every webhook. */
 function admissionFile(folder: string, own: { certFile: string; keyFile: string }): string {
   const [config, kubeconfig] = [join(folder, 'admission.yaml'), join(folder, 'webhooks.yaml')]
   const user = { 'client-certificate': own.certFile, 'client-key': own.keyFile }
@@ -69,32 +72,40 @@ function admissionFile(folder: string, own: { certFile: string; keyFile: string 
   return config
 }
 
-await t.test('a client certificate of the API server', { skip: kubeMissing() }, async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'hooks-client-'))
-  const [own, other] = [makeCertificates(), makeCertificates()]
-  t.teardown(() => {
-    for (const { remove } of [own, other]) remove()
-    rmSync(folder, { recursive: true, force: true })
-  })
-  const kube = await startKubeApiserver(t, { admissionFile: admissionFile(folder, own) })
-  kube.must(['apply', '--server-side', '-f', join(manifestsFolder, 'crds/mcpgroups.yaml')])
-  kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
-  const served = await issueCertificate({ names: ['localhost'], now: new Date(), lifetimeMs: 3_600_000 })
-  writeCertificate(folder, served)
-  const authority = join(folder, 'authority.crt')
-  writeFileSync(authority, other.ca)
-  const hooks = await startHooksProcess(t, folder, [], ['--client-ca-file', authority])
-  kube.must(['apply', '-f', '-'], webhook(hooks.port, served.ca))
-  const create = () => kube.kubectl(['create', '--dry-run=server', '-f', '-'], group)
+await t.test(
+  'the webhook requires the client certificate of the API server',
+  { skip: kubeMissing() },
+  async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'hooks-client-'))
+    const [own, other] = [makeCertificates(), makeCertificates()]
+    t.teardown(() => {
+      for (const { remove } of [own, other]) remove()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    const kube = await startKubeApiserver(t, { admissionFile: admissionFile(folder, own) })
+    kube.must(['apply', '--server-side', '-f', join(manifestsFolder, 'crds/mcpgroups.yaml')])
+    kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
+    const served = await issueCertificate({ names: ['localhost'], now: new Date(), lifetimeMs: 3_600_000 })
+    writeCertificate(folder, served)
+    const authority = join(folder, 'authority.crt')
+    writeFileSync(authority, other.ca)
+    const hooks = await startHooksProcess(t, folder, [], ['--client-ca-file', authority])
+    kube.must(['apply', '-f', '-'], webhook(hooks.port, served.ca))
+    const create = () => kube.kubectl(['create', '--dry-run=server', '-f', '-'], group)
 
-  // An API server takes a new configuration up in its own time: ask until it does.
-  let refused = create()
-  for (; refused.code === 0; refused = create()) await pause(100)
-  t.match(refused.stderr, /failed calling webhook .*validate\.gatehouse\.dev/, 'signed by another authority')
+    // An API server applies a new configuration after a delay, so this polls.
+    let refused = create()
+    for (; refused.code === 0; refused = create()) await pause(100)
+    t.match(
+      refused.stderr,
+      /failed calling webhook .*validate\.gatehouse\.dev/,
+      'signed by another authority',
+    )
 
-  const reloaded = hooks.logged('the serving certificate was reloaded')
-  writeFileSync(authority, readFileSync(own.caFile))
-  await reloaded
-  const admitted = create()
-  t.equal(admitted.code, 0, admitted.stderr)
-})
+    const reloaded = hooks.logged('the serving certificate was reloaded')
+    writeFileSync(authority, readFileSync(own.caFile))
+    await reloaded
+    const admitted = create()
+    t.equal(admitted.code, 0, admitted.stderr)
+  },
+)

@@ -1,6 +1,6 @@
 /**
- * The real hooks server behind a real API server, over TLS, with the installed webhook configuration: what only the
- * webhook can see is refused, what it need not see does not reach it, and its absence closes the door.
+ * Runs the hooks server behind a real API server, over TLS, with the installed webhook configuration. The webhook
+ * rejects errors that no schema detects. Other requests do not reach it, and requests fail when it is down.
  */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import { untyped } from '../../helpers/untyped.ts'
 
 const hour = 3_600_000
 
-/** The installed configuration, pointed at a port of this machine, since there is no Service network here. */
+/** The installed configuration, with a port of this machine instead of the Service. */
 function webhookConfiguration(port: number, bundle: string): object {
   const found = kustomized('base').find(({ kind }) => kind === 'ValidatingWebhookConfiguration')
   const webhooks: { clientConfig: object }[] = untyped(found?.['webhooks'])
@@ -26,7 +26,7 @@ function webhookConfiguration(port: number, bundle: string): object {
   return { ...found, webhooks: webhooks.map((webhook) => ({ ...webhook, clientConfig })) }
 }
 
-/** A document of an example with a patch. */
+/** Returns a document of an example with a patch. */
 function edited(example: string, kind: string, ...patch: readonly Operation[]): string {
   const files = globSync(join(manifestsFolder, 'examples', example, '*.yaml')).toSorted()
   const found = files
@@ -38,7 +38,7 @@ function edited(example: string, kind: string, ...patch: readonly Operation[]): 
 
 const set = (path: string, value: unknown): Operation => ({ op: 'replace', path, value })
 
-/** Valid by every schema and rule of the definitions; refused by code. */
+/** Manifests that pass every schema and rule of the definitions, and that only the webhook rejects. */
 const refusals = [
   {
     title: 'a Cedar policy that does not parse',
@@ -60,7 +60,7 @@ const refusals = [
     words: 'spec.cloudSts.roleMappings[1].matcher',
   },
   {
-    title: 'a workflow that waits for itself',
+    title: 'a workflow that depends on itself',
     document: edited(
       'composite-tools',
       'VirtualMCPCompositeToolDefinition',
@@ -69,7 +69,7 @@ const refusals = [
     words: 'have a circular dependency',
   },
   {
-    title: 'a workflow step that depends on nothing known',
+    title: 'a workflow step that depends on an unknown step',
     document: edited(
       'composite-tools',
       'VirtualMCPCompositeToolDefinition',
@@ -94,7 +94,7 @@ await t.test('admission', { skip: kubeMissing() }, async (t) => {
     kube.kubectl(['create', ...more, '-f', '-'], document)
 
   await t.test('the configuration takes effect', async (t) => {
-    // An API server takes a new configuration up in its own time: ask until it does.
+    // An API server applies a new configuration after a delay, so this polls.
     const probe = edited('authz', 'MCPAuthzConfig', set('/spec/config/policies/0', 'nonsense'))
     for (;;) {
       await pause(100)
@@ -111,7 +111,7 @@ await t.test('admission', { skip: kubeMissing() }, async (t) => {
   })
 
   for (const { title, document, words } of refusals) {
-    await t.test(`refused: ${title}`, async (t) => {
+    await t.test(`rejected: ${title}`, async (t) => {
       const { code, stderr } = create(document, '--dry-run=server')
       t.not(code, 0)
       t.match(stderr, 'validate.gatehouse.dev')
@@ -119,7 +119,7 @@ await t.test('admission', { skip: kubeMissing() }, async (t) => {
     })
   }
 
-  await t.test('a warning reaches the person at the keyboard', async (t) => {
+  await t.test('kubectl prints a warning', async (t) => {
     const document = {
       apiVersion: 'gatehouse.dev/v1beta1',
       kind: 'MCPExternalAuthConfig',
@@ -130,25 +130,38 @@ await t.test('admission', { skip: kubeMissing() }, async (t) => {
     t.match(stderr, /Warning: .*credentials/)
   })
 
-  await t.test('deletion: refused while in use, with the users named; allowed by annotation', async (t) => {
-    const object = ['mcpexternalauthconfig', 'cloud-roles']
-    const status = { referenceCount: 1, referencingWorkloads: [{ kind: 'VirtualMCPServer', name: 'cloud' }] }
-    kube.must(['patch', ...object, '--subresource=status', '--type=merge', '-p', JSON.stringify({ status })])
-    const refused = kube.kubectl(['delete', ...object])
-    t.not(refused.code, 0)
-    t.match(refused.stderr, /in use by VirtualMCPServer cloud/)
-    const namespaceController = [
-      '--as=system:serviceaccount:kube-system:namespace-controller',
-      '--as-group=system:masters',
-    ]
-    const emptied = kube.kubectl(['delete', ...object, '--dry-run=server', ...namespaceController])
-    t.equal(emptied.code, 0, 'a namespace that goes takes everything with it')
-    kube.must(['annotate', ...object, 'gatehouse.dev/allow-delete=true'])
-    t.equal(kube.kubectl(['delete', ...object]).code, 0)
-  })
+  await t.test(
+    'deletion: rejected while in use, with the names of the users; allowed by annotation',
+    async (t) => {
+      const object = ['mcpexternalauthconfig', 'cloud-roles']
+      const status = {
+        referenceCount: 1,
+        referencingWorkloads: [{ kind: 'VirtualMCPServer', name: 'cloud' }],
+      }
+      kube.must([
+        'patch',
+        ...object,
+        '--subresource=status',
+        '--type=merge',
+        '-p',
+        JSON.stringify({ status }),
+      ])
+      const refused = kube.kubectl(['delete', ...object])
+      t.not(refused.code, 0)
+      t.match(refused.stderr, /in use by VirtualMCPServer cloud/)
+      const namespaceController = [
+        '--as=system:serviceaccount:kube-system:namespace-controller',
+        '--as-group=system:masters',
+      ]
+      const emptied = kube.kubectl(['delete', ...object, '--dry-run=server', ...namespaceController])
+      t.equal(emptied.code, 0, 'deleting the namespace deletes all objects')
+      kube.must(['annotate', ...object, 'gatehouse.dev/allow-delete=true'])
+      t.equal(kube.kubectl(['delete', ...object]).code, 0)
+    },
+  )
 
   await t.test(
-    'a new certificate: reloaded without a restart, while both authorities are trusted',
+    'a new certificate is loaded without a restart, while both authorities are trusted',
     async (t) => {
       const second = await issueCertificate({ ...request, now: new Date() })
       const both = webhookConfiguration(hooks.port, joinBundle([first.ca, second.ca]))
@@ -162,7 +175,7 @@ await t.test('admission', { skip: kubeMissing() }, async (t) => {
   )
 
   await t.test(
-    'without a hooks server: nothing new, but labels, finalizers and deletion still work',
+    'without a hooks server, objects cannot be created, but labels, finalizers and deletion work',
     async (t) => {
       await hooks.stop()
       const refused = create(edited('oidc', 'MCPOIDCConfig'))
@@ -180,13 +193,13 @@ await t.test('admission', { skip: kubeMissing() }, async (t) => {
       t.equal(
         kube.kubectl(['patch', ...server, ...finalizers([])]).code,
         0,
-        'a finalizer of an object that is going',
+        'a finalizer of an object in deletion',
       )
-      t.not(kube.kubectl(['get', ...server]).code, 0, 'and it is gone')
+      t.not(kube.kubectl(['get', ...server]).code, 0, 'the object is deleted')
       const marked = ['mcpauthzconfig', 'platform-policies']
-      t.not(kube.kubectl(['delete', ...marked]).code, 0, 'what may be in use stays')
+      t.not(kube.kubectl(['delete', ...marked]).code, 0, 'an object that may be in use stays')
       kube.must(['annotate', ...marked, 'gatehouse.dev/allow-delete=true'])
-      t.equal(kube.kubectl(['delete', ...marked]).code, 0, 'unless it is marked')
+      t.equal(kube.kubectl(['delete', ...marked]).code, 0, 'the annotation allows the deletion')
     },
   )
 })

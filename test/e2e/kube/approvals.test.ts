@@ -1,4 +1,7 @@
-/** Approvals of locks in a cluster: the command that the console shows, run by a shell and kubectl against a real API server. */
+/**
+ * Approves locks in a cluster with the command that the console shows, run by a shell and kubectl against a real API
+ * server.
+ */
 import { spawnSync } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import t from 'tap'
@@ -28,7 +31,7 @@ const hostile = changed(approved, {
   description: "'; touch /tmp/x #\nPATCH\n$(id) `id` \\u0041 \u202e\u{e0041} \ud800",
 })
 
-await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
+await t.test('approvals with a real API server', { skip: kubeMissing() }, async (t) => {
   const kube = await startKubeApiserver(t)
   kube.must([
     'apply',
@@ -59,7 +62,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
       ...reviewed,
     }
     const command = patchCommand(lock, 'default', whole as Reviewed)
-    t.match(command, /^[\x20-\x7e\n]*$/, 'plain characters only')
+    t.match(command, /^[\x20-\x7e\n]*$/, 'ASCII characters only')
     const env = { ...process.env, KUBECONFIG: kube.kubeconfig }
     const { status, stderr } = spawnSync('sh', ['-c', command], { env, encoding: 'utf8' })
     return { status, stderr }
@@ -71,16 +74,16 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
   t.match(
     run({ offered: changed(approved, { title: 'x' }) }, before),
     { status: 1, stderr: /invalid/ },
-    'it is another by now',
+    'the definition changed in the meantime',
   )
-  t.match(run({ offered: approved }), { status: 0 }, 'back to an object')
+  t.match(run({ offered: approved }), { status: 0 }, 'the object form again')
   t.strictSame(present().tools, before.tools)
   t.match(run({ offered: hostile, perCaller: true }), { status: 0 }, 'a variant')
   t.match(run({ offered: big.replace('list', 'read'), perCaller: true }), { status: 0 }, 'another variant')
   t.equal(present().tools?.[1]?.variants?.length, 2)
-  t.match(run({ offered: changed(approved, { title: 'x' }) }), { status: 0 }, 'in place of all forms')
+  t.match(run({ offered: changed(approved, { title: 'x' }) }), { status: 0 }, 'replaces all variants')
   t.notOk(present().tools?.[1]?.variants)
-  t.match(run({ name: 'list', offered: big }), { status: 0 }, 'a number that no object holds')
+  t.match(run({ name: 'list', offered: big }), { status: 0 }, 'a number that JavaScript cannot represent')
   t.match(
     run({ name: 'write', state: 'new', offered: changed(other, { name: 'write' }) }),
     { status: 0 },
@@ -97,23 +100,23 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
       { ...present(), prompts: [] },
     ),
     { status: 1 },
-    'a first prompt, where somebody was first',
+    'a first prompt, when another user approved one before',
   )
   t.same(
     present().prompts?.map(({ name }) => name),
     ['ask'],
-    'what somebody else approved stays',
+    'the approval of another user stays',
   )
   t.match(
     run({ name: 'write', state: 'new', offered: other.replace('list', 'write') }, before),
     { status: 1 },
-    'a new tool that somebody has approved',
+    'a new tool that another user has approved',
   )
   const alone = present()
-  t.match(run({ offered: hostile, perCaller: true }), { status: 0 }, 'a variant that came since')
+  t.match(run({ offered: hostile, perCaller: true }), { status: 0 }, 'a variant added since the review')
   for (const [what, reviewed] of [
-    ['is not taken away', { offered: changed(approved, { title: 'y' }) }],
-    ['is not taken out with the rest', { state: 'removed' }],
+    ['is not removed', { offered: changed(approved, { title: 'y' }) }],
+    ['is not removed with the tool', { state: 'removed' }],
     ['is not replaced', { offered: changed(approved, { title: 'y' }), perCaller: true }],
   ] as const)
     t.match(run(reviewed, alone), { status: 1 }, what)
@@ -123,7 +126,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     present().tools?.map(({ name }) => name),
     ['read', 'write'],
   )
-  t.match(run({ name: 'read', state: 'removed' }, before), { status: 1 }, 'removed, of an older lock')
+  t.match(run({ name: 'read', state: 'removed' }, before), { status: 1 }, 'removed, with an older lock')
   t.match(run({ kind: 'prompt', name: 'ask', state: 'removed' }), { status: 0 })
   t.match(
     run({ kind: 'instructions', name: '', state: 'new', offered: '"Read\\nfirst"' }),
@@ -137,14 +140,14 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
       { ...before, server: { instructions: 'Of before' } },
     ),
     { status: 1 },
-    'instructions that came since',
+    'instructions added since the review',
   )
   t.match(run({ kind: 'instructions', name: '', offered: '"More"' }), { status: 0 })
   t.match(run({ kind: 'instructions', name: '', state: 'removed' }), { status: 0 })
   t.notOk(present().server?.instructions)
 })
 
-t.test('the console of a pod shows the command, and approves nothing', async (t) => {
+t.test('the console of a pod shows the command, and cannot approve', async (t) => {
   const lock = runtimeToolLock(lockSpec(target, listing, undefined), 'files', 'files')
   const reviewed = {
     backend: 'files',

@@ -1,7 +1,7 @@
 /**
- * A stdio server with its image's own entrypoint on a cluster: the children that the hooks make, on a real API server with
- * their own rights, while the server is killed, its proxy rolled and the API server started again. Every call ends; those
- * that are lost say so.
+ * Runs a stdio server with its image's own entrypoint on a cluster, with the children that the hooks render, their own
+ * rights and a real API server. Meanwhile the server is killed, its proxy is rolled and the API server restarts. Every
+ * call ends, and a lost call returns an error.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -34,7 +34,7 @@ function imagesIn(folder: string): ReadonlyMap<string, Image> {
   const everything = '@modelcontextprotocol/server-everything'
   return new Map([
     [testSettings.runtimeImage, imageOfDockerfile('runtime/Dockerfile', at('runtime'))],
-    // As its publisher's Dockerfile has it: no entrypoint, and a command that arguments replace.
+    // An image like its publisher's: no entrypoint, and a command that arguments replace.
     [
       'mcp/everything',
       imageOfPackage(at('everything'), everything, { entrypoint: [], cmd: ['node', 'dist/index.js'] }),
@@ -42,13 +42,13 @@ function imagesIn(folder: string): ReadonlyMap<string, Image> {
   ])
 }
 
-/** What the hooks make of an MCPServer that names an image and nothing else. */
+/** Returns the children that the hooks render for an MCPServer with only an image. */
 function childrenOf(): readonly object[] {
   const w = world(server('files', { image: 'mcp/everything', transport: 'stdio' }))
   return w.sync('MCPServer', 'files').children
 }
 
-/** The processes of the server itself, without what started them. */
+/** Returns the processes of the server itself, without their parents. */
 function serverProcesses(): readonly number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -73,7 +73,7 @@ const explained = {
   unsent: /and the request was not sent|could not be reached|Session not found|the proxy is away|HTTP 50[23]/,
 }
 
-/** One call; resolves with how it ended. A session that is gone is opened again. */
+/** Makes one call and resolves with its outcome. Opens a new session when the old one is gone. */
 async function call(open: { session: WireSession }, id: string, long: boolean): Promise<string> {
   try {
     const [name, args] = long
@@ -91,7 +91,7 @@ async function call(open: { session: WireSession }, id: string, long: boolean): 
   }
 }
 
-/** A connection that was refused carried nothing; one that broke may have. */
+/** A refused connection carried no data; a broken connection may have. */
 function reasonOf(error: unknown): string {
   const { cause } = error instanceof Error ? error : new Error('failed')
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(error)
@@ -131,8 +131,8 @@ async function scenario(t: Test): Promise<void> {
     return JSON.parse(data?.['attach.json'] ?? '{}')
   }
   await until('the proxy', isThere, { kube, node })
-  await t.test('rights: to this one pod, and to nothing else', (t) => rights(t, kube))
-  await t.test('1,000 calls of 20 sessions through all of it', (t) =>
+  await t.test('the Role allows access to this one pod only', (t) => rights(t, kube))
+  await t.test('1,000 calls of 20 sessions end through all disruptions', (t) =>
     storm(t, { kube, node, record }, isThere),
   )
   if (!t.passing()) t.comment(await node.output())
@@ -185,7 +185,7 @@ async function storm(t: Test, rig: Rig, isThere: () => boolean): Promise<void> {
   const order = ['kill', 'roll', 'kill', 'restart', 'kill', 'kill', 'roll', 'kill'] as const
   for (const what of order) {
     const from = begun
-    // Somebody is at work again, and has been for a while.
+    // Waits until clients have made calls again for a while.
     await until('calls', () => begun >= Math.min(from + 60, calls), rig)
     await disruptions[what]()
   }
@@ -204,8 +204,8 @@ async function storm(t: Test, rig: Rig, isThere: () => boolean): Promise<void> {
     'every call has ended',
   )
   t.ok(begun >= calls)
-  t.equal(answered + lost + unsent, begun, 'each with its result, or with what happened to it')
-  t.ok(lost <= sessions * order.length, 'no more were lost than were with the server')
+  t.equal(answered + lost + unsent, begun, 'each call has a result or an explanation')
+  t.ok(lost <= sessions * order.length, 'only calls in flight were lost')
   t.ok(answered > calls / 2)
   const after = await openSession(url)
   t.match(
@@ -216,6 +216,6 @@ async function storm(t: Test, rig: Rig, isThere: () => boolean): Promise<void> {
 
 t.setTimeout(240_000)
 
-if (missing) t.test('a server that is attached to, on a cluster', { skip: missing }, () => {})
-else if (isInsideNamespaces()) await t.test('a server that is attached to, on a cluster', scenario)
+if (missing) t.test('attach to a stdio server on a cluster', { skip: missing }, () => {})
+else if (isInsideNamespaces()) await t.test('attach to a stdio server on a cluster', scenario)
 else await insideNamespaces(t, import.meta.filename)

@@ -1,6 +1,6 @@
 /**
- * The definitions against a real API server: it accepts them, explains them, stores every example, and refuses what the
- * offline validator refuses, in the same words where the words are ours.
+ * A real API server accepts the definitions, explains them, stores every example, and rejects what the offline
+ * validator rejects. Messages of our own rules are the same in both.
  */
 import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -29,7 +29,7 @@ async function withCrds(t: Parameters<typeof startKubeApiserver>[0]): Promise<Ku
   return kube
 }
 
-/** The first document of that kind in the example, with the patch applied. */
+/** Returns the first document of that kind in the example, with the patch applied. */
 function badDocument({ of: [example, kind], patch }: BadManifest): object {
   const files = globSync(join(root, 'examples', example, '*.yaml')).toSorted()
   const all = files.flatMap((file) =>
@@ -40,10 +40,10 @@ function badDocument({ of: [example, kind], patch }: BadManifest): object {
   return jsonPatch.applyPatch(found, patch).newDocument
 }
 
-await t.test('a real API server', { skip }, async (t) => {
+await t.test('definitions in a real API server', { skip }, async (t) => {
   const kube = await withCrds(t)
 
-  await t.test('definitions: all are established, structural, and within every cost limit', async (t) => {
+  await t.test('definitions: all are established, structural, and within the cost limits', async (t) => {
     const { items }: Listed = kube.get(['crd'])
     t.strictSame(
       items.map(({ metadata }) => metadata.name),
@@ -57,12 +57,12 @@ await t.test('a real API server', { skip }, async (t) => {
     }
   })
 
-  await t.test('definitions: fit a client-side apply too', async (t) => {
+  await t.test('definitions: fit a client-side apply', async (t) => {
     const { stderr, code } = kube.kubectl(['apply', '--dry-run=server', '-f', join(root, 'crds')])
     t.equal(code, 0, stderr)
   })
 
-  await t.test('kubectl explain: knows every kind and its spec', async (t) => {
+  await t.test('kubectl explain: describes every kind and its spec', async (t) => {
     for (const { kind, singular } of kinds) {
       const { code, stdout, stderr } = kube.kubectl(['explain', `${singular}.spec`])
       t.equal(code, 0, stderr)
@@ -87,7 +87,7 @@ await t.test('a real API server', { skip }, async (t) => {
     })
   }
 
-  await t.test('status: of an object that the hooks have not seen: nobody takes it for done', async (t) => {
+  await t.test('status: no tool treats an object as ready before the hooks have processed it', async (t) => {
     const { items }: { items: (Parameters<typeof kstatusOf>[0] & { kind: string; status?: object })[] } =
       kube.get(['gatehouse', '-A'])
     t.ok(items.length > 20)
@@ -97,11 +97,11 @@ await t.test('a real API server', { skip }, async (t) => {
       t.match(item.status, { observedGeneration: -1 }, item.kind)
       t.equal(kstatusOf(item), 'InProgress', item.kind)
     }
-    t.ok(left.size < 4, `seen but for ${[...left].join()}`)
+    t.ok(left.size < 4, `missing kinds: ${[...left].join()}`)
   })
 
   await t.test(
-    'status: is a subresource; a status with observedGeneration and conditions is stored whole',
+    'status: is a subresource; a status with observedGeneration and conditions is stored completely',
     async (t) => {
       const status = {
         phase: 'Ready',
@@ -123,19 +123,19 @@ await t.test('a real API server', { skip }, async (t) => {
       const stored: { status: object } = kube.get(object)
       t.match(stored.status, status)
       kube.must(['patch', ...object, '--type=merge', '-p', JSON.stringify({ status: { phase: 'Failed' } })])
-      t.equal(kube.get(object).status.phase, 'Ready', 'not written by the main endpoint')
+      t.equal(kube.get(object).status.phase, 'Ready', 'the main endpoint does not write the status')
     },
   )
 
   for (const bad of badManifests) {
-    await t.test(`refused: ${bad.title}`, async (t) => {
+    await t.test(`rejected: ${bad.title}`, async (t) => {
       const document = badDocument(bad)
       t.match(formatViolations(validateManifest(document)), bad.words, 'offline')
       const { code, stderr } = kube.kubectl(
         ['create', '--dry-run=server', '-f', '-'],
         JSON.stringify(document),
       )
-      t.not(code, 0, 'by the API server')
+      t.not(code, 0, 'rejected by the API server')
       t.match(stderr, bad.words, bad.cel ? 'in the same words' : 'naming the field')
     })
   }

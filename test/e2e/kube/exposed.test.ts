@@ -1,11 +1,11 @@
 /**
- * Servers with all that a platform team asks for, on a cluster that `helm install` alone has made: TLS on their own port and
- * before it, an HTTPRoute at a Gateway, several pods with a disruption budget, an autoscaler. Then rollouts that fail and are
- * mended: at no moment does anything that waits for an object (kubectl, kstatus as Flux reads it, the health check for Argo CD)
- * take it for done while it is not.
+ * Runs servers with TLS on their own port and in front of it, an HTTPRoute at a Gateway, several pods with a disruption
+ * budget, and an autoscaler, on a cluster that `helm install` alone has set up. Rollouts then fail and are repaired. No
+ * tool that waits for an object (kubectl, kstatus as in Flux, the health check for Argo CD) may treat it as done too
+ * early.
  *
- * Real: Helm, API server, controller manager, Metacontroller, the definitions of the Gateway API, kubectl, Redis, the pods. The
- * Gateway and the node are the tests' own.
+ * Real: Helm, API server, controller manager, Metacontroller, the definitions of the Gateway API, kubectl, Redis, the
+ * pods. The Gateway and the node are test helpers.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -53,7 +53,7 @@ const missing =
   storeMissing() ||
   luaMissing
 
-/** What each of those who wait takes a version for. */
+/** Returns the verdict of each tool on each version. */
 function verdictsOn(versions: readonly Version[]) {
   const argo = versions.length === 0 ? [] : healthOf(versions)
   return versions.map((version, index) => ({
@@ -65,7 +65,7 @@ function verdictsOn(versions: readonly Version[]) {
 const done = { kubectl: true, kstatus: 'Current', argo: 'Healthy' }
 const failed = { kubectl: false, kstatus: 'Failed', argo: 'Degraded' }
 
-/** All pods are of the present template and serve, as the Deployment's own controller says. */
+/** True when all pods have the current template and serve, according to the Deployment's status. */
 function isComplete(deployment: Version | undefined): boolean {
   if (!deployment) return false
   const { metadata, spec, status } = untyped(deployment)
@@ -73,7 +73,10 @@ function isComplete(deployment: Version | undefined): boolean {
   return status.observedGeneration === metadata.generation && counts.every((count) => count === spec.replicas)
 }
 
-/** Which certificate is served there, to somebody who trusts `ca` alone. Rejects when it is not trusted. */
+/**
+ * Returns the serial number of the served certificate to a client that trusts only `ca`. Rejects when it is not
+ * trusted.
+ */
 async function servedSerial(url: string, ca: string): Promise<string> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), servername: hostname, ca })
@@ -85,7 +88,7 @@ async function servedSerial(url: string, ca: string): Promise<string> {
   }
 }
 
-/** `kubectl wait` that goes on meanwhile. */
+/** Starts `kubectl wait` in the background. */
 function waitMeanwhile(t: Pick<Test, 'teardown'>, kube: KubeApiserver, object: string): ChildProcess {
   const args = ['wait', object, '-n', namespace, '--for=condition=Ready', '--timeout=240s']
   const child = spawn('kubectl', args, {
@@ -96,7 +99,7 @@ function waitMeanwhile(t: Pick<Test, 'teardown'>, kube: KubeApiserver, object: s
   return child
 }
 
-/** A client outside of the cluster that trusts the Gateway's authority: connects, calls a tool, leaves. */
+/** Connects as a client outside of the cluster that trusts the Gateway's authority, calls a tool, and closes. */
 async function call(agent: Agent, url: string, tool: string): Promise<string> {
   const client = new Client({ name: 'outside', version: '1' })
   const fetch = (input: string | URL, init?: RequestInit) =>
@@ -162,7 +165,7 @@ async function scenario(t: Test): Promise<void> {
     ].map((resource) => `/apis/${resource.replace(' ', `/namespaces/${namespace}/`)}`),
   )
   const verdict = (key: string) => verdictsOn(recorder.versions(key).slice(-1))[0]
-  /** From the moment on that the spec has this generation. */
+  /** Returns the versions since the spec had this generation. */
   const since = (key: string, generation: number) =>
     recorder.versions(key).filter(({ metadata }) => (metadata.generation ?? 0) >= generation)
   const nobodyTakesItForDone = (t: Test, key: string, generation: number) => {
@@ -172,7 +175,7 @@ async function scenario(t: Test): Promise<void> {
       t.notOk(kubectl || kstatus === 'Current' || argo === 'Healthy', `${key}: ${kubectl} ${kstatus} ${argo}`)
     }
   }
-  /** Whoever takes a version for done is right: at that moment all pods were of its template and served. */
+  /** Checks every version that a tool treated as done: all pods had its template and served. */
   const doneIsTrue = async (t: Test, generations: readonly number[], image?: string) => {
     for (const [index, { key, deployment }] of subjects.entries()) {
       await until(`${key} done`, () => verdict(key)?.kstatus === 'Current')
@@ -190,7 +193,7 @@ async function scenario(t: Test): Promise<void> {
   }
   const generationsNow = () => subjects.map(({ object }) => Number(get(object).metadata.generation))
 
-  await t.test('two servers with everything: Ready, and not before their pods serve', async (t) => {
+  await t.test('two servers with all options become Ready, but not before their pods serve', async (t) => {
     apply(...redis, tlsSecret('inside-tls', await certificate(), inside.ca), ...edge, ...exposedServers())
     for (const { object } of subjects) {
       const { code, stderr } = kubectlWait(object, 120)
@@ -205,7 +208,7 @@ async function scenario(t: Test): Promise<void> {
   })
   if (!t.passing()) throw new Error(await node.output())
 
-  await t.test('their own port: TLS with the certificate of the Secret, and nothing else', async (t) => {
+  await t.test('own port: serves TLS only, with the certificate of the Secret', async (t) => {
     const { url } = get('vmcp/tools').status
     t.equal(url, `https://vmcp-tools.${namespace}.svc.cluster.local:4483/mcp`)
     await t.resolves(servedSerial(url, inside.ca))
@@ -213,46 +216,52 @@ async function scenario(t: Test): Promise<void> {
     await t.rejects(undiciFetch(url.replace('https:', 'http:')), 'no cleartext')
   })
 
-  await t.test('HTTPRoute: as the Gateway API wants it; the words of the Gateway are told', async (t) => {
-    for (const { key, object, deployment, host } of subjects) {
-      const { apiVersion, kind, spec } = get(`httproute/${deployment}`)
-      t.match(spec, { hostnames: [host], rules: [{ timeouts: { request: '0s' } }] })
-      const copy = { apiVersion, kind, metadata: { name: 'copy', namespace }, spec }
-      const strict = ['create', '--dry-run=server', '--validate=strict', '-f', '-']
-      const { code, stderr } = kube.kubectl(strict, JSON.stringify(copy))
-      t.equal(code, 0, stderr)
-      t.match(conditionOf(object, 'ExposureReady'), { status: 'False', reason: 'ExposurePending' })
-      t.strictSame(verdict(key), done, `${key}: nobody waits for the Gateway`)
-    }
-    const refusal = {
-      reason: 'NotAllowedByListeners',
-      message: 'no listener lets routes of this namespace in',
-    }
-    await answerRoute(api, namespace, 'vmcp-tools', refusal)
-    const told = () => conditionOf('vmcp/tools', 'ExposureReady')
-    await until('the refusal', () => told().reason === refusal.reason)
-    t.match(told(), { status: 'False', ...refusal })
-    for (const { deployment } of subjects) await answerRoute(api, namespace, deployment)
-    for (const { object } of subjects) {
-      await until(`the route of ${object}`, () => conditionOf(object, 'ExposureReady').reason === 'Exposed')
-    }
-  })
+  await t.test(
+    'HTTPRoute: conforms to the Gateway API; the status repeats the message of the Gateway',
+    async (t) => {
+      for (const { key, object, deployment, host } of subjects) {
+        const { apiVersion, kind, spec } = get(`httproute/${deployment}`)
+        t.match(spec, { hostnames: [host], rules: [{ timeouts: { request: '0s' } }] })
+        const copy = { apiVersion, kind, metadata: { name: 'copy', namespace }, spec }
+        const strict = ['create', '--dry-run=server', '--validate=strict', '-f', '-']
+        const { code, stderr } = kube.kubectl(strict, JSON.stringify(copy))
+        t.equal(code, 0, stderr)
+        t.match(conditionOf(object, 'ExposureReady'), { status: 'False', reason: 'ExposurePending' })
+        t.strictSame(verdict(key), done, `${key}: no tool waits for the Gateway`)
+      }
+      const refusal = {
+        reason: 'NotAllowedByListeners',
+        message: 'no listener lets routes of this namespace in',
+      }
+      await answerRoute(api, namespace, 'vmcp-tools', refusal)
+      const told = () => conditionOf('vmcp/tools', 'ExposureReady')
+      await until("the Gateway's rejection", () => told().reason === refusal.reason)
+      t.match(told(), { status: 'False', ...refusal })
+      for (const { deployment } of subjects) await answerRoute(api, namespace, deployment)
+      for (const { object } of subjects) {
+        await until(`the route of ${object}`, () => conditionOf(object, 'ExposureReady').reason === 'Exposed')
+      }
+    },
+  )
 
-  await t.test('from outside: TLS to the Gateway, its route, TLS to the pods', async (t) => {
-    const { externalUrl } = get('vmcp/tools').status
-    t.equal(externalUrl, 'https://tools.example.com/mcp')
-    await t.rejects(call(agent, externalUrl, 'everything_echo'), 'not without the policy of the guide')
-    apply({
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: { name: 'tools-ca', namespace },
-      data: { 'ca.crt': inside.ca },
-    })
-    kube.must(['apply', '--validate=strict', '-f', '-'], backendPolicies())
-    await bothServe(t, 'before anything changes')
-  })
+  await t.test(
+    'a client outside of the cluster: TLS to the Gateway, its route, TLS to the pods',
+    async (t) => {
+      const { externalUrl } = get('vmcp/tools').status
+      t.equal(externalUrl, 'https://tools.example.com/mcp')
+      await t.rejects(call(agent, externalUrl, 'everything_echo'), 'fails without the policy of the guide')
+      apply({
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { name: 'tools-ca', namespace },
+        data: { 'ca.crt': inside.ca },
+      })
+      kube.must(['apply', '--validate=strict', '-f', '-'], backendPolicies())
+      await bothServe(t, 'before anything changes')
+    },
+  )
 
-  await t.test('PodDisruptionBudget: one pod at a time may be evicted', async (t) => {
+  await t.test('PodDisruptionBudget: allows the eviction of one pod at a time', async (t) => {
     for (const { deployment } of subjects) {
       const status = () => get(`pdb/${deployment}`).status
       await until(`the budget of ${deployment}`, () => status().currentHealthy === 2)
@@ -267,7 +276,7 @@ async function scenario(t: Test): Promise<void> {
           metadata: { name: pod?.metadata.name, namespace },
         })
       await evict(items[0])
-      await t.rejects(evict(items[1]), /429/, `${deployment}: not the other`)
+      await t.rejects(evict(items[1]), /429/, `${deployment}: rejects a second eviction`)
     }
     await bothServe(t, 'while a pod is replaced')
     for (const { deployment } of subjects) {
@@ -275,17 +284,17 @@ async function scenario(t: Test): Promise<void> {
     }
   })
 
-  await t.test('HorizontalPodAutoscaler: it decides the count, and its trouble is told', async (t) => {
+  await t.test('HorizontalPodAutoscaler: sets the replica count, and its failure is reported', async (t) => {
     const { spec, status } = get('hpa/vmcp-tools')
     t.match(spec, { minReplicas: 2, maxReplicas: 4, scaleTargetRef: { name: 'vmcp-tools' } })
     t.match(status, { currentReplicas: 2 })
     const told = () => conditionOf('vmcp/tools', 'AutoscalingActive')
-    await until('what the autoscaler says', () => told() !== undefined)
+    await until("the autoscaler's condition", () => told() !== undefined)
     t.match(told(), { status: 'False', reason: 'FailedGetContainerResourceMetric' }, 'no metrics server')
   })
 
   await t.test(
-    'a rollout that fails, and is mended: nobody is told too early, clients are served',
+    'a rollout fails and is repaired: no tool reports it as done too early, clients are served',
     async (t) => {
       const deadline = JSON.stringify({ spec: { progressDeadlineSeconds: 10 } })
       for (const { deployment } of subjects)
@@ -303,7 +312,7 @@ async function scenario(t: Test): Promise<void> {
       }
       await bothServe(t, 'while the rollout is stuck')
       for (const [index, { key }] of subjects.entries()) nobodyTakesItForDone(t, key, broken[index] ?? 0)
-      for (const child of waiting) t.equal(child.exitCode, null, 'kubectl wait goes on')
+      for (const child of waiting) t.equal(child.exitCode, null, 'kubectl wait is still running')
 
       const ends = waiting.map((child) => once(child, 'exit'))
       apply(...exposedServers({ image: nextImage }))
@@ -313,26 +322,29 @@ async function scenario(t: Test): Promise<void> {
     },
   )
 
-  await t.test('a Secret that is missing, a server that cannot start; both are mended', async (t) => {
+  await t.test('a missing Secret and a server that cannot start are reported, then repaired', async (t) => {
     const { url } = get('vmcp/tools').status
     const before = await servedSerial(url, inside.ca)
     const absent = { secretName: 'next-tls', server: 'docker.io/mcp/everything:absent' }
     apply(...exposedServers({ image: nextImage, ...absent }))
     const broken = generationsNow()
-    await until('the Secret is missed', () => conditionOf('vmcp/tools', 'TLSReady').status === 'False')
+    await until(
+      'the missing Secret is reported',
+      () => conditionOf('vmcp/tools', 'TLSReady').status === 'False',
+    )
     t.match(conditionOf('vmcp/tools', 'TLSReady'), { reason: 'TLSSecretNotFound', message: /next-tls/ })
-    // It is not there for a moment, while it is replaced.
+    // The pod is absent for a moment while it is replaced.
     const why = 'jsonpath={.status.containerStatuses[0].state.waiting.reason}'
     const heldUp = async () => {
       const message = () => String(conditionOf('mcpserver/everything', 'Reconciling')?.message)
-      await until('the step to be told', () => message().includes('kubectl delete pod'))
+      await until('the next step is reported', () => message().includes('kubectl delete pod'))
       return message()
     }
     const pulls = () =>
       kube.kubectl(['get', 'pod/mcp-everything-server-0', '-n', namespace, '-o', why]).stdout
     await until('the server that cannot start', () => pulls() === 'ImagePullBackOff')
     for (const { object } of subjects) t.equal(kubectlWait(object, 2).code, 1, `${object}: kubectl wait`)
-    t.equal(await servedSerial(url, inside.ca), before, 'what runs stays')
+    t.equal(await servedSerial(url, inside.ca), before, 'running pods stay')
     for (const [index, { key }] of subjects.entries()) nobodyTakesItForDone(t, key, broken[index] ?? 0)
 
     const next = await certificate()
@@ -340,7 +352,7 @@ async function scenario(t: Test): Promise<void> {
       tlsSecret('next-tls', next, inside.ca),
       ...exposedServers({ image: nextImage, secretName: 'next-tls' }),
     )
-    // What Kubernetes leaves to a person is told, and enough.
+    // Kubernetes does not repair this on its own. The reported step must be sufficient.
     const [, step = ''] = /delete the pod: kubectl (.*)/.exec(await heldUp()) ?? []
     kube.must([...step.split(' '), '-n', namespace])
     for (const { object } of subjects) t.equal(kubectlWait(object, 90).code, 0, `${object}: kubectl wait`)
@@ -350,11 +362,11 @@ async function scenario(t: Test): Promise<void> {
     await bothServe(t, 'after both are mended')
   })
 
-  await t.test('deleted: routes, budgets and the autoscaler go with their servers', async (t) => {
+  await t.test('deletion: routes, budgets and the autoscaler are deleted with their servers', async (t) => {
     for (const { object } of subjects) kube.must(['delete', object, '-n', namespace])
     const left = () =>
       kube.must(['get', 'httproutes,pdb,hpa,services', '-n', namespace, '-o', 'name']).trim().split('\n')
-    await until('an end of them', () => left().length === 1)
+    await until('the deletion of all objects', () => left().length === 1)
     t.strictSame(left(), ['service/redis'])
   })
 }

@@ -1,6 +1,6 @@
 /**
- * What the chart makes, refuses and leaves behind, by a real Helm and a real API server: no pods run. The installation
- * with its pods is helm.test.ts.
+ * Tests the objects that the chart creates, rejects and leaves behind, with a real Helm and a real API server. No pods
+ * run; helm.test.ts covers the installation with its pods.
  */
 import { join } from 'node:path'
 import t from 'tap'
@@ -13,7 +13,7 @@ const chart = join(manifestsFolder, 'chart')
 const system = 'gatehouse-system'
 const crd = 'mcpgroups.gatehouse.dev'
 
-/** A Metacontroller without a label selector, as its own manifests have it. */
+/** Installs a Metacontroller without a label selector, like its own manifests. */
 const metacontroller = (args: readonly string[]) => ({
   apiVersion: 'apps/v1',
   kind: 'StatefulSet',
@@ -61,28 +61,31 @@ await t.test('a release of the chart', { skip: kubeMissing() || helmMissing() },
   const kube = await startKubeApiserver(t)
   const release = helmOf(kube)
 
-  await t.test('what the cluster lacks: refused in one sentence, and nothing is made', async (t) => {
-    const cases: readonly (readonly [set: string, sentence: string, advice: string])[] = [
-      [
-        'metacontroller.enabled=false',
-        'does not have the kind CompositeController',
-        'leave metacontroller.enabled at true',
-      ],
-      ['integrations.gatewayAPI=true', 'does not have the kind HTTPRoute', 'Install the CRDs'],
-      ['serviceMonitor.enabled=true', 'does not have the kind ServiceMonitor', 'Prometheus operator'],
-      ['certificates.mode=cert-manager', 'does not have the kind Certificate', 'Install cert-manager'],
-      ['hooks.replica=1', 'replica', 'replica'],
-    ]
-    for (const [set, sentence, advice] of cases) {
-      const { code, stderr } = release('install', '--create-namespace', '--set', set)
-      t.equal(code, 1, set)
-      t.match(stderr, sentence)
-      t.match(stderr, advice)
-      t.equal(definitionsIn(kube), 0, 'nothing was made')
-    }
-  })
+  await t.test(
+    'reports a missing requirement of the cluster in one sentence, and creates nothing',
+    async (t) => {
+      const cases: readonly (readonly [set: string, sentence: string, advice: string])[] = [
+        [
+          'metacontroller.enabled=false',
+          'does not have the kind CompositeController',
+          'leave metacontroller.enabled at true',
+        ],
+        ['integrations.gatewayAPI=true', 'does not have the kind HTTPRoute', 'Install the CRDs'],
+        ['serviceMonitor.enabled=true', 'does not have the kind ServiceMonitor', 'Prometheus operator'],
+        ['certificates.mode=cert-manager', 'does not have the kind Certificate', 'Install cert-manager'],
+        ['hooks.replica=1', 'replica', 'replica'],
+      ]
+      for (const [set, sentence, advice] of cases) {
+        const { code, stderr } = release('install', '--create-namespace', '--set', set)
+        t.equal(code, 1, set)
+        t.match(stderr, sentence)
+        t.match(stderr, advice)
+        t.equal(definitionsIn(kube), 0, 'no object was created')
+      }
+    },
+  )
 
-  await t.test('definitions that were applied before: refused, and taken over when told so', async (t) => {
+  await t.test('rejects existing definitions, and adopts them with the setting for it', async (t) => {
     kube.must(['apply', '--server-side', '-f', join(manifestsFolder, 'crds', 'mcpgroups.yaml')])
     describe(kube, 'of somebody')
     const { code, stderr } = release('install', '--create-namespace')
@@ -95,7 +98,7 @@ await t.test('a release of the chart', { skip: kubeMissing() || helmMissing() },
     t.match(kube.must(['get', 'crds', '-o', 'name']), 'compositecontrollers.metacontroller.k8s.io')
   })
 
-  await t.test('helm upgrade and rollback: definitions are brought up to date', async (t) => {
+  await t.test('helm upgrade and rollback: update the definitions', async (t) => {
     const text = described(kube)
     for (const how of [['upgrade'], ['rollback', '1']]) {
       describe(kube, 'old')
@@ -107,7 +110,7 @@ await t.test('a release of the chart', { skip: kubeMissing() || helmMissing() },
     }
   })
 
-  await t.test('helm upgrade: keeps the certificate and the trust in it', async (t) => {
+  await t.test('helm upgrade: keeps the certificate and its trust', async (t) => {
     const secret = ['secret', 'gatehouse-hooks-tls', '-n', system]
     const webhook = ['validatingwebhookconfiguration', 'gatehouse-hooks']
     const data = {
@@ -127,7 +130,7 @@ await t.test('a release of the chart', { skip: kubeMissing() || helmMissing() },
   })
 
   await t.test(
-    'a Metacontroller that would take our controllers too: refused, with what to set',
+    'rejects a Metacontroller that would run our controllers too, and names the setting',
     async (t) => {
       kube.must(['create', 'namespace', 'controllers'])
       kube.must(['apply', '-f', '-'], JSON.stringify(metacontroller(['--zap-log-level=4'])))
@@ -136,27 +139,30 @@ await t.test('a release of the chart', { skip: kubeMissing() || helmMissing() },
       t.match(stderr, 'StatefulSet metacontroller in the namespace controllers')
       t.match(stderr, 'set metacontroller.enabled=false and metacontroller.namespace=controllers')
       kube.must(['apply', '-f', '-'], JSON.stringify(metacontroller(['--target-label-selector=team=other'])))
-      t.equal(release('upgrade').code, 0, 'one with a selector of its own is no trouble')
+      t.equal(release('upgrade').code, 0, 'a Metacontroller with its own selector is accepted')
     },
   )
 
-  await t.test('helm uninstall: definitions and objects stay, the rest goes; and back again', async (t) => {
-    kube.must(['delete', 'validatingwebhookconfiguration', 'gatehouse-hooks'])
-    const group = {
-      apiVersion: 'gatehouse.dev/v1beta1',
-      kind: 'MCPGroup',
-      metadata: { name: 'tools' },
-      spec: {},
-    }
-    kube.must(['apply', '-f', '-'], JSON.stringify(group))
-    const { code, stderr } = release('uninstall')
-    t.equal(code, 0, stderr)
-    t.equal(definitionsIn(kube), 14)
-    t.equal(kube.kubectl(['get', 'mcpgroup', 'tools']).code, 0)
-    const left = 'clusterroles,clusterrolebindings,compositecontrollers,deployments,cronjobs,services'
-    t.equal(kube.must(['get', left, '-A', '-l', 'app.kubernetes.io/part-of=gatehouse', '-o', 'name']), '')
-    const again = release('install')
-    t.equal(again.code, 0, again.stderr)
-    t.equal(kube.kubectl(['get', 'mcpgroup', 'tools']).code, 0)
-  })
+  await t.test(
+    'helm uninstall: keeps definitions and objects, removes the rest; a new install works',
+    async (t) => {
+      kube.must(['delete', 'validatingwebhookconfiguration', 'gatehouse-hooks'])
+      const group = {
+        apiVersion: 'gatehouse.dev/v1beta1',
+        kind: 'MCPGroup',
+        metadata: { name: 'tools' },
+        spec: {},
+      }
+      kube.must(['apply', '-f', '-'], JSON.stringify(group))
+      const { code, stderr } = release('uninstall')
+      t.equal(code, 0, stderr)
+      t.equal(definitionsIn(kube), 14)
+      t.equal(kube.kubectl(['get', 'mcpgroup', 'tools']).code, 0)
+      const left = 'clusterroles,clusterrolebindings,compositecontrollers,deployments,cronjobs,services'
+      t.equal(kube.must(['get', left, '-A', '-l', 'app.kubernetes.io/part-of=gatehouse', '-o', 'name']), '')
+      const again = release('install')
+      t.equal(again.code, 0, again.stderr)
+      t.equal(kube.kubectl(['get', 'mcpgroup', 'tools']).code, 0)
+    },
+  )
 })

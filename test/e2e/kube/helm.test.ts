@@ -1,6 +1,6 @@
 /**
- * `helm install` alone installs everything on a cluster that has nothing: a real Helm, API server, controller manager and
- * Metacontroller, and a node that runs the pods. Then what comes after: test, upgrade, collision, uninstall, install again.
+ * `helm install` alone installs everything on an empty cluster: a real Helm, API server, controller manager and
+ * Metacontroller, and a node that runs the pods. Then test, upgrade, a conflict, uninstall, and another install.
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -51,7 +51,7 @@ async function scenario(t: Test): Promise<void> {
     )
   }
 
-  await t.test('helm install alone: everything is available', async (t) => {
+  await t.test('helm install alone: makes everything available', async (t) => {
     const { code, stdout, stderr } = release('install', '--create-namespace', '--wait', '--timeout', '5m')
     t.equal(code, 0, stderr || (await node.output()))
     t.match(stdout, 'helm test gatehouse -n gatehouse-system')
@@ -65,7 +65,7 @@ async function scenario(t: Test): Promise<void> {
 
   const leftOfTest = () => ownedBy(kube).filter((name) => name.includes('gatehouse-test'))
 
-  await t.test('helm test that fails: its pod stays for its log, its rights go', async (t) => {
+  await t.test('helm test that fails: keeps its pod for the log, removes its rights', async (t) => {
     const scale = (count: number) =>
       kube.must(['scale', 'deployment/gatehouse-hooks', '-n', system, `--replicas=${count}`])
     scale(0)
@@ -76,14 +76,14 @@ async function scenario(t: Test): Promise<void> {
     await until('the hooks', () => available('gatehouse-hooks'), cluster)
   })
 
-  await t.test('helm test: passes, and leaves nothing behind', async (t) => {
+  await t.test('helm test: passes, and leaves no objects behind', async (t) => {
     const { code, stdout, stderr } = helm(['test', 'gatehouse', '-n', system, '--timeout', '3m'], kube)
     t.equal(code, 0, stdout + stderr + (code === 0 ? '' : await node.output()))
     t.match(stdout, /Phase: +Succeeded/)
     t.strictSame(leftOfTest(), [])
   })
 
-  await t.test('the quickstart is Ready, and so is the server of the notes', async (t) => {
+  await t.test('the quickstart and the server of the notes become Ready', async (t) => {
     kube.must(['apply', '-k', quickstart])
     const notes = helm(['get', 'notes', 'gatehouse', '-n', system], kube).stdout
     const [, manifest = ''] = /<<'EOF'\n([^]*?)\n  EOF/.exec(notes) ?? []
@@ -94,7 +94,7 @@ async function scenario(t: Test): Promise<void> {
     }
   })
 
-  await t.test('helm upgrade with a changed value: rolls the hooks, and nothing else', async (t) => {
+  await t.test('helm upgrade with a changed value: rolls only the hooks', async (t) => {
     const before = kube.get(['deployment', 'gatehouse-metacontroller', '-n', system]).metadata.generation
     const { code, stderr } = release('upgrade', '--set', 'platform.clusterDomain=cluster.internal', '--wait')
     t.equal(code, 0, stderr)
@@ -109,21 +109,21 @@ async function scenario(t: Test): Promise<void> {
     await until('the new domain in a status', () => String(url()).includes('.svc.cluster.internal'), cluster)
   })
 
-  await t.test('helm uninstall: definitions and objects stay, the rest goes', async (t) => {
+  await t.test('helm uninstall: keeps definitions and objects, removes the rest', async (t) => {
     const { code, stderr } = helm(['uninstall', 'gatehouse', '-n', system, '--wait'], kube)
     t.equal(code, 0, stderr)
-    await until('an end of the installation', () => ownedBy(kube).length === 0, cluster)
+    await until('the removal of the installation', () => ownedBy(kube).length === 0, cluster)
     const crds = kube.must(['get', 'crds', '-o', 'name'])
     t.equal(crds.split('gatehouse.dev').length - 1, 14)
     t.match(crds, 'compositecontrollers.metacontroller.k8s.io')
     t.equal(
       kube.kubectl(['get', 'vmcp/quickstart', 'deployment/vmcp-quickstart']).code,
       0,
-      'and what runs runs on',
+      'running servers keep running',
     )
   })
 
-  await t.test('helm install again: takes over what stayed', async (t) => {
+  await t.test('helm install again: adopts the remaining objects', async (t) => {
     const { code, stderr } = release('install', '--wait', '--timeout', '5m')
     t.equal(code, 0, stderr)
     t.equal(kube.kubectl(['wait', 'vmcp/quickstart', '--for=condition=Ready', '--timeout=120s']).code, 0)

@@ -1,6 +1,6 @@
 /**
- * Hooks that are killed, slow and wrong while 200 changes are made to objects: once they are well again, everything is as it is
- * after the same changes without disturbance. With a real API server and a real Metacontroller.
+ * Kills and delays the hooks and makes them respond wrongly during 200 changes to objects. After they recover, the
+ * state is the same as after the same changes without disturbance. Uses a real API server and a real Metacontroller.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
@@ -38,7 +38,7 @@ interface Change {
 const pluralOf = (kind: string) => kinds.find((one) => one.kind === kind)?.plural ?? ''
 const groups = ['red', 'blue']
 
-/** What exists at the start of a run. */
+/** The objects at the start of a run. */
 const pool: readonly (readonly [kind: string, name: string, spec: object])[] = [
   ...groups.map((name) => ['MCPGroup', name, { description: name }] as const),
   ...groups.map((name) => ['MCPToolConfig', name, { toolsFilter: ['one'] }] as const),
@@ -72,7 +72,10 @@ const pool: readonly (readonly [kind: string, name: string, spec: object])[] = [
   ),
 ]
 
-/** The same 200 changes in each run: new values, references to what is not there, and objects that come and go. */
+/**
+ * Returns the same 200 changes in each run: new values, references to missing objects, and objects that are created and
+ * deleted.
+ */
 function changes(): readonly Change[] {
   const random = generator(7)
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
@@ -90,7 +93,7 @@ function changes(): readonly Change[] {
     const one = pick(pool)
     const [kind, name] = one
     const change = { plural: pluralOf(kind), name }
-    // Nobody collects garbage here: what has children stays, or goes for good.
+    // No garbage collector runs here, so only objects without children are deleted.
     const isChildless = kind === 'MCPServerEntry' || kind === 'MCPToolConfig' || kind === 'MCPGroup'
     if (gone.has(one)) {
       gone.delete(one)
@@ -100,7 +103,7 @@ function changes(): readonly Change[] {
       made.push({ ...change, verb: 'delete' })
     } else made.push({ ...change, verb: 'patch', body: { spec: patchOf(kind, made.length, pick, random) } })
   }
-  // In the end every reference leads somewhere: what is broken keeps what ran before, which depends on the moment.
+  // At the end every reference resolves. A broken one keeps the previous children, which depend on timing.
   for (const one of shared)
     made.push(
       gone.delete(one)
@@ -162,7 +165,7 @@ async function list(api: ApiClient, path: string): Promise<readonly Obj[]> {
   return body['items']
 }
 
-/** Everything there is, by name, without what says when and how often it was written. */
+/** Returns all objects by name, without fields that record when and how often they were written. */
 async function stateOf(api: ApiClient): Promise<State> {
   const parents = (await Promise.all(kinds.map(({ plural }) => list(api, `${base}/${plural}`)))).flat()
   const uids = new Set(parents.map(({ metadata }) => metadata.uid))
@@ -205,13 +208,13 @@ function plain({ metadata, ...rest }: Obj): object {
   const { apiVersion: ___, kind: ____, ...fields } = rest as Record<string, unknown>
   const text = JSON.stringify({ labels, annotations, ...fields }, (key, value: unknown) => {
     if (volatile.has(key)) return undefined
-    // Metacontroller keeps the order of what was there before.
+    // Metacontroller keeps the previous order of lists.
     return unordered.has(key) && Array.isArray(value) ? value.toSorted(byJson) : value
   })
   return JSON.parse(text)
 }
 
-/** How many parents have not been looked at since their last change. */
+/** Returns the number of parents that were not processed since their last change. */
 async function behind(api: ApiClient): Promise<number> {
   const parents = (await Promise.all(kinds.map(({ plural }) => list(api, `${base}/${plural}`)))).flat()
   return parents.filter(
@@ -220,7 +223,7 @@ async function behind(api: ApiClient): Promise<number> {
   ).length
 }
 
-/** Plays the controllers of workloads: every pod that is asked for is ready. */
+/** Simulates the workload controllers: every requested pod is ready. */
 async function makeReady(api: ApiClient): Promise<void> {
   for (const path of childPaths.filter((one) => one.startsWith('/apis/apps/')))
     for (const { metadata, spec, status } of await list(api, path)) {
@@ -241,7 +244,7 @@ async function makeReady(api: ApiClient): Promise<void> {
 
 type State = Readonly<Record<string, unknown>>
 
-/** The state once every change was looked at, and the hooks have had nothing to do for a while. */
+/** Returns the state after every change was processed and the hooks have been idle for a while. */
 async function settled(api: ApiClient, hooks: DisturbedHooks): Promise<State> {
   for (;;) {
     await makeReady(api)
@@ -253,7 +256,10 @@ async function settled(api: ApiClient, hooks: DisturbedHooks): Promise<State> {
   }
 }
 
-/** Waits for this state; the one that is there instead after a long time. What failed is tried again after growing waits. */
+/**
+ * Waits for this state. Returns the current state after a long timeout, because failed syncs are retried with growing
+ * pauses.
+ */
 async function become(api: ApiClient, wanted: State): Promise<State> {
   const end = Date.now() + 90_000
   for (;;) {
@@ -275,7 +281,7 @@ async function clear(api: ApiClient): Promise<void> {
   }
 }
 
-t.test('disturbed hooks, and the same end', { skip: metacontrollerMissing() }, async (t) => {
+t.test('disturbed hooks reach the same final state', { skip: metacontrollerMissing() }, async (t) => {
   t.setTimeout(240_000)
   const hooks = await startDisturbedHooks(t)
   const kube = await startKubeApiserver(t)
@@ -297,7 +303,7 @@ t.test('disturbed hooks, and the same end', { skip: metacontrollerMissing() }, a
   for (const [index, change] of changes().entries()) {
     if (kills.has(index)) restarts.push(hooks.kill())
     await perform(api, change)
-    // Metacontroller must have something to do between them.
+    // Gives Metacontroller time to sync between changes.
     await pause(30)
   }
   await Promise.all(restarts)
@@ -305,7 +311,7 @@ t.test('disturbed hooks, and the same end', { skip: metacontrollerMissing() }, a
   const { counts } = hooks
   t.comment(JSON.stringify(counts))
   for (const [what, count] of Object.entries(counts)) t.ok(count > 2, `${what}: ${count}`)
-  t.strictSame(await become(api, calm), calm, 'as without disturbance')
+  t.strictSame(await become(api, calm), calm, 'same state as without disturbance')
   await pause(2_000)
-  t.strictSame(await stateOf(api), calm, 'and it stays so')
+  t.strictSame(await stateOf(api), calm, 'the state stays the same')
 })

@@ -1,6 +1,6 @@
 /**
- * An installation against a real API server: the manifests apply as the documentation says, the pods would be admitted,
- * and the certificate job does its work with the rights it has been given and no others.
+ * Installs the manifests on a real API server as the documentation describes. The pods would be admitted, and the
+ * certificate job works with exactly its own rights.
  */
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ interface Trust {
   }[]
 }
 
-/** Every bundle that a client of the hooks server holds. */
+/** Returns the CA bundle of every client of the hooks server. */
 function bundles(kube: KubeApiserver): readonly string[] {
   const { items }: Trust = kube.get(['validatingwebhookconfigurations,compositecontrollers'])
   return items.flatMap(({ webhooks, spec }) => [
@@ -57,24 +57,27 @@ async function certificates(args: readonly string[]): Promise<void> {
 
 t.setTimeout(240_000)
 
-await t.test('an installation', { skip: kubeMissing() }, async (t) => {
+await t.test('an installation on a real API server', { skip: kubeMissing() }, async (t) => {
   t.setTimeout(240_000)
   const kube = await startKubeApiserver(t)
   kube.must(['apply', '-f', '-'], JSON.stringify(compositeControllerCrd))
   kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
 
-  await t.test('kubectl apply -k manifests/: one command, and a second one changes nothing', async (t) => {
-    const first = kube.kubectl(['apply', '-k', manifestsFolder])
-    t.equal(first.code, 0, first.stderr)
-    const second = kube.kubectl(['apply', '-k', manifestsFolder])
-    t.equal(second.code, 0, second.stderr)
-    // A disruption budget's selector is replaced whole at each apply, which kubectl always calls a change.
-    const changed = second.stdout.split('\n').filter((line) => line && !line.endsWith(' unchanged'))
-    t.strictSame(changed, ['poddisruptionbudget.policy/gatehouse-hooks configured'])
-    t.equal(second.stderr, '', 'no warnings')
-  })
+  await t.test(
+    'kubectl apply -k manifests/: installs with one command; a second run changes nothing',
+    async (t) => {
+      const first = kube.kubectl(['apply', '-k', manifestsFolder])
+      t.equal(first.code, 0, first.stderr)
+      const second = kube.kubectl(['apply', '-k', manifestsFolder])
+      t.equal(second.code, 0, second.stderr)
+      // Each apply replaces the selector of a disruption budget as a whole, which kubectl always reports as a change.
+      const changed = second.stdout.split('\n').filter((line) => line && !line.endsWith(' unchanged'))
+      t.strictSame(changed, ['poddisruptionbudget.policy/gatehouse-hooks configured'])
+      t.equal(second.stderr, '', 'no warnings')
+    },
+  )
 
-  await t.test('kubectl apply -k …/private-metacontroller: applies on top', async (t) => {
+  await t.test('kubectl apply -k …/private-metacontroller: applies on top of it', async (t) => {
     const args = ['apply', '--server-side', '--force-conflicts', '--dry-run=server']
     const { code, stderr } = kube.kubectl([
       ...args,
@@ -84,32 +87,29 @@ await t.test('an installation', { skip: kubeMissing() }, async (t) => {
     t.equal(code, 0, stderr)
   })
 
-  await t.test(
-    'pods: every template is admitted under the restricted profile that the namespace enforces',
-    async (t) => {
-      const {
-        items,
-      }: { items: { metadata: { name: string }; spec: { template: { metadata: object; spec: object } } }[] } =
-        kube.get(['deployments,jobs', '-n', namespace])
-      t.equal(items.length, 2)
-      for (const { metadata, spec } of items) {
-        const pod = {
-          apiVersion: 'v1',
-          kind: 'Pod',
-          ...spec.template,
-          metadata: { name: metadata.name, namespace },
-        }
-        const { code, stderr } = kube.kubectl(['create', '--dry-run=server', '-f', '-'], JSON.stringify(pod))
-        t.equal(code, 0, stderr)
+  await t.test('pods: every template passes the restricted profile of the namespace', async (t) => {
+    const {
+      items,
+    }: { items: { metadata: { name: string }; spec: { template: { metadata: object; spec: object } } }[] } =
+      kube.get(['deployments,jobs', '-n', namespace])
+    t.equal(items.length, 2)
+    for (const { metadata, spec } of items) {
+      const pod = {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        ...spec.template,
+        metadata: { name: metadata.name, namespace },
       }
-      const root = { containers: [{ name: 'a', image: 'a:1' }] }
-      const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'root', namespace }, spec: root }
-      const refused = kube.kubectl(['create', '--dry-run=server', '-f', '-'], JSON.stringify(pod))
-      t.match(refused.stderr, 'violates PodSecurity', 'and the profile is in force')
-    },
-  )
+      const { code, stderr } = kube.kubectl(['create', '--dry-run=server', '-f', '-'], JSON.stringify(pod))
+      t.equal(code, 0, stderr)
+    }
+    const root = { containers: [{ name: 'a', image: 'a:1' }] }
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'root', namespace }, spec: root }
+    const refused = kube.kubectl(['create', '--dry-run=server', '-f', '-'], JSON.stringify(pod))
+    t.match(refused.stderr, 'violates PodSecurity', 'the profile is enforced')
+  })
 
-  await t.test('rights of the certificate job: nothing but the named objects', async (t) => {
+  await t.test('rights of the certificate job: only the named objects', async (t) => {
     const may = (...args: string[]) => kube.kubectl(['auth', 'can-i', ...args, '--as', account]).code === 0
     t.ok(may('update', 'secrets/gatehouse-hooks-tls', '-n', namespace))
     t.ok(may('patch', 'validatingwebhookconfigurations/gatehouse-hooks'))
@@ -126,9 +126,9 @@ await t.test('an installation', { skip: kubeMissing() }, async (t) => {
   const names = ['gatehouse-hooks.gatehouse-system.svc', 'gatehouse-hooks.gatehouse-system.svc.cluster.local']
 
   await t.test(
-    'certificate job: two at once agree on one certificate that every client trusts',
+    'certificate job: two concurrent runs agree on one certificate that every client trusts',
     async (t) => {
-      t.strictSame(stored(kube), {}, 'the Secret comes empty')
+      t.strictSame(stored(kube), {}, 'the Secret is created empty')
       await Promise.all([
         certificates([...args, '--kubeconfig', config]),
         certificates([...args, '--kubeconfig', config]),
@@ -139,15 +139,11 @@ await t.test('an installation', { skip: kubeMissing() }, async (t) => {
       const all = bundles(kube)
       t.ok(all.length >= 3)
       for (const bundle of all) t.ok(sameBundle(bundle, held['ca.crt'] ?? ''), 'trusted everywhere')
-      t.strictSame(
-        Object.keys(held).toSorted(),
-        ['ca.crt', 'tls.crt', 'tls.key'],
-        'no key of an authority is kept',
-      )
+      t.strictSame(Object.keys(held).toSorted(), ['ca.crt', 'tls.crt', 'tls.key'], 'no CA key is stored')
     },
   )
 
-  await t.test('applying the manifests again: keeps certificate and trust', async (t) => {
+  await t.test('a second apply of the manifests keeps certificate and trust', async (t) => {
     const before = [stored(kube), bundles(kube)]
     kube.must(['apply', '-k', manifestsFolder])
     t.strictSame([stored(kube), bundles(kube)], before)
@@ -156,7 +152,7 @@ await t.test('an installation', { skip: kubeMissing() }, async (t) => {
     t.strictSame([stored(kube), bundles(kube)], before, 'server-side as well')
   })
 
-  await t.test('rotation: stages, promotes and retires, one step a run', async (t) => {
+  await t.test('rotation: stages, promotes and retires, one step per run', async (t) => {
     const first = stored(kube)['tls.crt']
     await certificates([...args, '--kubeconfig', config, '--force'])
     t.equal(stored(kube)['tls.crt'], first)
@@ -170,11 +166,11 @@ await t.test('an installation', { skip: kubeMissing() }, async (t) => {
     t.equal(
       splitBundle(second['ca.crt'] ?? '').length,
       1,
-      'with no time to settle it retires the old one at once',
+      'without a settling time, the old certificate is retired at once',
     )
   })
 
-  await t.test('errors: name the object, and no response of the API server is repeated', async (t) => {
+  await t.test("errors: name the object, and do not repeat the API server's response", async (t) => {
     const broken = args.map((arg) => arg.replace('gatehouse-hooks-tls', 'another-secret'))
     await t.rejects(certificates([...broken, '--kubeconfig', config]), {
       message: 'secret/another-secret: the API server answered 403',
@@ -200,7 +196,7 @@ await t.test('docs/guides/install.md, without Helm', { skip: kubeMissing() }, as
     .filter((line) => line.startsWith('kubectl '))
     .map((line) => (line.split(' #')[0] ?? '').trim().split(/ +/).slice(1))
 
-  await t.test('its commands install everything, and doing it again changes nothing', async (t) => {
+  await t.test('its commands install everything; a second run changes nothing', async (t) => {
     t.ok(commands.length >= 2)
     for (const command of commands) {
       const { code, stderr } = kube.kubectl(command)
@@ -216,7 +212,7 @@ await t.test('docs/guides/install.md, without Helm', { skip: kubeMissing() }, as
     t.equal(kube.kubectl(['get', 'deployment', 'gatehouse-metacontroller', '-n', namespace]).code, 0)
   })
 
-  await t.test('the kustomization of one’s own: complete, and with the images that it names', async (t) => {
+  await t.test("a user's own kustomization is complete and contains the chosen images", async (t) => {
     const folder = t.testdir({})
     symlinkSync(process.cwd(), join(folder, 'gatehouse'))
     const text = /```yaml\n([^]*?)```/.exec(page)?.[1] ?? ''
@@ -235,7 +231,7 @@ await t.test('docs/guides/install.md, without Helm', { skip: kubeMissing() }, as
   })
 
   await t.test(
-    'the namespace that went first: what is left refuses changes, until it is removed',
+    'the namespace was deleted first: the remaining objects reject changes until they are removed',
     async (t) => {
       const metadata = { name: 'tools', namespace: 'default' }
       const group = JSON.stringify({

@@ -1,6 +1,6 @@
 /**
- * `kubectl gatehouse` against a real API server: statuses and workloads are what a real sync of the hooks gives; pods and
- * what became of them are written as kubelet and controllers write them.
+ * Runs `kubectl gatehouse` against a real API server. Statuses and workloads come from a real sync of the hooks. The
+ * test writes pods and their states like kubelet and controllers.
  */
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ t.setTimeout(300_000)
 
 const secretValue = 'c2VjcmV0LXZhbHVl'
 
-await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
+await t.test('kubectl gatehouse with a real API server', { skip: kubeMissing() }, async (t) => {
   const kube = await startKubeApiserver(t)
   const home = join(t.testdir({}), 'absent')
   const apply = (...items: object[]) =>
@@ -45,7 +45,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     return { ...ran, ...untyped(JSON.parse(ran.stdout)) }
   }
 
-  /** Puts what a world holds into the API server: specs, then statuses, then workloads with their real owner. */
+  /** Writes the objects of a world to the API server: specs, then statuses, then workloads with their real owner. */
   function store(world: World): void {
     const objects = [...world.objects.values()]
     const own = objects.filter(({ apiVersion }) => apiVersion.startsWith('gatehouse.dev/'))
@@ -102,7 +102,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     }),
   )
 
-  await t.test('nothing is installed, then nothing is there', async (t) => {
+  await t.test('reports a missing installation, then an empty one', async (t) => {
     const none = await run(['status'])
     t.equal(none.code, 2)
     t.match(
@@ -118,7 +118,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     })
   })
 
-  await t.test('status: one line per object, and a count', async (t) => {
+  await t.test('status: prints one line per object, and a count', async (t) => {
     kube.must(['create', 'namespace', 'team'])
     world.settle()
     store(world)
@@ -144,7 +144,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     })
   })
 
-  await t.test('why: what does not exist is the cause', async (t) => {
+  await t.test('why: reports a missing object as the cause', async (t) => {
     const lost = await why('vmcp/lost')
     t.equal(lost.code, 1)
     t.match(lost.conclusion, {
@@ -162,7 +162,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     t.match(await run(['why', 'pods/x']), { code: 2, stderr: /unknown kind; expected one of .*vmcp/ })
   })
 
-  await t.test('why: of a Secret the name, and no value', async (t) => {
+  await t.test('why: prints the name of a Secret, and no value', async (t) => {
     apply({
       apiVersion: 'v1',
       kind: 'Secret',
@@ -175,7 +175,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
   })
 
   await t.test(
-    'why: a pod that ends again and again is the cause, before the rollout that waits for it',
+    'why: reports a crashing pod as the cause, before the rollout that waits for it',
     async (t) => {
       const server = kube.get(['statefulset', 'mcp-files-server', '-n', 'team'])
       const { labels } = server.spec.template.metadata
@@ -235,56 +235,59 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     },
   )
 
-  await t.test('logs and connect: without kubectl, with the real one, and what it is asked', async (t) => {
-    const env = (path: string) => ({ PATH: path, HOME: home, KUBECONFIG: kube.kubeconfig })
-    const without = await runGatehouse(['cluster', 'logs', 'mcps/files', '-n', 'team'], '', env(home))
-    t.match(without, { code: 1, stderr: /this command needs kubectl/ })
-    const refused = await run(['connect', 'mcps/files', '-n', 'team', '--port', '0'])
-    t.match(refused, { code: 1, stdout: '', stderr: /services "mcp-files-proxy" not found/ })
-    t.match(await run(['connect', 'mcpentry/docs', '-n', 'team']), {
-      code: 1,
-      stderr: /has no address|is not a Service/,
-    })
-    t.match(await run(['logs', 'vmcp/tools', '--server']), {
-      code: 2,
-      stderr: /--server: applies only to an MCPServer/,
-    })
+  await t.test(
+    'logs and connect: work without kubectl and with the real one, and pass the right arguments',
+    async (t) => {
+      const env = (path: string) => ({ PATH: path, HOME: home, KUBECONFIG: kube.kubeconfig })
+      const without = await runGatehouse(['cluster', 'logs', 'mcps/files', '-n', 'team'], '', env(home))
+      t.match(without, { code: 1, stderr: /this command needs kubectl/ })
+      const refused = await run(['connect', 'mcps/files', '-n', 'team', '--port', '0'])
+      t.match(refused, { code: 1, stdout: '', stderr: /services "mcp-files-proxy" not found/ })
+      t.match(await run(['connect', 'mcpentry/docs', '-n', 'team']), {
+        code: 1,
+        stderr: /has no address|is not a Service/,
+      })
+      t.match(await run(['logs', 'vmcp/tools', '--server']), {
+        code: 2,
+        stderr: /--server: applies only to an MCPServer/,
+      })
 
-    // What kubectl prints when it forwards, and what it was asked: this stands in for it.
-    const folder = t.testdir({})
-    const asked = join(folder, 'asked')
-    const script = `#!/bin/sh
+      // Stands in for kubectl: records its arguments and prints what `kubectl port-forward` prints.
+      const folder = t.testdir({})
+      const asked = join(folder, 'asked')
+      const script = `#!/bin/sh
 echo "$@" >> ${asked}
 case "$1" in port-forward) echo 'Forwarding from 127.0.0.1:40123 -> 8080'; echo 'Handling connection for 40123'; exec sleep 100;; esac
 `
-    writeFileSync(join(folder, 'kubectl'), script)
-    chmodSync(join(folder, 'kubectl'), 0o755)
-    const path = `${folder}:/usr/bin:/bin`
-    const flags = ['-n', 'team', '--context', 'test']
-    const forward = startGatehouse(['cluster', 'connect', 'mcps/files', '--port', '0', ...flags], env(path))
-    await forward.waitFor(/client add CLIENT --url http:\/\/127\.0\.0\.1:40123\/mcp\n/)
-    t.equal(await forward.interrupt(), 0, 'interrupted is done')
-    t.match(
-      forward.output(),
-      /^MCPServer team\/files is available at http:\/\/127\.0\.0\.1:40123\/mcp until interrupted\./,
-    )
-    const more = ['-f', '--since', '10m', '-c', 'mcp', '--server']
-    t.match(await runGatehouse(['cluster', 'logs', 'mcps/files', ...flags, ...more], '', env(path)), {
-      code: 0,
-    })
-    const [first, second] = readFileSync(asked, 'utf8').split('\n')
-    t.equal(
-      first,
-      'port-forward --context=test --namespace=team --address=127.0.0.1 service/mcp-files-proxy :8080',
-    )
-    t.match(
-      second,
-      /^logs --context=test --namespace=team --selector=.*app\.kubernetes\.io\/component=server/,
-    )
-    t.match(second, / --prefix --tail=-1 --follow --since=10m --container=mcp --max-log-requests=5$/)
-  })
+      writeFileSync(join(folder, 'kubectl'), script)
+      chmodSync(join(folder, 'kubectl'), 0o755)
+      const path = `${folder}:/usr/bin:/bin`
+      const flags = ['-n', 'team', '--context', 'test']
+      const forward = startGatehouse(['cluster', 'connect', 'mcps/files', '--port', '0', ...flags], env(path))
+      await forward.waitFor(/client add CLIENT --url http:\/\/127\.0\.0\.1:40123\/mcp\n/)
+      t.equal(await forward.interrupt(), 0, 'an interrupt ends it successfully')
+      t.match(
+        forward.output(),
+        /^MCPServer team\/files is available at http:\/\/127\.0\.0\.1:40123\/mcp until interrupted\./,
+      )
+      const more = ['-f', '--since', '10m', '-c', 'mcp', '--server']
+      t.match(await runGatehouse(['cluster', 'logs', 'mcps/files', ...flags, ...more], '', env(path)), {
+        code: 0,
+      })
+      const [first, second] = readFileSync(asked, 'utf8').split('\n')
+      t.equal(
+        first,
+        'port-forward --context=test --namespace=team --address=127.0.0.1 service/mcp-files-proxy :8080',
+      )
+      t.match(
+        second,
+        /^logs --context=test --namespace=team --selector=.*app\.kubernetes\.io\/component=server/,
+      )
+      t.match(second, / --prefix --tail=-1 --follow --since=10m --container=mcp --max-log-requests=5$/)
+    },
+  )
 
-  await t.test('a user with few rights: what may not be read is told', async (t) => {
+  await t.test('a user with few rights: reports unreadable objects', async (t) => {
     const account = { name: 'viewer', namespace: 'team' }
     const rbac = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'viewer' }
     apply(

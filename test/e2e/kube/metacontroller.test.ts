@@ -1,6 +1,6 @@
 /**
- * The whole loop with real parts: API server, Metacontroller with the least rights that the manifests give it, hooks
- * server over TLS with the certificate of the job. Only pods are missing: nothing here runs a container.
+ * Runs the whole loop with real parts: API server, Metacontroller with the least rights from the manifests, hooks
+ * server over TLS with the certificate of the job. Only pods are missing: no container runs here.
  */
 import { request } from 'node:https'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ const examples =
     ' ',
   )
 
-/** What the comments of the examples tell their reader to create. */
+/** Objects that the comments of the examples ask their reader to create. */
 const secrets = [
   { namespace: 'embedded-auth-server', name: 'front-door-keys', keys: ['signing.pem', 'hmac'] },
   { namespace: 'embedded-auth-server', name: 'front-door-clients', keys: ['company', 'github'] },
@@ -63,7 +63,7 @@ function conditionOf(object: Obj, type: string): string | undefined {
   return object.status?.conditions?.find((one) => one.type === type)?.status
 }
 
-/** Asks again until `found` is true. What Metacontroller does shows in the API only. */
+/** Polls until `found` returns true, because the work of Metacontroller is visible only in the API. */
 async function until(what: string, found: () => boolean): Promise<void> {
   for (let count = 0; count < 240; count += 1) {
     if (found()) return
@@ -72,10 +72,10 @@ async function until(what: string, found: () => boolean): Promise<void> {
   throw new Error(`waited in vain: ${what}`)
 }
 
-/** A Secret with the bearer token that the hooks demand. */
+/** A Secret with the bearer token that the hooks require. */
 const token = { name: 'hooks-token', key: 'token', value: 'a-token-of-this-test' } as const
 
-/** Makes Metacontroller dial this machine instead of the Service, and present the token. */
+/** Makes Metacontroller connect to this machine instead of the Service, and present the token. */
 function redirect(kube: KubeApiserver, port: number): void {
   const {
     items,
@@ -109,7 +109,7 @@ async function scenario(t: Test, strategy: string): Promise<void> {
   kube.must(['apply', '--server-side', '-f', join(manifestsFolder, 'crds')])
   kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
   kube.must(['apply', '-k', join(manifestsFolder, 'overlays/private-metacontroller')])
-  // What nobody answers must not be asked: the webhook has a test of its own.
+  // No server answers the webhook here. It has its own test.
   kube.must(['delete', 'validatingwebhookconfiguration', 'gatehouse-hooks'])
 
   const program = new Command().exitOverride()
@@ -153,7 +153,7 @@ async function scenario(t: Test, strategy: string): Promise<void> {
       parents(kube).filter(({ metadata, status }) => status?.observedGeneration !== metadata.generation)
     await until('observedGeneration', () => pending().length === 0).catch(() => {})
     t.strictSame(pending().map(label), [])
-    t.notMatch(metacontroller.log(), /forbidden/i, 'the rights are enough')
+    t.notMatch(metacontroller.log(), /forbidden/i, 'the rights are sufficient')
     const events: { items: { reason: string; message: string }[] } = kube.get(['events', '-A'])
     t.strictSame(
       events.items.filter(({ reason }) => reason === 'SyncError').map(({ message }) => message),
@@ -161,7 +161,7 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     )
   })
 
-  await t.test('children exist, owned by their parents', async (t) => {
+  await t.test('children exist and are owned by their parents', async (t) => {
     const uids = new Map(parents(kube).map((parent) => [parent.metadata.uid, parent]))
     const kinds = ['MCPServer', 'MCPRemoteProxy', 'VirtualMCPServer', 'EmbeddingServer']
     const ownedNow = () =>
@@ -181,7 +181,7 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     for (const { metadata } of ownedNow()) t.equal(metadata.ownerReferences?.[0]?.controller, true)
   })
 
-  await t.test('a second look changes nothing: no child and no status is written again', async (t) => {
+  await t.test('a second sync changes nothing: no child and no status is written again', async (t) => {
     const versions = () =>
       Object.fromEntries(
         [...parents(kube), ...list(kube, childResources)].map((one) => [
@@ -189,9 +189,9 @@ async function scenario(t: Test, strategy: string): Promise<void> {
           one.metadata.resourceVersion,
         ]),
       )
-    // A status may take a few rounds to follow the others; then there is an end to it.
+    // Statuses depend on each other, so they settle after a few rounds.
     let before = versions()
-    await until('an end to the writing', () => {
+    await until('the end of all writes', () => {
       const now = versions()
       const same = JSON.stringify(now) === JSON.stringify(before)
       before = now
@@ -205,7 +205,7 @@ async function scenario(t: Test, strategy: string): Promise<void> {
       )
     }
     const start = await calls()
-    // A label on the parent passes every filter, and is none of the hooks' business.
+    // A label on the parent passes every filter and does not change the response of the hooks.
     for (const { plural } of kinds) kube.kubectl(['label', plural, '--all', '-A', 'example.com/look=again'])
     for (let now = start; now < start + parents(kube).length; now = await calls()) await pause(250)
     const after = versions()
@@ -222,7 +222,7 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     t.strictSame(generations.map(label), [])
   })
 
-  await t.test('Secrets that appear are noticed, also behind another object', async (t) => {
+  await t.test('new Secrets trigger a sync, also behind another object', async (t) => {
     for (const { namespace, name, keys } of secrets) {
       const values = keys.map((key) => `--from-literal=${key}=0123456789012345678901234567890123456789`)
       kube.must(['create', 'secret', 'generic', name, '-n', namespace, ...values])
@@ -238,37 +238,33 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     t.notMatch(metacontroller.log(), '0123456789012345', 'no value of a Secret is logged')
   })
 
-  await t.test(
-    'readiness of children becomes the phase of parents, and wakes who waits for it',
-    async (t) => {
-      const counts = {
-        replicas: 1,
-        readyReplicas: 1,
-        availableReplicas: 1,
-        updatedReplicas: 1,
-        observedGeneration: 1,
-      }
-      const patch = ['--subresource=status', '--type=merge', '-p', JSON.stringify({ status: counts })]
-      const becomeReady = (...object: string[]) =>
-        kube.must(['patch', ...object, '-n', 'optimizer', ...patch])
-      const phase = (...object: string[]): string => kube.get([...object, '-n', 'optimizer']).status.phase
-      becomeReady('statefulset', 'embedding-tool-search')
-      const deployment = ['deployment', 'vmcp-catalogue']
-      await until(
-        'the server that waited',
-        () => kube.kubectl(['get', ...deployment, '-n', 'optimizer']).code === 0,
-      )
-      t.equal(phase('embeddingserver', 'tool-search'), 'Ready')
-      becomeReady('statefulset', 'mcp-everything-server')
-      becomeReady('deployment', 'mcp-everything-proxy')
-      becomeReady(...deployment)
-      await until('phase Ready', () => phase('virtualmcpserver', 'catalogue') === 'Ready')
-      const { url }: { url: string } = kube.get(['virtualmcpserver', 'catalogue', '-n', 'optimizer']).status
-      t.match(url, /^http:\/\/vmcp-catalogue\.optimizer\.svc.*\/mcp$/)
-    },
-  )
+  await t.test('readiness of children sets the phase of parents, and syncs dependents', async (t) => {
+    const counts = {
+      replicas: 1,
+      readyReplicas: 1,
+      availableReplicas: 1,
+      updatedReplicas: 1,
+      observedGeneration: 1,
+    }
+    const patch = ['--subresource=status', '--type=merge', '-p', JSON.stringify({ status: counts })]
+    const becomeReady = (...object: string[]) => kube.must(['patch', ...object, '-n', 'optimizer', ...patch])
+    const phase = (...object: string[]): string => kube.get([...object, '-n', 'optimizer']).status.phase
+    becomeReady('statefulset', 'embedding-tool-search')
+    const deployment = ['deployment', 'vmcp-catalogue']
+    await until(
+      'the waiting server',
+      () => kube.kubectl(['get', ...deployment, '-n', 'optimizer']).code === 0,
+    )
+    t.equal(phase('embeddingserver', 'tool-search'), 'Ready')
+    becomeReady('statefulset', 'mcp-everything-server')
+    becomeReady('deployment', 'mcp-everything-proxy')
+    becomeReady(...deployment)
+    await until('phase Ready', () => phase('virtualmcpserver', 'catalogue') === 'Ready')
+    const { url }: { url: string } = kube.get(['virtualmcpserver', 'catalogue', '-n', 'optimizer']).status
+    t.match(url, /^http:\/\/vmcp-catalogue\.optimizer\.svc.*\/mcp$/)
+  })
 
-  await t.test('a virtual server’s account may write its own report, and nothing else', async (t) => {
+  await t.test('a virtual server’s account may write only its own report', async (t) => {
     const as = ['-n', 'oidc', '--as', 'system:serviceaccount:oidc:engineering-vmcp']
     const may = (...args: string[]) => kube.kubectl(['auth', 'can-i', ...args, ...as]).code === 0
     t.ok(may('patch', 'configmaps/engineering-vmcp-status'))
@@ -278,7 +274,7 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     t.notOk(may('patch', 'virtualmcpservers.gatehouse.dev/engineering', '--subresource=status'))
   })
 
-  await t.test('a change of the spec reaches the child', async (t) => {
+  await t.test('a change of the spec is applied to the child', async (t) => {
     const patch = JSON.stringify({ spec: { replicas: 5 } })
     kube.must(['patch', 'virtualmcpserver', 'everyone', '-n', 'redis-sessions', '--type=merge', '-p', patch])
     const replicas = () =>
@@ -289,20 +285,20 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     t.pass('five replicas')
   })
 
-  await t.test('a count that is left out again stays what it was', async (t) => {
+  await t.test('removing the replica count keeps the current count', async (t) => {
     const server = ['virtualmcpserver', 'everyone', '-n', 'redis-sessions']
     const replicas = () => kube.get(['deployment', 'vmcp-everyone', '-n', 'redis-sessions']).spec.replicas
     kube.must(['patch', ...server, '--type=json', '-p', '[{"op":"remove","path":"/spec/replicas"}]'])
     const { generation } = kube.get(server).metadata
-    await until('a look at it', () => kube.get(server).status.observedGeneration === generation)
+    await until('a sync', () => kube.get(server).status.observedGeneration === generation)
     t.equal(replicas(), 5)
     kube.must(['scale', 'deployment/vmcp-everyone', '-n', 'redis-sessions', '--replicas=3'])
     kube.must(['label', ...server, 'example.com/look=once-more', '--overwrite'])
     await until('the autoscaler’s count in the status', () => kube.get(server).status.replicas === 3)
-    t.equal(replicas(), 3, 'it is the autoscaler’s now')
+    t.equal(replicas(), 3, "the autoscaler's count stays")
   })
 
-  await t.test('an autoscaler comes and goes, and the count stays with whoever sets it', async (t) => {
+  await t.test('an autoscaler is created and deleted, and the count is not reset', async (t) => {
     const at = ['-n', 'redis-sessions']
     const patch = (spec: object) => {
       const text = JSON.stringify({ spec })
@@ -341,7 +337,7 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     }
   })
 
-  await t.test('an untrusted client’s object under a child’s name is left alone, and reported', async (t) => {
+  await t.test('another owner’s object with a child’s name is kept, and reported', async (t) => {
     const untrusted = {
       kind: 'Service',
       apiVersion: 'v1',
@@ -362,7 +358,7 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     t.strictSame(kube.get(['service', 'vmcp-late', '-n', 'oidc']).spec.ports[0].port, 1, 'as it was')
   })
 
-  await t.test('an untrusted client’s change of a child is put right', async (t) => {
+  await t.test('another client’s change of a child is reverted', async (t) => {
     const service = list(kube, 'services').find(({ metadata }) => metadata.namespace === 'redis-sessions')
     const at = ['service', service?.metadata.name ?? '', '-n', 'redis-sessions']
     const affinity = String(service?.spec['sessionAffinity'])
@@ -372,7 +368,7 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     t.pass(affinity)
   })
 
-  await t.test('a reference that breaks keeps what runs, and says so', async (t) => {
+  await t.test('a broken reference keeps the running children, and is reported', async (t) => {
     const deployment = ['deployment', 'vmcp-everyone', '-n', 'redis-sessions']
     const before: Obj = kube.get(deployment)
     kube.must(['delete', 'secret', 'sessions-redis', '-n', 'redis-sessions'])

@@ -1,7 +1,7 @@
 /**
- * The quickstart on a cluster, as its page says: install, apply, connect, delete. Everything is real but the container
- * runtime: API server, controller manager, Metacontroller with its least rights as the pod that our manifests make of it,
- * the hooks as two pods behind their Service, the certificate job, and the pods that the hooks render.
+ * Runs the quickstart on a cluster as its page describes: install, apply, connect, delete. Everything is real except
+ * the container runtime: API server, controller manager, Metacontroller with its least rights as the pod of our
+ * manifests, the hooks as two pods behind their Service, the certificate job, and the pods that the hooks render.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -55,7 +55,7 @@ const deprecated = {
   },
 }
 
-/** What an installation makes outside of namespaces, and in its own. */
+/** Objects that an installation creates outside of namespaces, and in its own namespace. */
 const clusterWide =
   'namespaces,clusterroles,clusterrolebindings,validatingwebhookconfigurations,compositecontrollers,deployments,jobs,cronjobs,services,secrets,pods'
 
@@ -86,14 +86,14 @@ async function scenario(t: Test): Promise<void> {
   const available = (name: string) => isInstalled(kube, name)
 
   await t.test(
-    'kubectl apply -k manifests/overlays/everything: certificate, two hooks pods, Metacontroller',
+    'kubectl apply -k manifests/overlays/everything: starts the certificate job, two hooks pods, Metacontroller',
     async (t) => {
       applyInstallation(kube)
       await until('the hooks', () => available('gatehouse-hooks'), cluster)
       await until('Metacontroller', () => available('gatehouse-metacontroller'), cluster)
       const job = () => kube.get(['job', 'gatehouse-certificates-0-1-0', '-n', system]).status
       await until('the certificate job', () => job().succeeded === 1, cluster)
-      t.notOk(job().failed, 'at the first try')
+      t.notOk(job().failed, 'at the first attempt')
     },
   )
   if (!t.passing()) throw new Error(await node.output())
@@ -103,14 +103,14 @@ async function scenario(t: Test): Promise<void> {
   const running = await node.pods()
   const vmcp = (): VirtualServer => kube.get(['vmcp', 'quickstart'])
 
-  await t.test('kubectl apply -k manifests/examples/quickstart: phase Ready', async (t) => {
+  await t.test('kubectl apply -k manifests/examples/quickstart: reaches phase Ready', async (t) => {
     kube.must(['apply', '-k', quickstart])
     await until('phase Ready', () => vmcp().status?.phase === 'Ready', cluster)
     const checked = () =>
       vmcp().status?.discoveredBackends?.every(
         ({ status, lastHealthCheck }) => status === 'ready' && lastHealthCheck !== undefined,
       ) === true
-    await until('what the pod reports', checked, cluster)
+    await until('the report of the pod', checked, cluster)
     const { status } = vmcp()
     t.strictSame(
       status?.discoveredBackends?.map(({ name }) => name),
@@ -149,22 +149,19 @@ async function scenario(t: Test): Promise<void> {
     await client.close()
   })
 
-  await t.test(
-    'a server that is scaled to nothing is shown in the status, and so is its return',
-    async (t) => {
-      const often = { healthCheckInterval: '1s', healthCheckTimeout: '500ms', statusReportingInterval: '1s' }
-      const patch = { spec: { config: { operational: { failureHandling: often } } } }
-      kube.must(['patch', 'vmcp', 'quickstart', '--type=merge', '-p', JSON.stringify(patch)])
-      kube.must(['scale', 'deployment/mcp-everything-proxy', '--replicas=0'])
-      await until('phase Degraded', () => vmcp().status?.phase === 'Degraded', cluster)
-      t.equal(vmcp().status?.backendCount, 2)
-      kube.must(['scale', 'deployment/mcp-everything-proxy', '--replicas=1'])
-      await until('phase Ready again', () => vmcp().status?.phase === 'Ready', cluster)
-      t.equal(vmcp().status?.backendCount, 3)
-    },
-  )
+  await t.test('the status shows a server that is scaled to zero, and its return', async (t) => {
+    const often = { healthCheckInterval: '1s', healthCheckTimeout: '500ms', statusReportingInterval: '1s' }
+    const patch = { spec: { config: { operational: { failureHandling: often } } } }
+    kube.must(['patch', 'vmcp', 'quickstart', '--type=merge', '-p', JSON.stringify(patch)])
+    kube.must(['scale', 'deployment/mcp-everything-proxy', '--replicas=0'])
+    await until('phase Degraded', () => vmcp().status?.phase === 'Degraded', cluster)
+    t.equal(vmcp().status?.backendCount, 2)
+    kube.must(['scale', 'deployment/mcp-everything-proxy', '--replicas=1'])
+    await until('phase Ready again', () => vmcp().status?.phase === 'Ready', cluster)
+    t.equal(vmcp().status?.backendCount, 3)
+  })
 
-  await t.test('kubectl delete -k manifests/examples/quickstart: leaves nothing behind', async (t) => {
+  await t.test('kubectl delete -k manifests/examples/quickstart: leaves no objects behind', async (t) => {
     const deleted = kube.kubectl(['delete', '-k', quickstart])
     t.equal(deleted.code, 0, deleted.stderr)
     await until('an end of everything', () => objectsIn(kube, namespace).length === before.length, cluster)
@@ -176,7 +173,7 @@ async function scenario(t: Test): Promise<void> {
     t.strictSame(left, [], 'no process')
   })
 
-  await t.test('a deprecated field that is used: one Event, however often it is looked at', async (t) => {
+  await t.test('a deprecated field causes one Event, however often it is synced', async (t) => {
     kube.must(['create', 'namespace', 'events'])
     kube.must(['apply', '-n', 'events', '-f', '-'], JSON.stringify(deprecated))
     const events = (): readonly { message: string; involvedObject: { name: string } }[] =>
@@ -185,17 +182,13 @@ async function scenario(t: Test): Promise<void> {
         .items.filter(({ reason }: { reason: string }) => reason === 'AuthzPrimaryUpstreamProviderDeprecated')
     await until('the Event', () => events().length > 0, cluster)
     kube.must(['label', 'vmcp', 'old', '-n', 'events', 'example.com/look=again'])
-    await until(
-      'a look at it',
-      () => kube.get(['vmcp', 'old', '-n', 'events']).status?.phase === 'Failed',
-      cluster,
-    )
+    await until('a sync', () => kube.get(['vmcp', 'old', '-n', 'events']).status?.phase === 'Failed', cluster)
     t.equal(events().length, 1)
     t.match(events()[0], { type: 'Warning', involvedObject: { kind: 'VirtualMCPServer', name: 'old' } })
     kube.must(['delete', 'vmcp', 'old', '-n', 'events'])
   })
 
-  await t.test('removing the installation, as its page says: leaves nothing behind', async (t) => {
+  await t.test('removing the installation as documented leaves no objects behind', async (t) => {
     for (const _ of [1, 2]) kube.kubectl(['delete', 'gatehouse', '--all', '-A'])
     kube.must(['delete', '-k', join(manifestsFolder, 'overlays/everything')])
     const left = () =>

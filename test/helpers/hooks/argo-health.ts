@@ -1,15 +1,15 @@
-/** The health check for Argo CD that the guide ships, carried out by Lua 5.1, the version of Argo CD. */
+/** Runs the health check for Argo CD from the guide with Lua 5.1, the version that Argo CD uses. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 
 const lua = ['lua5.1', 'luajit'].find((program) => spawnSync(program, ['-v']).status === 0)
 
-/** Why it cannot be carried out here, for `{ skip }`; false when it can. */
+/** Reason that the check cannot run on this machine, for `{ skip }`; otherwise false. */
 export const luaMissing: string | false =
   lua === undefined ? 'neither lua5.1 nor luajit is on this machine: the health check was NOT run' : false
 
-/** What the check looks at. */
+/** The parts of an object that the check reads. */
 export interface Checked {
   readonly metadata: { readonly generation?: number }
   readonly status?: unknown
@@ -23,7 +23,7 @@ function script(): string {
   return kinds['gatehouse.dev/*']?.['health.lua'] ?? ''
 }
 
-/** A value as Lua writes it. */
+/** Returns a value as a Lua literal. */
 function literal(value: unknown): string {
   if (value === null || value === undefined) return 'nil'
   if (Array.isArray(value)) return `{${value.map(literal).join(',')}}`
@@ -36,7 +36,7 @@ function literal(value: unknown): string {
   return `"${bytes.join('')}"`
 }
 
-/** The health of each object. The script gets what Argo CD gives it without open libraries, and nothing more. */
+/** Returns the health of each object. The script gets the environment of Argo CD without open libraries. */
 export function healthOf(objects: readonly Checked[]): readonly string[] {
   const program = `
 local check = assert(loadstring(${literal(script())}))

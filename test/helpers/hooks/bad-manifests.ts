@@ -1,14 +1,14 @@
 /**
- * Valid examples with one thing made wrong, and what the refusal must say.
+ * Valid examples with one error each, and the expected message.
  *
- * `words` are the words of our own rule (CEL): the API server says them too. Without `cel` the error is one of plain
- * schema, which the API server words itself.
+ * `words` is the message of our own rule (CEL), which the API server repeats. Without `cel`, the error comes from the
+ * plain schema, and the API server words it itself.
  */
 import type { Operation } from 'fast-json-patch'
 
 export interface BadManifest {
   readonly title: string
-  /** Example folder and kind of the document that is changed; the first one of that kind. */
+  /** Example folder, and kind of the changed document (the first one of that kind). */
   readonly of: readonly [example: string, kind: string]
   readonly patch: readonly Operation[]
   readonly words: string
@@ -99,7 +99,7 @@ export const badManifests: readonly BadManifest[] = [
   ),
   // embedded authorization server
   rule(
-    'primaryUpstreamProvider is no upstream',
+    'primaryUpstreamProvider is not an upstream',
     entrance,
     [set('/spec/authServerConfig/primaryUpstreamProvider', 'gitlab')],
     'primaryUpstreamProvider must be the name of one of upstreamProviders',
@@ -128,7 +128,7 @@ export const badManifests: readonly BadManifest[] = [
     [set(`${clients}/0/scopes`, ['openid'])],
     'must not contain openid, profile, email or offline_access, which need a user',
   ),
-  schema('two clients of one id', machines, [set(`${clients}/1/clientId`, 'nightly-report')], 'clients'),
+  schema('two clients with the same id', machines, [set(`${clients}/1/clientId`, 'nightly-report')], 'clients'),
   rule(
     'redis block with memory',
     entrance,
@@ -194,7 +194,7 @@ export const badManifests: readonly BadManifest[] = [
     'a parameter managed by the server cannot be set',
   ),
   schema('no upstream', entrance, [set(provider, [])], 'upstreamProviders'),
-  schema('two upstreams of one name', entrance, [set(`${provider}/1/name`, 'company')], 'upstreamProviders'),
+  schema('two upstreams with the same name', entrance, [set(`${provider}/1/name`, 'company')], 'upstreamProviders'),
   schema(
     'issuer with a trailing slash',
     entrance,
@@ -358,7 +358,7 @@ export const badManifests: readonly BadManifest[] = [
     'issuer must be https unless insecureAllowHTTP is true',
   ),
   rule(
-    'telemetry: an endpoint for nothing',
+    'telemetry: an endpoint without tracing and metrics',
     otel,
     [drop('/spec/openTelemetry/tracing'), drop('/spec/openTelemetry/metrics')],
     'endpoint needs tracing or metrics to be enabled',
@@ -370,7 +370,7 @@ export const badManifests: readonly BadManifest[] = [
     'samplingRate',
   ),
   rule(
-    'tool config: an override of nothing',
+    'tool config: an empty override',
     ['remote-entry', 'MCPToolConfig'],
     [set('/spec/toolsOverride/query_v2', {})],
     'an override must set at least one of name, description and annotations',

@@ -1,4 +1,6 @@
-/** Golden cases of client certificates whose Secret cannot be used: without the key, or with the key of another one. */
+/**
+ * Golden cases of client certificates with an unusable Secret: without the key, or with the key of another certificate.
+ */
 import {
   decisionPoint,
   decisionPointObjects,
@@ -33,7 +35,7 @@ const authzConfig = {
   },
 }
 
-/** The request after the first object was synced with the others. */
+/** Returns the request after the first object was synced with the others. */
 const synced =
   (object: Stored, ...others: Stored[]) =>
   (): Request =>

@@ -69,7 +69,7 @@ const door = (clients: readonly object[], more: object = {}): Stored =>
     authServerConfig: embedded({ clients, ...more }),
   })
 
-/** A running server whose client then loses its Secret. */
+/** A running server that loses the Secret of its client. */
 const withoutSecret = (...objects: Stored[]): World =>
   world(oidcConfig(), secrets(), ...objects)
     .ready()

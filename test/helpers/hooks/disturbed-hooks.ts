@@ -1,6 +1,7 @@
 /**
- * A way to the hooks server on which requests fail as they do in clusters: the server is killed and comes back, responses are
- * errors, end half way, or come long after the caller has given up. What fails is drawn by a seeded generator.
+ * Forwards requests to the hooks server with failures that occur in clusters: the server is killed and restarts,
+ * responses are errors, end early, or arrive long after the caller has given up. A seeded generator selects the
+ * failures.
  */
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
@@ -11,14 +12,14 @@ export type Disturbance = 'refused' | 'halfBody' | 'noResponse' | 'slow'
 
 export interface DisturbedHooks {
   readonly url: string
-  /** What was done to requests since the disturbance began. */
+  /** Number of failures of each kind since the disturbance began. */
   readonly counts: Readonly<Record<Disturbance | 'forwarded' | 'killed', number>>
-  /** Requests that have no response yet. */
+  /** Requests without a response. */
   inFlight(): number
-  /** From now on requests fail, and `calm` ends that. */
+  /** Starts the failures. `calm` ends them. */
   disturb(): void
   calm(): void
-  /** Kills the server without warning and starts another one. */
+  /** Kills the server without warning and starts a new one. */
   kill(): Promise<void>
 }
 
@@ -112,7 +113,7 @@ export async function startDisturbedHooks(t: Test, { slowest = 6 } = {}): Promis
   }
 }
 
-/** Numbers from 0 to 1, the same in every run. */
+/** Returns numbers from 0 to 1, the same in every run. */
 export function generator(seed: number): () => number {
   let state = seed
   return () => {

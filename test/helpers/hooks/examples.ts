@@ -1,4 +1,4 @@
-/** The examples of the schemas: specs of a kind by name, as the reference pages show them. */
+/** Reads the examples of the schemas: specs of a kind by name, as the reference pages show them. */
 import { join } from 'node:path'
 import { loadBundle } from '../../../schemas/generate/load.ts'
 

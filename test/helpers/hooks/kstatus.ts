@@ -1,6 +1,6 @@
 /**
- * How kstatus reads an object of a kind that it does not know, which is how Flux and `kubectl` plug-ins wait for one.
- * Source: Kubernetes cli-utils, kstatus, "Rules" of the generic status reader.
+ * Returns the kstatus of an object of an unknown kind, which Flux and `kubectl` plug-ins wait for. Source: Kubernetes
+ * cli-utils, kstatus, "Rules" of the generic status reader.
  */
 interface Waited {
   readonly metadata: Readonly<Record<string, unknown>>
@@ -21,7 +21,7 @@ export function kstatusOf({ metadata, status }: Waited): 'Terminating' | 'InProg
   return ready === undefined || ready === 'True' ? 'Current' : 'InProgress'
 }
 
-/** Whether `kubectl wait --for=condition=Ready` ends: the condition must speak of the present generation. */
+/** True when `kubectl wait --for=condition=Ready` ends: the condition must be of the current generation. */
 export function isWaitOver({ metadata, status }: Waited): boolean {
   const { conditions = [] } = (status ?? {}) as {
     conditions?: { type: string; status: string; observedGeneration?: number }[]

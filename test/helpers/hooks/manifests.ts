@@ -20,7 +20,7 @@ export interface Obj {
   readonly [member: string]: unknown
 }
 
-/** Objects of a YAML text; documents with nothing but comments are left out. */
+/** Returns the objects of a YAML text, without documents that contain only comments. */
 export function objectsIn(text: string): readonly Obj[] {
   return parseAllDocuments(text)
     .map((document): Obj | null => {
@@ -30,7 +30,7 @@ export function objectsIn(text: string): readonly Obj[] {
     .filter((object) => object !== null)
 }
 
-/** Objects that a kustomization adds up to. Knows resources, components and nothing else. */
+/** Returns the objects of a kustomization. Supports only resources and components. */
 export function kustomized(folder = ''): readonly Obj[] {
   const at = join(manifestsFolder, folder)
   const listed: { resources?: string[]; components?: string[] } = parse(
@@ -47,8 +47,8 @@ export function idOf({ apiVersion, kind, metadata }: Obj): string {
 }
 
 /**
- * The chart's objects as Helm renders them, without CRDs; `set` maps paths such as `hooks.replicas` to values. Needs Helm
- * (`helmMissing`). Throws with Helm's message when Helm rejects the values.
+ * Returns the chart's objects as Helm renders them, without CRDs; `set` maps paths such as `hooks.replicas` to values.
+ * Needs Helm (`helmMissing`). Throws with Helm's message when Helm rejects the values.
  */
 export function renderedChart(set: Readonly<Record<string, unknown>> = {}, namespace = 'gatehouse-system') {
   const values = { definitions: { enabled: false } }
@@ -68,7 +68,7 @@ function assign(object: object, [key = '', ...rest]: readonly string[], value: u
   else assign((members[key] ??= {}), rest, value)
 }
 
-/** Without empty members, which an API server treats as absent. */
+/** Removes empty members, which an API server treats as absent. */
 export function withoutEmpty(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutEmpty)
   if (typeof value !== 'object' || value === null) return value

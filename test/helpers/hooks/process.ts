@@ -1,4 +1,4 @@
-/** The hooks server as a process of its own, with certificate files that a test may replace. */
+/** Runs the hooks server as its own process, with certificate files that a test may replace. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -12,14 +12,14 @@ export interface HooksProcess {
   readonly port: number
   /** Resolves at the next log line with this message. */
   logged(message: string): Promise<void>
-  /** With `--import ./test/helpers/turn-watch.ts`: starts or ends the watch over turns of the event loop. */
+  /** Starts or ends the measurement of event-loop turns. Requires `--import ./test/helpers/turn-watch.ts`. */
   tell(message: { readonly watch: boolean }): Promise<{ readonly longestUs: number; readonly yardUs: number }>
   stop(): Promise<void>
-  /** Ends it without warning. */
+  /** Kills it without warning. */
   kill(): void
 }
 
-/** Writes `tls.crt` and `tls.key` into a folder, as a mounted Secret has them. */
+/** Writes `tls.crt` and `tls.key` into a folder, like a mounted Secret. */
 export function writeCertificate(folder: string, pair: { certificate: string; key: string }): void {
   writeFileSync(join(folder, 'tls.crt'), pair.certificate)
   writeFileSync(join(folder, 'tls.key'), pair.key, { mode: 0o600 })

@@ -1,4 +1,4 @@
-/** The fields of the CRDs that name another object. */
+/** Lists the fields of the CRDs that name another object. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
@@ -17,7 +17,7 @@ interface Crd {
     readonly versions: readonly { readonly schema: { readonly openAPIV3Schema: Schema } }[]
   }
 }
-/** A field that names an object, and a spec that has nothing else. */
+/** A field that names an object, and a spec with only this field. */
 export interface Named {
   readonly path: string
   readonly field: string
@@ -25,10 +25,10 @@ export interface Named {
 }
 
 const crds = join(import.meta.dirname, '../../../manifests/crds')
-/** The name that `spec` of each field asks for. */
+/** The referenced name in the `spec` of each field. */
 export const wantedName = 'wanted'
 
-/** The resource that a field names; of ours by what the kinds say of themselves. */
+/** Resource that a field refers to. For our kinds, it comes from their declarations. */
 const resources: ReadonlyMap<string, string> = new Map([
   ...['configMap', 'configMapRef', 'caBundleRef', 'permissionProfile'].map(
     (field) => [field, 'configmaps'] as const,

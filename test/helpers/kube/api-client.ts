@@ -1,4 +1,4 @@
-/** The administrator's requests to the API server of a test, without the start of a program for each. */
+/** Sends the administrator's requests to the API server of a test, without a new process for each. */
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -33,7 +33,7 @@ export function apiClient({ url, authority, token }: KubeApiserver): ApiClient {
     async send(method, path, body) {
       for (;;) {
         const answer = await once(method, path, body)
-        // The storage of a definition that was just made is not ready at once.
+        // The storage of a new definition is not ready at once.
         if (answer.status !== 429) return answer
         await pause(200)
       }

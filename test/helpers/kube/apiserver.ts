@@ -1,9 +1,9 @@
 /**
- * A real Kubernetes API server with its etcd, on free loopback ports, for one test file.
+ * Starts a real Kubernetes API server with its etcd, on free loopback ports, for one test file.
  *
- * RBAC is on; the default user is a cluster administrator, and `--as` plays anybody else. There is no controller
- * manager unless it is started as well, no scheduler and no kubelet: objects are stored, validated, defaulted and
- * admitted, and nothing acts on them. kube-node.ts has the rest of a cluster.
+ * RBAC is on. The default user is a cluster administrator, and `--as` selects another user. The controller manager is
+ * optional, and there is no scheduler or kubelet: objects are stored, validated, defaulted and admitted, and nothing
+ * acts on them. node/ provides the rest of a cluster.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
@@ -25,22 +25,22 @@ export interface Ran {
 }
 
 export interface KubeApiserver {
-  /** Path of a kubeconfig for the administrator. */
+  /** Path of the administrator's kubeconfig. */
   readonly kubeconfig: string
   readonly url: string
-  /** Runs kubectl; never throws for a refusal. `input` goes to standard input. */
+  /** Runs kubectl. Does not throw when the server rejects a request. `input` goes to standard input. */
   kubectl(args: readonly string[], input?: string): Ran
   /** Runs kubectl and throws when it fails. */
   must(args: readonly string[], input?: string): string
-  /** Runs kubectl `get … -o json`. */
+  /** Runs kubectl `get … -o json` and returns the parsed output. */
   get(args: readonly string[]): ReturnType<typeof JSON.parse>
-  /** Certificate of the server, a file; its own authority. */
+  /** Path of the server's certificate, which is self-signed. */
   readonly authority: string
   /** The administrator's bearer token. */
   readonly token: string
-  /** Starts the controller manager: Deployments make pods, deleted owners take what they own with them. */
+  /** Starts the controller manager: Deployments create pods, and deleted owners take their dependents with them. */
   startControllerManager(): void
-  /** Kills the API server and starts it again; resolves when it answers. */
+  /** Kills the API server and starts it again. Resolves when it responds. */
   restart(): Promise<void>
   /** Writes a kubeconfig of a service account and returns its path. The account must exist. */
   configOf(account: string, namespace: string): string
@@ -48,19 +48,19 @@ export interface KubeApiserver {
 
 const startMs = 90_000
 
-/** Why no server can be started here, for `{ skip }`; false when one can. */
+/** Reason that no server can start on this machine, for `{ skip }`; otherwise false. */
 export function kubeMissing(): string | false {
   if (!findKubeAssets()) return kubeAssetsMissing
   if (spawnSync('kubectl', ['version', '--client']).status !== 0) return 'no kubectl in PATH'
   return false
 }
 
-/** The same for the controller manager. */
+/** Reason that no controller manager can start on this machine, for `{ skip }`; otherwise false. */
 export function controllerManagerAbsent(): string | false {
   return kubeMissing() || (findKubeAssets()?.controllerManager ? false : controllerManagerMissing)
 }
 
-/** The controllers that act on what our manifests hold; none that knows of nodes, volumes or clouds. */
+/** The controllers for the kinds in our manifests, without those for nodes, volumes and clouds. */
 const controllers = `
   cronjob-controller deployment-controller disruption-controller endpointslice-controller garbage-collector-controller
   horizontal-pod-autoscaler-controller job-controller namespace-controller replicaset-controller root-ca-certificate-publisher-controller
@@ -70,8 +70,9 @@ const controllers = `
   .split(/\s+/)
 
 /**
- * Starts both programs and stops them with the test. With `serviceAccounts`, pods get their tokens as on a cluster; the
- * controller manager must then be started too, for it makes the accounts. `admissionFile` names an AdmissionConfiguration.
+ * Starts both programs and stops them with the test. With `serviceAccounts`, pods get tokens as on a cluster. The
+ * controller manager must then be started too, because it creates the accounts. `admissionFile` is the path of an
+ * AdmissionConfiguration.
  */
 export async function startKubeApiserver(
   t: Pick<Test, 'teardown'>,
@@ -124,7 +125,7 @@ export async function startKubeApiserver(
       `--service-account-signing-key-file=${signer}`,
       `--service-cluster-ip-range=${serviceRange}`,
       '--endpoint-reconciler-type=none',
-      // Without the controller manager nobody makes the default service accounts.
+      // Without the controller manager, nothing creates the default service accounts.
       ...(serviceAccounts ? [] : ['--disable-admission-plugins=ServiceAccount']),
       ...(admissionFile === undefined ? [] : [`--admission-control-config-file=${admissionFile}`]),
     ])
@@ -141,7 +142,7 @@ export async function startKubeApiserver(
   function kubectl(args: readonly string[], input?: string): Ran {
     const env = { ...process.env, KUBECONFIG: kubeconfig, HOME: home }
     const ran = spawnSync('kubectl', args, { input: input ?? '', encoding: 'utf8', env, maxBuffer: 2 ** 26 })
-    // One that did not run, or was ended by a signal, says nothing itself.
+    // A program that did not start, or was ended by a signal, prints no reason.
     const why = ran.error?.message ?? ran.signal ?? ''
     return { code: ran.status ?? -1, stdout: ran.stdout, stderr: `${ran.stderr}${why}` }
   }
@@ -192,11 +193,11 @@ export async function startKubeApiserver(
 
 interface Program {
   readonly child: ChildProcess
-  /** The end of what it printed. */
+  /** The last part of its output. */
   output(): string
 }
 
-/** Output goes to a file: a pipe would fill up, and stop the program, while a test waits for kubectl. */
+/** Output goes to a file. A pipe would fill up and block the program while a test waits for kubectl. */
 function run(log: string, program: string, args: readonly string[]): Program {
   const out = openSync(log, 'w')
   const child = spawn(program, args, { stdio: ['ignore', out, out] })
@@ -231,7 +232,7 @@ async function freePorts(count: number): Promise<readonly number[]> {
   return ports
 }
 
-/** Another program's start can only be asked for; it does not tell. */
+/** Polls, because the program does not report that it is ready. */
 async function ready(url: string, token: string, server: Program): Promise<void> {
   const end = performance.now() + startMs
   while (performance.now() < end) {

@@ -1,13 +1,12 @@
 /**
- * The programs of a Kubernetes control plane that tests use: etcd, kube-apiserver and kube-controller-manager, real ones; the
- * definitions of the Gateway API; and Helm.
+ * Finds the programs of a Kubernetes control plane that tests use (real etcd, kube-apiserver and
+ * kube-controller-manager), the definitions of the Gateway API, and Helm.
  *
- *   node test/helpers/kube/assets.ts          says where they are
- *   node test/helpers/kube/assets.ts build    builds them once, with Go, from the published modules, into the user's
- *                                             cache folder (about 3 GB of build cache, some minutes)
+ * `node test/helpers/kube/assets.ts` prints their paths. `node test/helpers/kube/assets.ts build` builds them once with
+ * Go from the published modules, into the user's cache folder (about 3 GB of build cache, some minutes).
  *
- * Looked for in KUBEBUILDER_ASSETS, the usual variable for this, and then in the cache folder. Nothing is ever put
- * into the repository, and no test builds anything by itself.
+ * Searches KUBEBUILDER_ASSETS, the usual variable for this purpose, then the cache folder. The repository contains none
+ * of them, and no test builds them.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -31,7 +30,7 @@ const helm = '3.21.4'
 export interface KubeAssets {
   readonly etcd: string
   readonly apiserver: string
-  /** Undefined where the folder has none: KUBEBUILDER_ASSETS usually holds the other two only. */
+  /** Undefined when the folder does not contain it: KUBEBUILDER_ASSETS usually holds only the other two. */
   readonly controllerManager: string | undefined
 }
 
@@ -39,7 +38,7 @@ function cacheFolder(): string {
   return join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'gatehouse', `kube-${kubernetes}`)
 }
 
-/** Where the programs are; undefined when this machine has none. */
+/** Paths of the programs, or undefined when this machine has none. */
 export function findKubeAssets(): KubeAssets | undefined {
   const folders = [process.env['KUBEBUILDER_ASSETS'], cacheFolder()].filter((folder) => folder !== undefined)
   const programs = folders.map((folder) => ({
@@ -57,7 +56,7 @@ function gatewayFolder(): string {
   return join(cacheFolder(), `gateway-api-${gatewayApi}`)
 }
 
-/** The folder with the definitions of the Gateway API's standard channel; undefined when this machine has none. */
+/** Folder with the definitions of the Gateway API's standard channel, or undefined when this machine has none. */
 export function findGatewayDefinitions(): string | undefined {
   const folder = gatewayFolder()
   return existsSync(folder) ? folder : undefined
@@ -67,18 +66,18 @@ function helmPath(): string {
   return join(cacheFolder(), `helm-${helm}`)
 }
 
-/** The Helm that was built here; undefined when there is none. */
+/** Path of the Helm that this script built, or undefined. */
 export function findBuiltHelm(): string | undefined {
   return existsSync(helmPath()) ? helmPath() : undefined
 }
 
-/** Whether there is nothing left to build. */
+/** True when nothing is left to build. */
 export function isEverythingBuilt(): boolean {
   const control = findKubeAssets()?.controllerManager
   return [control, findGatewayDefinitions(), findBuiltHelm()].every((path) => path !== undefined)
 }
 
-/** What a test says when it is skipped for want of them. */
+/** Skip reason of tests that need the missing programs. */
 export const kubeAssetsMissing =
   'no kube-apiserver: set KUBEBUILDER_ASSETS, or run `node test/helpers/kube/assets.ts build` (needs Go)'
 
@@ -91,7 +90,7 @@ export const gatewayDefinitionsMissing =
 export const helmAbsent =
   'no helm: set HELM, have it in PATH, or run `node test/helpers/kube/assets.ts build` (needs Go)'
 
-/** The staging modules of Kubernetes are published apart, with major version 0. */
+/** The staging modules of Kubernetes are published separately, with major version 0. */
 const staging = `
   api apiextensions-apiserver apimachinery apiserver cli-runtime client-go cloud-provider cluster-bootstrap
   code-generator component-base component-helpers controller-manager cri-api cri-client cri-streaming
@@ -102,7 +101,7 @@ const staging = `
   .trim()
   .split(/\s+/)
 
-/** They are files of the published module. */
+/** The definitions are files of the published module. */
 function fetchGatewayDefinitions(): void {
   const args = ['mod', 'download', '-json', `sigs.k8s.io/gateway-api@v${gatewayApi}`]
   const { status, stdout, error } = spawnSync('go', args, { encoding: 'utf8', cwd: cacheFolder() })
@@ -110,13 +109,13 @@ function fetchGatewayDefinitions(): void {
     throw new Error(`the definitions of the Gateway API cannot be had: ${stdout}`, { cause: error })
   const { Dir: module }: { Dir: string } = JSON.parse(stdout)
   const from = join(module, 'config/crd/standard')
-  // Go's cache is for reading only, and so would a copy of the folder be.
+  // Go's cache is read-only, and a copy of the folder would be too.
   const partial = mkdtempSync(join(cacheFolder(), 'gateway-api-'))
   for (const name of readdirSync(from)) copyFileSync(join(from, name), join(partial, name))
   renameSync(partial, gatewayFolder())
 }
 
-/** An ordinary module, whose program Go builds with its own versions of everything. */
+/** An ordinary module, whose program Go builds with the module's own dependency versions. */
 function buildHelm(): void {
   const partial = mkdtempSync(join(cacheFolder(), 'helm-build-'))
   const args = ['install', '-trimpath', '-ldflags', '-s -w', `helm.sh/helm/v3/cmd/helm@v${helm}`]

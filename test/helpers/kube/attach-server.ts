@@ -1,7 +1,7 @@
 /**
- * The kubelet's half of `attach`: the standard streams of a process over a WebSocket, in channels, for any number of
- * attachers. Each gets all output from its attach on; nothing is replayed.
- * Source: Kubernetes, the v4 and v5 remote command protocols; what containerd does with standard input.
+ * Implements the kubelet's side of `attach`: the standard streams of a process over a WebSocket, in channels, for any
+ * number of attachers. Each attacher gets all output from its attach on, without replay. Source: Kubernetes, the v4 and
+ * v5 remote command protocols; containerd's handling of standard input.
  */
 import type { ChildProcess } from 'node:child_process'
 import type { IncomingMessage } from 'node:http'
@@ -41,7 +41,7 @@ export class ContainerStreams {
     })
   }
 
-  /** As when the process has ended. */
+  /** Ends the streams, as when the process has ended. */
   end(): void {
     const status = { metadata: {}, status: 'Success' }
     for (const socket of this.#sockets) {
@@ -50,12 +50,12 @@ export class ContainerStreams {
     }
   }
 
-  /** As when a machine in between is gone. */
+  /** Cuts the connections, as when a machine in between fails. */
   cut(): void {
     for (const socket of this.#sockets) socket.terminate()
   }
 
-  /** Forgets its attachers without a word: their streams stay open. */
+  /** Drops its attachers silently: their streams stay open. */
   forget(): void {
     this.#sockets.clear()
   }
@@ -73,7 +73,7 @@ export class AttachServer {
     this.#server.handleUpgrade(request, socket, head, (accepted) => streams.add(accepted))
   }
 
-  /** Answers in place of an upgrade, as the API server does. */
+  /** Responds instead of upgrading, like the API server. */
   refuse(socket: Duplex, code: number, message: string): void {
     const body = JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Failure', message, code })
     const head = `HTTP/1.1 ${code} Refused\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`

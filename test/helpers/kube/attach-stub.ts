@@ -1,6 +1,6 @@
 /**
- * An API server that can be broken: one pod whose container is a local process, the ConfigMap of the proxy's record, and ways to
- * break each of them. What is right is tested against the real one.
+ * An API server that can be broken: one pod whose container is a local process, the ConfigMap of the proxy's record,
+ * and ways to break each of them. Tests of correct behavior use the real API server.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,20 +18,20 @@ interface Patch {
 }
 
 interface StubOptions {
-  /** Words after the path of node. */
+  /** Arguments of node. */
   readonly program: readonly string[]
 }
 
 class ApiStub {
   readonly requests: string[] = []
   readonly record: Record<string, string> = {}
-  /** How the container is when no process runs. */
+  /** Waiting state of the container when no process runs. */
   waiting: Fields = { reason: 'ContainerCreating' }
-  /** Set: what attach is answered with. */
+  /** When set, attach gets this response. */
   refusal: { readonly code: number; readonly message: string } | undefined
-  /** Set: what a GET of the pod is answered with. */
+  /** Status of the response to a GET of the pod. */
   podStatus = 200
-  /** Set: the ConfigMap cannot be written. */
+  /** When set, writes of the ConfigMap fail. */
   recordStatus = 200
   uid = 'pod-1'
   restarts = 0
@@ -78,7 +78,7 @@ class ApiStub {
     this.#streams = new ContainerStreams(child)
   }
 
-  /** Ends the container's process; nobody starts it again. */
+  /** Ends the container's process without a restart. */
   async kill(): Promise<void> {
     const { child } = this
     const closed = child.exitCode === null && child.signalCode === null ? once(child, 'close') : undefined
@@ -88,7 +88,7 @@ class ApiStub {
     this.#streams = undefined
   }
 
-  /** Ends it and starts it again, as a kubelet does. */
+  /** Restarts the container, like a kubelet. */
   async restart(): Promise<void> {
     await this.kill()
     this.restarts++
@@ -137,7 +137,7 @@ function send(res: ServerResponse, code: number, body: Fields): void {
 
 export const sessionProgram = ['test/helpers/mcp/fixture-server/stdio-program.ts', 'session']
 
-/** A stub with a running container. */
+/** Starts a stub with a running container. */
 export async function startApiStub(
   t: Test,
   program: readonly string[] = sessionProgram,
@@ -151,7 +151,7 @@ export async function startApiStub(
 
 type More = Partial<Parameters<typeof startAttachedBridge>[0]>
 
-/** A bridge that is attached through the stub, quick to look again. */
+/** Starts a bridge that is attached through the stub, with short retry intervals. */
 export async function attachedBridge(t: Test, baseUrl: string, more: More = {}): Promise<AttachedBridge> {
   const bridge = await startAttachedBridge({
     api: { baseUrl, token: () => 'token', fetch: makeFetch() },

@@ -1,10 +1,13 @@
-/** Of the installation, what tells Metacontroller of the hooks: the definitions of kinds and the CompositeControllers. */
+/**
+ * The parts of the installation that connect Metacontroller to the hooks: the definitions of kinds and the
+ * CompositeControllers.
+ */
 import { join } from 'node:path'
 import { manifestsFolder } from '../hooks/manifests.ts'
 import type { KubeApiserver } from './apiserver.ts'
 import { compositeControllerCrd, otherMetacontrollerCrds } from './metacontroller-crd.ts'
 
-/** Metacontroller is to call the hooks at `hooksUrl`. */
+/** Metacontroller calls the hooks at `hooksUrl`. */
 export function installControllers(kube: KubeApiserver, hooksUrl: string): void {
   const crds = { apiVersion: 'v1', kind: 'List', items: [compositeControllerCrd, ...otherMetacontrollerCrds] }
   kube.must(['apply', '-f', '-'], JSON.stringify(crds))

@@ -1,4 +1,4 @@
-/** A virtual server and a server behind it with all that a platform team asks for, as their owners have them in a repository. */
+/** A virtual server and a server behind it with all options for exposure, as their owners keep them in a repository. */
 import { existsSync, readFileSync } from 'node:fs'
 import { imageReference } from '../../../schemas/index.ts'
 import { missingRedis } from '../redis.ts'
@@ -7,7 +7,7 @@ import { imageFolder, quickstartImages } from './node/installation.ts'
 
 export const namespace = 'team'
 
-/** Both servers, with the Deployment of each, under whose name the children beside it are. */
+/** Both servers with their Deployments. The Deployment's name is also the name of the other children. */
 export const subjects = [
   {
     key: 'MCPServer/everything',
@@ -24,13 +24,13 @@ export const subjects = [
 ] as const
 
 const runtimeImage = imageReference('gatehouse', '0.1.0')
-/** The next version, which is there, and one that is not. */
+/** The next version, which exists, and a version that does not exist. */
 export const nextImage = imageReference('gatehouse', '0.1.1')
 export const absentImage = imageReference('gatehouse', '0.1.2')
 const redisProgram = '/usr/bin/redis-server'
 const redisImage = 'docker.io/library/redis:8'
 
-/** Why there is no store for their sessions, for `{ skip }`; false when there is. */
+/** Reason that there is no session store, for `{ skip }`; otherwise false. */
 export function storeMissing(): string | false {
   return (
     missingRedis || (existsSync(redisProgram) ? false : `no ${redisProgram} for the pod with the sessions`)
@@ -45,7 +45,7 @@ export function exposedImages(folder: string): ReadonlyMap<string, Image> {
 }
 
 const labels = { app: 'redis' }
-/** Where the pods have their sessions. */
+/** Session store of the pods. */
 export const redis = [
   {
     apiVersion: 'apps/v1',
@@ -125,7 +125,7 @@ export function exposedServers(change: Change = {}): readonly object[] {
   ]
 }
 
-/** What the people who run the Gateway have made. */
+/** Objects that the operators of the Gateway have created. */
 export const edge = [
   {
     apiVersion: 'gateway.networking.k8s.io/v1',

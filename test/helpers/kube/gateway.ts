@@ -1,10 +1,10 @@
 /**
- * A Gateway for tests: ends TLS for the host names of HTTPRoutes, and leads each to the Service that its route names, by the
- * BackendTLSPolicy of that Service where there is one. It reads both from the API server when a request comes, and takes a route, or
- * refuses it, in the words of a Gateway controller.
+ * A Gateway for tests: terminates TLS for the host names of HTTPRoutes, and forwards each to the Service in its route,
+ * with the BackendTLSPolicy of that Service if there is one. It reads both from the API server for each request, and
+ * accepts or rejects routes with the messages of a Gateway controller.
  *
- * Only what the routes of Gatehouse have is understood; anything else is answered with 501.
- * Source: Gateway API v1, HTTPRoute and BackendTLSPolicy.
+ * Supports only the fields in the routes of Gatehouse; other routes get a 501 response. Source: Gateway API v1,
+ * HTTPRoute and BackendTLSPolicy.
  */
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -73,7 +73,7 @@ async function answer(api: KubeApi, request: IncomingMessage, response: ServerRe
   request.pipe(call)
 }
 
-/** What says that a Service is reached by TLS: by which name, and with whose signature. */
+/** TLS settings of a Service: the server name and the trusted authority. */
 async function policyOf(
   api: KubeApi,
   namespace: string,
@@ -89,7 +89,7 @@ async function policyOf(
   return { ca: untyped(await api.send('GET', path)).data['ca.crt'], hostname }
 }
 
-/** Writes what a Gateway controller says of a route: taken, or why not. */
+/** Writes the status of a route as a Gateway controller does: accepted, or the reason for its rejection. */
 export async function answerRoute(
   api: KubeApi,
   namespace: string,

@@ -1,4 +1,4 @@
-/** A real Helm for tests: the program named by HELM, the one in PATH, or the one that assets.ts has built. */
+/** Runs a real Helm for tests: the program in HELM, in PATH, or the one that assets.ts has built. */
 import { spawnSync } from 'node:child_process'
 import type { KubeApiserver, Ran } from './apiserver.ts'
 import { findBuiltHelm, helmAbsent } from './assets.ts'
@@ -9,12 +9,12 @@ function isInPath(): boolean {
   return spawnSync('helm', ['version']).status === 0
 }
 
-/** Why there is none, for `{ skip }`; false when there is. */
+/** Reason that there is no Helm, for `{ skip }`; otherwise false. */
 export function helmMissing(): string | false {
   return program !== undefined && spawnSync(program, ['version']).status === 0 ? false : helmAbsent
 }
 
-/** Runs Helm, with `kube` as administrator of that cluster. A rejection is not an error; see `code` and `stderr`. */
+/** Runs Helm, with `kube` as administrator of that cluster. A failure does not throw; see `code` and `stderr`. */
 export function helm(args: readonly string[], kube?: Pick<KubeApiserver, 'kubeconfig'>, input = ''): Ran {
   if (program === undefined) throw new Error(helmAbsent)
   const env = { ...process.env, ...(kube && { KUBECONFIG: kube.kubeconfig }) }

@@ -1,6 +1,6 @@
 /**
- * Metacontroller's definitions for tests: those of our manifests, but an API server with strict validation refuses each field
- * that they do not name, so that a misspelt one of ours shows.
+ * Metacontroller's definitions for tests, from our manifests. Here the API server rejects unknown fields, so that a
+ * misspelt field fails.
  */
 import { metacontrollerDefinitions } from '../../../manifests/generate/metacontroller-definitions.ts'
 
@@ -9,7 +9,7 @@ const [composite, ...others] = metacontrollerDefinitions
 export const compositeControllerCrd = closed(composite)
 export const otherMetacontrollerCrds = others
 
-/** Without the mark that lets unknown fields pass. */
+/** Removes the setting that allows unknown fields. */
 function closed<T>(value: T): T
 function closed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closed)

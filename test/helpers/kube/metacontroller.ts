@@ -1,6 +1,6 @@
 /**
- * A real Metacontroller for tests: the program named by METACONTROLLER, or the one in PATH. It runs on loopback only, with
- * the rights of whoever's token it is given.
+ * Runs a real Metacontroller for tests: the program in METACONTROLLER, or in PATH. It listens on loopback only, with
+ * the rights of the given token.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,7 +12,7 @@ import { kubeMissing } from './apiserver.ts'
 
 const program = process.env['METACONTROLLER'] ?? 'metacontroller'
 
-/** Why it cannot be run here, for `{ skip }`; false when it can. */
+/** Reason that it cannot run on this machine, for `{ skip }`; otherwise false. */
 export function metacontrollerMissing(): string | false {
   const kube = kubeMissing()
   if (kube) return kube
@@ -28,9 +28,9 @@ export function metacontrollerProgram(): string {
 
 export interface Metacontroller {
   readonly pid: number
-  /** What it has logged so far. */
+  /** Its log so far. */
   log(): string
-  /** Kills it; it keeps nothing. */
+  /** Kills it. It has no state of its own. */
   stop(): Promise<void>
 }
 
@@ -40,7 +40,7 @@ export function startMetacontroller(
   kubeconfig: string,
   ...more: readonly string[]
 ): Metacontroller {
-  // Not t.testdir(): that would empty the folder of the test.
+  // Not t.testdir(), which would empty the folder of the test.
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-metacontroller-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const path = join(folder, 'metacontroller.log')

@@ -1,4 +1,6 @@
-/** Every version that objects have had, as the API server tells them in the order of their writing: no moment is missed. */
+/**
+ * Records every version of objects in the order of their writes, from a watch of the API server. It misses no version.
+ */
 import type { Test } from 'tap'
 import type { KubeApi, KubeObject } from './node/api.ts'
 
@@ -11,7 +13,9 @@ export class Recorder {
   readonly #versions = new Map<string, Version[]>()
   readonly #problems: string[] = []
 
-  /** Follows the resources at these paths, such as `/apis/apps/v1/namespaces/default/deployments`, until the test ends. */
+  /**
+   * Watches the resources at these paths, such as `/apis/apps/v1/namespaces/default/deployments`, until the test ends.
+   */
   static async start(t: Pick<Test, 'teardown'>, api: KubeApi, paths: readonly string[]): Promise<Recorder> {
     const recorder = new Recorder()
     const over = new AbortController()
@@ -37,15 +41,15 @@ export class Recorder {
     this.#versions.set(key, known)
   }
 
-  /** All versions of an object so far, oldest first. Throws when one may have been missed. */
+  /** Returns all versions of an object so far, oldest first. Throws when a version may be missing. */
   versions(key: string): readonly Version[] {
     if (this.#problems.length > 0) throw new Error(this.#problems.join('; '))
     return this.#versions.get(key) ?? []
   }
 
-  /** The version that an object had when another was written. */
+  /** Returns the version of an object at the time when another one was written. */
   at(key: string, { metadata }: Version): Version | undefined {
-    // Revisions of one etcd are of all its objects.
+    // All objects of one etcd share one sequence of revisions.
     const written = BigInt(metadata.resourceVersion)
     return this.versions(key).findLast((one) => BigInt(one.metadata.resourceVersion) <= written)
   }

@@ -1,10 +1,10 @@
-/** The addresses of Services: given out by the API server of a test, and its node's own. */
+/** Addresses of Services: the range that the API server of a test assigns from, and the node's own address. */
 const network = '10.0'
 const bits = 16
 
 export const serviceRange = `${network}.0.0/${bits}`
-/** What kube-apiserver gives its own Service: the first address of the range. */
+/** Address of kube-apiserver's own Service: the first address of the range. */
 export const apiAddress = `${network}.0.1`
 export const dnsAddress = `${network}.0.10`
-/** With this on an interface, every address of the range is the node's. */
+/** On an interface, this assigns every address of the range to the node. */
 export const nodeAddress = `${apiAddress}/${bits}`

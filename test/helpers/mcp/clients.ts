@@ -1,6 +1,6 @@
 /**
  * Real MCP clients for tests: the first generation of the SDK (sessions) and the second in either era, all with the
- * same answers to what a server may ask.
+ * same responses to requests of a server.
  */
 import { Client as Client2 } from '@modelcontextprotocol/client'
 import { StreamableHTTPClientTransport as Transport2 } from '@modelcontextprotocol/client'
@@ -27,7 +27,7 @@ export interface CallOptions {
   readonly timeout?: number
 }
 
-/** What tests use of a client, whichever it is. */
+/** The interface of all clients in tests. */
 export interface TestClient {
   readonly kind: ClientKind
   listTools(): Promise<{ name: string; description?: string | undefined; [key: string]: unknown }[]>
@@ -36,21 +36,21 @@ export interface TestClient {
   listPrompts(): Promise<string[]>
   listResources(): Promise<string[]>
   listTemplates(): Promise<string[]>
-  /** Text of the first content, with `!` in front when the result is an error. */
+  /** Text of the first content, prefixed with `!` when the result is an error. */
   callText(name: string, args?: Record<string, unknown>, options?: CallOptions): Promise<string>
   call(name: string, args?: Record<string, unknown>, options?: CallOptions): Promise<Record<string, unknown>>
   readText(uri: string): Promise<string>
   promptText(name: string, args?: Record<string, string>): Promise<string>
   complete(prompt: string, argument: string, value: string): Promise<string[]>
   completeTemplate(template: string, argument: string, value: string): Promise<string[]>
-  /** Log messages of a call, at this level and above. */
+  /** Log messages of a call, at or above this level. */
   callForLogs(name: string, level: string): Promise<unknown[]>
-  /** Hears of changed lists and of updates of a resource from now on; answers the way to stop. */
+  /** Subscribes to changed lists and to updates of a resource. Resolves with a function that unsubscribes. */
   watch(uri: string): Promise<() => Promise<void>>
-  /** What `watch` has heard, as `tools`, `prompts`, or the URI; resolves when there is one (for which `wanted` holds). */
+  /** Resolves once `watch` has received this notification: `tools`, `prompts`, or the URI. */
   heard(wanted: string): Promise<void>
   version(): { name: string; version: string } | undefined
-  /** Questions that were asked, by method. */
+  /** Requests that the server sent to the client, by method. */
   readonly asked: string[]
   readonly sessionId: string | undefined
   close(): Promise<void>
@@ -77,12 +77,12 @@ const responses = {
 }
 
 export interface ConnectOptions {
-  /** False declares no capabilities at all. */
+  /** False: declares no capabilities. */
   readonly able?: boolean
   readonly headers?: Record<string, string>
-  /** Over the deprecated HTTP+SSE transport. */
+  /** Uses the deprecated HTTP+SSE transport. */
   readonly sse?: boolean
-  /** Forms are accepted as they stand: the SDK fills in what they suggest (sdk1). */
+  /** The client accepts forms unchanged: the SDK fills in their defaults (sdk1). */
   readonly fillsInDefaults?: boolean
 }
 
@@ -184,7 +184,7 @@ async function connectOver(
   )
 }
 
-/** What a server says unasked, as it comes. */
+/** Unsolicited messages of a server, in order of arrival. */
 class News {
   readonly logs: unknown[] = []
   readonly #heard: string[] = []
@@ -217,7 +217,7 @@ class News {
   }
 }
 
-/** The part of both clients that is alike. */
+/** The part that both clients share. */
 interface SdkClient {
   listTools(params?: { cursor?: string }): Promise<{ tools: { name: string }[]; nextCursor?: string }>
   setLoggingLevel(level: string): Promise<unknown>

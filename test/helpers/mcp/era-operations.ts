@@ -1,6 +1,6 @@
 /**
- * What a client does with a server, operation by operation: the same for every pair of protocol eras, with whatever stands
- * between the two. The server is the fixture backend.
+ * Operations of a client with a server, one by one. They are the same for every pair of protocol eras and any gateway
+ * in between. The server is the fixture backend.
  */
 import { once } from 'node:events'
 import type { Test } from 'tap'
@@ -9,13 +9,13 @@ import type { TestClient } from './clients.ts'
 
 const watchedUri = 'test://watched-resource'
 
-/** What a test does at the server, behind the client's back. */
+/** Actions of a test at the server, without the client. */
 export interface Control {
   toggleTool(): Promise<void>
   togglePrompt(): Promise<void>
   /** Updates the watched resource. */
   update(): Promise<void>
-  /** Resolves when a call of `wait` has begun, or was cancelled, from now on. */
+  /** Resolves when the next call of `wait` begins, or is cancelled. */
   heard(what: 'waiting' | 'cancelled'): Promise<unknown>
 }
 
@@ -24,7 +24,7 @@ export interface EraCell {
   readonly control: Control
 }
 
-/** A fixture in the process of the test. */
+/** A fixture that runs in the process of the test. */
 export function controlOf(state: FixtureState): Control {
   return {
     toggleTool: async () => state.toggleTool(),
@@ -64,7 +64,7 @@ export const eraOperations: Readonly<Record<string, (t: Test, cell: EraCell) => 
   async logging(t, { client }) {
     const all = ['Tool execution started', 'Tool processing data', 'Tool execution completed']
     t.same(await client.callForLogs('test_tool_with_logging', 'info'), all)
-    t.same(await client.callForLogs('test_tool_with_logging', 'error'), [], 'below the level that is wanted')
+    t.same(await client.callForLogs('test_tool_with_logging', 'error'), [], 'below the requested level')
   },
   async cancellation(t, { client, control }) {
     const waiting = control.heard('waiting')
@@ -76,7 +76,7 @@ export const eraOperations: Readonly<Record<string, (t: Test, cell: EraCell) => 
     abort.abort(new Error('enough'))
     await refused
     await cancelled
-    t.match(await client.callText('test_simple_text'), 'simple text', 'everything else goes on')
+    t.match(await client.callText('test_simple_text'), 'simple text', 'everything else still works')
   },
   async 'changed lists and updated resources'(t, { client, control }) {
     await client.listTools()

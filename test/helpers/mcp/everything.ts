@@ -1,4 +1,4 @@
-/** The public "everything" server from npm over HTTP, as a process of its own that can be ended and started again. */
+/** Runs the public "everything" server from npm over HTTP, as its own process that can be killed and restarted. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -10,9 +10,9 @@ const everythingProgram = 'node_modules/@modelcontextprotocol/server-everything/
 export interface Everything {
   readonly url: string
   readonly origin: string
-  /** Ends the process without warning. */
+  /** Kills the process without warning. */
   kill(): Promise<void>
-  /** Starts it again on the same port; resolves when it listens. */
+  /** Restarts it on the same port. Resolves when it listens. */
   start(): Promise<void>
 }
 

@@ -1,6 +1,6 @@
 /**
- * The MCP Inspector as a person at a terminal uses it: its command line prints where to sign in, waits for the browser
- * on its own callback address, and keeps what it got in files for the next run.
+ * Uses the MCP Inspector like a person at a terminal: its command line prints where to sign in, waits for the browser
+ * on its own callback address, and stores the tokens in files for the next run.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,9 +17,9 @@ const program = join(
 
 interface InspectorOptions {
   readonly url: string
-  /** Certificates to trust beside the system's. */
+  /** Trusted certificates in addition to the system's. */
   readonly caFile: string
-  /** Publishes a metadata document for a redirect URI; undefined: the Inspector registers. */
+  /** Publishes a metadata document for a redirect URI. Undefined: the Inspector registers. */
   readonly documentFor: (redirectUri: string) => Promise<string | undefined>
   readonly login: (landing: Landing, start: URL) => Promise<SeenLogin>
 }
@@ -29,7 +29,7 @@ interface Run {
   readonly code: number | null
 }
 
-/** Signs in by listing the tools. Later runs may use only what is stored: a need for the person makes them fail. */
+/** Signs in by listing the tools. Later runs use only stored tokens, and fail when they need the user. */
 export async function connectInspector(
   t: Pick<Test, 'testdir'>,
   options: InspectorOptions,
@@ -46,7 +46,7 @@ export async function connectInspector(
     HOME: dir,
     MCP_STORAGE_DIR: dir,
     MCP_INSPECTOR_SECRET_STORE: 'file',
-    // Without a terminal it prints the address only when it may open a browser; that one does nothing.
+    // Without a terminal, the Inspector prints the address only when it can open a browser. This browser does nothing.
     MCP_AUTO_OPEN_ENABLED: 'true',
     BROWSER: 'true',
     NODE_EXTRA_CA_CERTS: options.caFile,
@@ -72,7 +72,7 @@ export async function connectInspector(
   }
 
   let login: Promise<SeenLogin> | undefined
-  // The Inspector itself answers at its callback address; what came there is its own affair.
+  // The Inspector itself serves its callback address, so its response is ignored.
   const landing: Landing = { redirectUri, next: async () => new URLSearchParams() }
   const first = await run(['--method', 'tools/list'], (start) => {
     login = options.login(landing, start)
@@ -105,7 +105,7 @@ export async function connectInspector(
   }
 }
 
-/** A value out of the Inspector's files. */
+/** Returns a value from the Inspector's files. */
 function storedValue(dir: string, pattern: RegExp): string {
   for (const name of readdirSync(dir, { recursive: true, encoding: 'utf8' })) {
     const path = join(dir, name)

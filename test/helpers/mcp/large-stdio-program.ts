@@ -1,6 +1,6 @@
 /**
- * A stdio server written by hand, whose results are large and hostile. Its argument says which era it speaks, `session` or
- * `stateless`; the tool that is called says what the result is made of, its argument `n` how much there is of it.
+ * A hand-written stdio server with large, hostile results. Its argument selects the era, `session` or `stateless`. The
+ * name of the tool selects the content of the result, and its argument `n` the size.
  */
 import { createInterface } from 'node:readline'
 
@@ -8,7 +8,7 @@ const megabyte = 1_000_000
 const filler = (bytes: number, text: string) => text.repeat(Math.max(1, Math.floor(bytes / text.length)))
 const text = (value: string) => `"content":[{"type":"text","text":"${value}"}]`
 
-/** Members of results, by name of the tool; 20 megabyte for n = 1. */
+/** Members of results, by name of the tool; 20 megabytes for n = 1. */
 const results: Readonly<Record<string, (n: number) => string>> = {
   long_text: (n) => text(filler(20 * megabyte * n, 'x')),
   escapes: (n) => text(filler(20 * megabyte * n, '\\u0041')),

@@ -1,5 +1,5 @@
 /**
- * A backend of either era with named oddities: ways of real servers to deviate from the protocol. Each oddity changes the
+ * A backend of either era with named oddities: deviations of real servers from the protocol. Each oddity changes the
  * replies of an otherwise correct server, so that several can be combined.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -29,7 +29,7 @@ export interface Oddity {
   readonly name: string
   readonly area: OddityArea
   readonly change: (reply: OddReply, request: OddRequest) => void
-  /** What `/status` reports of it; undefined: nothing has to be reported. */
+  /** The deviation that `/status` reports. Undefined: no report is required. */
   readonly reported?: Deviation | undefined
 }
 

@@ -1,4 +1,4 @@
-/** Named oddities of backends, by what they are about. */
+/** Named oddities of backends, grouped by topic. */
 import type { Deviation } from '../../../runtime/observe/index.ts'
 import {
   event,
@@ -10,7 +10,7 @@ import {
   type OddRequest,
 } from './odd-backend.ts'
 
-/** An oddity of the replies to requests, wherever the reply is a JSON-RPC message. */
+/** An oddity of every reply that contains a JSON-RPC message. */
 function ofResponses(
   name: string,
   change: (reply: OddReply, request: OddRequest & { readonly id: string }) => void,
@@ -29,7 +29,7 @@ function ofResponses(
   }
 }
 
-/** Changes the text of the message, wherever it stands in the body. */
+/** Changes the text of the message at its position in the body. */
 function ofText(name: string, change: (text: string, id: string) => string, reported?: Deviation): Oddity {
   return ofResponses(
     name,
@@ -44,10 +44,10 @@ function isPlainResult(text: string): boolean {
   return text.startsWith('{"jsonrpc"') && text.includes('"result":')
 }
 
-/** What backends can do to their messages, and still mean only one thing. */
+/** Changes of messages that keep their meaning unambiguous. */
 export const envelopeOddities: readonly Oddity[] = [
   ofText(
-    'error: null beside the result',
+    'error: null next to the result',
     (text) => (isPlainResult(text) ? text.replace(/\}$/, ',"error":null}') : text),
     'null_member',
   ),
@@ -70,12 +70,12 @@ interface StreamedOptions {
   readonly reported?: Deviation
   /** The stream stays open after its last event. */
   readonly open?: boolean
-  /** Empty: none. */
+  /** Empty: no content type. */
   readonly contentType?: string
   readonly area?: OddityArea
 }
 
-/** Responses as event streams; `body` makes the stream of the message. */
+/** Responses as event streams. `body` returns the stream of the message. */
 function asStream(
   name: string,
   body: (message: string) => string,
@@ -96,7 +96,7 @@ function asStream(
 
 const notice = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}'
 
-/** Response streams that are not what the standard asks for, or stay open. */
+/** Response streams that violate the standard, or stay open. */
 export const streamOddities: readonly Oddity[] = [
   asStream('the response stream stays open after the response', event, { open: true }),
   asStream(
@@ -115,7 +115,7 @@ export const streamOddities: readonly Oddity[] = [
   asStream('data without an event name, in several lines', (text) => `data:{\ndata:${text.slice(1)}\n\n`),
   asStream('a huge retry value', (text) => `retry: 99999999999999999999\n${event(text)}`),
   asStream('a negative retry value', (text) => `retry: -1\n${event(text)}`),
-  asStream('a retry value that is no number', (text) => `retry: NaN\n${event(text)}`),
+  asStream('a retry value that is not a number', (text) => `retry: NaN\n${event(text)}`),
 ]
 
 function typed(name: string, contentType: string | undefined, reported?: Deviation): Oddity {
@@ -181,7 +181,7 @@ const bodies: Readonly<Record<string, string>> = {
   'broken JSON': '{"jsonrpc":',
 }
 
-/** What servers respond to notifications with. */
+/** Responses of servers to notifications. */
 export const notificationOddities: readonly Oddity[] = [
   ...Object.entries(bodies).map(([name, body]) =>
     notified(`200 and ${name}`, (reply) => {
@@ -218,7 +218,7 @@ function get(name: string, change: (reply: OddReply) => void, reported?: Deviati
   }
 }
 
-/** What becomes of the stream for what a server sends on its own. */
+/** Outcomes of the stream for unsolicited messages of a server. */
 const listenOddities: readonly Oddity[] = [
   get(
     'the stream closes at once, with retry: 1',
@@ -265,9 +265,9 @@ const sessionIdOddities: readonly Oddity[] = [
   sessionId('with a blank in it', 'a b', 'session_id_unusable'),
 ]
 
-/** How a ping can be answered, and what that proves. */
+/** A response to a ping, with the verdict of the health check. */
 export interface OddPing extends Oddity {
-  /** What a health check makes of it: undefined for alive, otherwise the code that it rejects with. */
+  /** Error code of the health check. Undefined: the backend is healthy. */
   readonly code?: string | undefined
 }
 
@@ -343,7 +343,7 @@ export const pingOddities: readonly OddPing[] = [
   ...pingStatus(503, 'BACKEND_FAILED'),
 ]
 
-/** Oddities that leave a backend fully usable. */
+/** Oddities that keep a backend fully usable. */
 export const harmlessOddities: readonly Oddity[] = [
   ...encodingOddities,
   ...envelopeOddities,

@@ -1,5 +1,5 @@
 /**
- * A server on standard streams that is hard to serve: it refuses a second `initialize`, answers late (`slow`), at length (`long`), or
+ * A server on standard streams that rejects a second `initialize`, and responds late (`slow`), at length (`long`), or
  * with other lines around the response (`chatter`).
  */
 import { createInterface } from 'node:readline'

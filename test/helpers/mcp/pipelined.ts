@@ -1,12 +1,12 @@
 /**
- * Sends many requests at once on one connection (HTTP/1.1 pipelining), so that a server meets all of them in one turn of its
- * event loop, on any machine.
+ * Sends many requests at once on one connection (HTTP/1.1 pipelining), so that a server receives all of them in one
+ * turn of its event loop, on any machine.
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { LoadLimits } from '../../../runtime/net/index.ts'
 
-/** Limits that admit a few requests at a time, so that `crowd` requests are too many on any machine. */
+/** Limits that admit only a few requests at a time, so that `crowd` requests exceed them on any machine. */
 export const crowdedLoad = {
   alwaysAdmitted: 0,
   turnMs: 0.01,
@@ -18,7 +18,7 @@ export const crowd = 300
 
 export interface PipelinedResponse {
   readonly status: number
-  /** Lines as they were sent. */
+  /** The sent lines. */
   readonly head: string
   readonly text: string
 }
@@ -28,7 +28,7 @@ export interface PipelinedRequest {
   readonly body: string
 }
 
-/** POSTs all of them; resolves with the responses in the same order. Each must have a `Content-Length`. */
+/** Sends a POST for each body. Resolves with the responses in the same order, which must have a `Content-Length`. */
 export async function pipelined(
   url: string,
   requests: readonly PipelinedRequest[],

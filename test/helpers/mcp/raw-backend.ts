@@ -1,13 +1,13 @@
 /**
- * A backend written by hand, for what no SDK would send: exact bytes, broken answers, errors on demand. Session era
- * over streamable HTTP. Answers are given as JSON text, so that nothing is re-serialised on the way.
+ * A hand-written backend for behavior that no SDK has: exact bytes, broken responses, errors on demand. Session era
+ * over streamable HTTP. Responses are JSON text and are never serialized again.
  */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface RawRequest {
-  /** Body as received. */
+  /** The body as received. */
   readonly body: string
   readonly id: string
   readonly method: string
@@ -17,22 +17,22 @@ export interface RawRequest {
   readonly res: ServerResponse
 }
 
-/** Answers a request: JSON text of the result, or nothing when it has written the response itself. */
+/** Returns the JSON text of the result, or nothing when it has written the response itself. */
 export type RawAnswer = (request: RawRequest) => string | undefined | Promise<string | undefined>
 
 export interface RawBackendOptions {
-  /** JSON text of tools. Default one tool `echo`. */
+  /** JSON text of the tools. Default: one tool `echo`. */
   readonly tools?: () => readonly string[]
   readonly capabilities?: string
-  /** What `initialize` says to clients; undefined: nothing. */
+  /** Instructions in the response to `initialize`. Undefined: none. */
   readonly instructions?: () => string | undefined
-  /** By method; `tools/call` mostly. */
+  /** Handlers by method, usually `tools/call`. */
   readonly responses?: Readonly<Record<string, RawAnswer>>
-  /** Sees every HTTP request first; true means that it has answered. */
+  /** Receives every HTTP request first. Returns true when it has sent the response. */
   readonly before?: (req: IncomingMessage, res: ServerResponse, body: string) => boolean
-  /** Hears of new sessions, and what their clients can do. */
+  /** Called for each new session with the capabilities of its client. */
   readonly opened?: (session: string, capabilities: Readonly<Record<string, unknown>>) => void
-  /** Default true: `initialize` hands out a session id. */
+  /** Default: true. `initialize` returns a session id. */
   readonly sessions?: boolean
   readonly port?: number
 }
@@ -41,9 +41,9 @@ export interface RawBackend {
   readonly url: string
   readonly port: number
   readonly requests: RawRequest[]
-  /** Sessions that are known; clear it to forget them all. */
+  /** Known sessions. Clear the set to drop all of them. */
   readonly sessions: Set<string>
-  /** GET streams that are open. */
+  /** Open GET streams. */
   readonly streams: Set<ServerResponse>
   /** Sends a message on every GET stream. */
   push(message: string): void
@@ -156,7 +156,7 @@ export function json(res: ServerResponse, body: string, headers: Record<string, 
   res.writeHead(200, { 'content-type': 'application/json', ...headers }).end(body)
 }
 
-/** A response that never ends: writes until the reader goes away, with its pace. */
+/** Writes a response that never ends, at the pace of its reader, until the reader disconnects. */
 export function writeWithoutEnd(res: ServerResponse, head: string): void {
   const chunk = 'x'.repeat(16_384)
   const more = (): void => {

@@ -1,11 +1,12 @@
 /**
- * An MCP server on standard streams whose faults are an argument: it starts slowly, ignores or dies of a method, prints a
- * banner. Every start, received method and end is a line of a file, so that tests count processes and compare orders.
+ * An MCP server on standard streams with faults as its argument: it starts slowly, ignores a method or crashes on it,
+ * prints a banner. It writes every start, received method and end to a file, so that tests count processes and compare
+ * orders.
  */
 import { appendFileSync, closeSync, existsSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 
-/** What the server does when it receives a request of a method, instead of answering it. */
+/** The server's reaction to a request of a method, instead of a response. */
 export type Fault =
   | { readonly do: 'ignore' }
   | { readonly do: 'exit'; readonly code: number; readonly stderr?: readonly string[] }
@@ -14,7 +15,7 @@ export type Fault =
   | { readonly do: 'exit mid-stream' }
   /** Ends in the middle of a line. */
   | { readonly do: 'exit mid-line' }
-  /** Answers without a line end, and ends. */
+  /** Responds without a line end, and exits. */
   | { readonly do: 'answer without line end' }
   | { readonly do: 'refuse'; readonly message: string }
   /** Stays alive. */
@@ -22,13 +23,13 @@ export type Fault =
 
 export interface Script {
   readonly journal: string
-  /** It starts to serve once this file exists. */
+  /** Waits until this file exists before it serves. */
   readonly gate?: string
   /** Lines on standard output before anything else. */
   readonly banner?: readonly string[]
   readonly stderr?: readonly string[]
   readonly byteOrderMark?: boolean
-  /** Ends with this code instead of serving. */
+  /** Exits with this code instead of serving. */
   readonly exitAtStart?: number
   readonly era?: 'session' | 'stateless' | 'both'
   readonly on?: Readonly<Record<string, Fault>>
@@ -40,7 +41,7 @@ export interface JournalEntry {
   readonly what: string
 }
 
-/** What the processes of a script have done so far. */
+/** Reads the events of all processes of a script so far. */
 export function readJournal(path: string): readonly JournalEntry[] {
   return readFileSync(path, 'utf8')
     .split('\n')
@@ -48,7 +49,7 @@ export function readJournal(path: string): readonly JournalEntry[] {
     .map((line) => JSON.parse(line) as JournalEntry)
 }
 
-/** Words that start the program. */
+/** Command line that starts the program. */
 export function scripted(script: Script): readonly [string, string] {
   return ['test/helpers/mcp/scripted-stdio-program.ts', JSON.stringify(script)]
 }

@@ -1,6 +1,6 @@
 /**
- * MCP spoken by hand, for tests that care about bytes, headers and status codes: POSTs of both eras, and event streams
- * read one message at a time. Nothing is hidden and nothing is retried.
+ * Hand-written MCP for tests of bytes, headers and status codes: POSTs of both eras, and event streams read one message
+ * at a time, without retries.
  */
 import { createParser } from 'eventsource-parser'
 
@@ -30,7 +30,7 @@ export interface WireAnswer {
 const acceptHeader = 'application/json, text/event-stream'
 const revision = '2026-07-28'
 
-/** POSTs a body as it is. */
+/** POSTs a body unchanged. */
 export async function post(
   url: string,
   body: string | Uint8Array,
@@ -65,7 +65,7 @@ function readEvents(text: string): RpcMessage[] {
   const messages: RpcMessage[] = []
   const parser = createParser({
     onEvent({ data }) {
-      // An event that only gives the stream an id, so that it can be resumed, has no data.
+      // An event without data only sets the id from which the stream can be resumed.
       if (data !== '') messages.push(JSON.parse(data) as RpcMessage)
     },
   })
@@ -73,15 +73,15 @@ function readEvents(text: string): RpcMessage[] {
   return messages
 }
 
-/** A POST or GET whose response is an event stream, read message by message. */
+/** A POST or GET whose event stream is read one message at a time. */
 export interface WireStream {
   readonly status: number
   readonly headers: Headers
-  /** The next message (for which `wanted` holds; others are skipped). Rejects when the stream ends before. */
+  /** Resolves with the next message, or the next one that satisfies `wanted`. Rejects when the stream ends first. */
   next(wanted?: (message: RpcMessage) => boolean): Promise<RpcMessage>
   /** Resolves when the stream has ended. */
   readonly ended: Promise<void>
-  /** Messages that came and were not asked for yet. */
+  /** Received messages that the test has not read. */
   readonly pending: readonly RpcMessage[]
   close(): void
 }
@@ -122,7 +122,7 @@ export async function stream(
         for await (const chunk of response.body)
           parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }))
     } catch {
-      // Closed by the test, or cut: over either way.
+      // The test or the peer closed the stream.
     }
     over = true
     for (const wake of waiting) wake()
@@ -157,12 +157,12 @@ export interface WireSession {
   readonly initialized: RpcMessage
   readonly headers: Record<string, string>
   request(method: string, params?: unknown, headers?: Record<string, string>): Promise<WireAnswer>
-  /** A request whose response is read message by message. */
+  /** Sends a request whose response is read one message at a time. */
   open(method: string, params?: unknown): Promise<WireStream>
   notify(method: string, params?: unknown): Promise<WireAnswer>
-  /** Answers a question of the server. */
+  /** Responds to a request of the server. */
   response(id: unknown, result: unknown): Promise<WireAnswer>
-  /** The GET stream. */
+  /** Opens the GET stream. */
   listen(): Promise<WireStream>
   end(): Promise<Response>
 }

@@ -1,4 +1,4 @@
-/** What tests of outgoing strategies need: a caller with a token, a request to send, upstream tokens from a table. */
+/** Inputs of outgoing strategies: a caller with a token, a request to send, upstream tokens from a table. */
 import { type Caller, makeCaller } from '../../../runtime/net/index.ts'
 import type { OutgoingRequest, UpstreamToken, UpstreamTokens } from '../../../runtime/outgoing/index.ts'
 
@@ -27,7 +27,7 @@ export function testRequest(from: Partial<OutgoingRequest> = {}): OutgoingReques
   }
 }
 
-/** Upstream tokens by "subject provider"; `calls` records who asked. */
+/** Returns upstream tokens by "subject provider"; `calls` records each lookup. */
 export function testUpstream(
   table: Readonly<Record<string, UpstreamToken>>,
 ): UpstreamTokens & { readonly calls: string[] } {

@@ -1,4 +1,7 @@
-/** Refusals that token endpoints of real providers send, and what each says of the grant (runtime/oauth/refusals/token-refusal.ts). */
+/**
+ * Error responses that token endpoints of real providers send, with their meaning for the grant
+ * (runtime/oauth/refusals/token-refusal.ts).
+ */
 import type { TokenRefusal } from '../../../runtime/oauth/refusals/token-refusal.ts'
 import type { PeerResponse } from '../loopback.ts'
 

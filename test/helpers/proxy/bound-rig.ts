@@ -1,5 +1,5 @@
 /**
- * An MCP server that accepts tokens which are bound to a key, and the embedded authorization server that issues them, at
+ * An MCP server that accepts tokens that are bound to a key, and the embedded authorization server that issues them, at
  * one origin. Both check each proof as in production.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -113,7 +113,7 @@ export async function consent(url: string): Promise<void> {
 export interface BoundProxy {
   readonly url: string
   readonly ready: Promise<void>
-  /** URLs that the user was asked to open. */
+  /** URLs that the user had to open. */
   readonly logins: readonly string[]
   /** Calls `whoami`. */
   call(

@@ -1,4 +1,7 @@
-/** The proxy's login, reloaded from a state directory, at a token endpoint that responds as told; the clock is moved by hand. */
+/**
+ * The proxy's login, reloaded from a state directory. The test controls the responses of the token endpoint and the
+ * clock.
+ */
 import { mkdtempSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,18 +26,18 @@ export interface KeptLogins {
   open(): TargetLogin
   /** Moves the clock. */
   pass(ms: number): void
-  /** Times that the token endpoint was asked. */
+  /** Number of requests to the token endpoint. */
   asked(): number
-  /** Whether a login is in the state directory. */
+  /** True when a login is in the state directory. */
   isKept(): boolean
   close(): Promise<void>
 }
 
 export interface KeptLoginOptions {
   readonly input?: ProxyInput
-  /** Default: ends in an hour. */
+  /** Default: expires in an hour. */
   readonly tokens?: Partial<KeptLogin['tokens']>
-  /** State directory that already contains the login. Default a new one. */
+  /** State directory that already contains the login. Default: a new one. */
   readonly dir?: string
 }
 

@@ -1,4 +1,4 @@
-/** A provider, a target that takes its tokens only, and a proxy that signs in there; the browser is played by `walk`. */
+/** A provider, a target that accepts only its tokens, and a proxy that signs in there. `walk` plays the browser. */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,12 +14,12 @@ export interface World {
   readonly idp: TestProvider
   readonly target: Upstream
   readonly resource: string
-  /** What the next requests to the target are answered with, instead of the usual check. */
+  /** Response to the next requests to the target, instead of the usual check. */
   response: { status: number; challenge: string } | undefined
   close(): Promise<void>
 }
 
-/** A provider, and a target that takes its tokens only and says so as MCP prescribes. */
+/** Starts a provider, and a target that accepts only its tokens and names it as MCP requires. */
 export async function startWorld(options: Parameters<typeof startOidcProvider>[0] = {}): Promise<World> {
   let world: World | undefined
   const target = await startUpstream((seen, res) => {
@@ -76,11 +76,11 @@ export async function startWorld(options: Parameters<typeof startOidcProvider>[0
 
 export interface Running {
   readonly proxy: RunningCommand
-  /** Lines for the person at the terminal. */
+  /** Lines for the terminal. */
   readonly lines: readonly string[]
-  /** The login URL, once it is printed. `nth` counts from 1. */
+  /** Resolves with the login URL once it is printed. `nth` counts from 1. */
   loginUrl(nth?: number): Promise<string>
-  /** Walks the login as a browser. */
+  /** Follows the login like a browser. */
   browse(nth?: number): Promise<Response>
   call(): Promise<Response>
 }

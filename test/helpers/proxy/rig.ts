@@ -1,4 +1,4 @@
-/** Real sockets for proxy tests: an upstream, the proxy in front of it, and clients that speak raw HTTP. */
+/** Real sockets for proxy tests: an upstream, the proxy in front of it, and raw HTTP clients. */
 import { once } from 'node:events'
 import {
   createServer,
@@ -17,7 +17,7 @@ export interface Upstream {
   readonly url: string
   readonly port: number
   readonly server: Server
-  /** Every request, in order of arrival, with its body once that is complete. */
+  /** Every request in order of arrival, with its complete body. */
   readonly seen: Seen[]
   close(): Promise<void>
 }
@@ -32,7 +32,7 @@ export interface Seen {
 
 type PeerResponse = (seen: Seen, res: ServerResponse, req: IncomingMessage) => void
 
-/** An HTTP server that reads each request completely, records it and lets `response` reply. */
+/** Starts an HTTP server that reads each request completely, records it and lets `response` reply. */
 export async function startUpstream(response: PeerResponse): Promise<Upstream> {
   const seen: Seen[] = []
   const server = createServer((req, res) => {
@@ -53,7 +53,7 @@ export async function startUpstream(response: PeerResponse): Promise<Upstream> {
   return { url: `http://127.0.0.1:${port}`, port, server, seen, close: () => stop(server) }
 }
 
-/** An HTTP server with a plain request listener. */
+/** Starts an HTTP server with a plain request listener. */
 export async function startServer(
   listener: RequestListener,
 ): Promise<{ url: string; port: number; close(): Promise<void>; server: Server }> {
@@ -83,7 +83,7 @@ export interface Rig {
   close(): Promise<void>
 }
 
-/** A proxy on a free loopback port in front of `target`. */
+/** Starts a proxy on a free loopback port in front of `target`. */
 export async function startRig(target: string, options: Partial<ProxyOptions> = {}): Promise<Rig> {
   const dispatcher = options.dispatcher ?? makeDispatcher({ origin: parseTarget(target).origin })
   const proxy = await startProxy({
@@ -105,32 +105,32 @@ export async function startRig(target: string, options: Partial<ProxyOptions> = 
   }
 }
 
-/** Sends bytes over a fresh connection and returns everything that came back until the peer closed. */
+/** Sends bytes over a new connection and returns everything that arrived until the peer closed it. */
 export async function raw(port: number, text: string | Buffer): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   const parts: Buffer[] = []
   socket.on('data', (chunk: Buffer) => parts.push(chunk))
   socket.on('error', () => {})
   socket.write(text)
-  // Unlike `once`, which rejects with the error of a connection that the peer has cut: what came until then is the response.
+  // `once` would reject when the peer cuts the connection. The data received until then is the response.
   await new Promise((resolve) => socket.once('close', resolve))
   return Buffer.concat(parts).toString('latin1')
 }
 
-/** The same with `Connection: close` added to a request given as lines. */
+/** Like `raw`, but takes the request as lines and adds `Connection: close`. */
 export function rawRequest(port: number, lines: readonly string[], body = ''): Promise<string> {
   const [first = '', ...rest] = lines
   return raw(port, [first, 'Connection: close', ...rest, '', body].join('\r\n'))
 }
 
-/** A tools/call request as a client would send it. */
+/** Returns a tools/call request as a client sends it. */
 export function rpc(id: unknown, method = 'tools/call', params: unknown = { name: 'echo' }): string {
   return JSON.stringify({ jsonrpc: '2.0', id, method, params })
 }
 
 export const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 
-/** An authenticator whose stage is given; it knows no document and no challenge. */
+/** An authenticator with the given stage, without documents and challenges. */
 export function fakeAuthenticator(stage: Authenticator['stage']): Authenticator {
   return {
     stage,

@@ -1,4 +1,4 @@
-/** The raw bridge of `proxy stdio` in this process, with both of its streams in hand. */
+/** The raw bridge of `proxy stdio` in this process. The test controls both of its streams. */
 import { PassThrough } from 'node:stream'
 import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
@@ -8,7 +8,7 @@ import { runStdio } from '../../../runtime/proxy/index.ts'
 import { untyped } from '../untyped.ts'
 
 export interface StdioRig {
-  /** Resolves when the bridge has ended: false when its first message reached nobody. */
+  /** Resolves when the bridge has ended, with false when its first message reached no server. */
   readonly done: Promise<boolean>
   readonly input: PassThrough
   readonly output: PassThrough
@@ -74,7 +74,7 @@ export function startStdio(t: Test, url: string, options: StdioRigOptions = {}):
   }
 }
 
-/** `initialize` and what follows it, as a client of the session era sends them. */
+/** Sends `initialize` and the notification after it, like a client of the session era. */
 export const initialize = {
   jsonrpc: '2.0',
   id: 0,

@@ -39,5 +39,5 @@ export async function isFree(host: string, port: number): Promise<boolean> {
   }
 }
 
-/** Why tests of both loopback addresses cannot run, or false. */
+/** Reason that tests of both loopback addresses cannot run, or false. */
 export const lacksIpv6 = (await isFree('::1', 0)) ? false : 'this machine has no IPv6 loopback address'

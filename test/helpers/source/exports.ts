@@ -1,4 +1,4 @@
-/** Which file exports which names, and who imports them: re-exports are followed to where a name is declared. */
+/** Finds the exported names of files, and their importers. Follows re-exports to the declaration of a name. */
 import { dirname, join } from 'node:path'
 import {
   isExportDeclaration,
@@ -18,7 +18,7 @@ export interface Export {
   readonly file: string
   readonly name: string
   readonly isType: boolean
-  /** Where a re-exported name comes from. */
+  /** Origin of a re-exported name. */
   readonly from: { readonly file: string; readonly name: string } | undefined
 }
 
@@ -38,7 +38,7 @@ export interface ModuleGraph {
 export function moduleGraph(files: ReadonlyMap<string, SourceFile>): ModuleGraph {
   const exports = new Map<string, Export>()
   const imports: Import[] = []
-  /** Files whose names another file exports all. */
+  /** Files that another file re-exports completely. */
   const all: { readonly by: string; readonly file: string }[] = []
   for (const [file, tree] of files) {
     for (const statement of tree.statements) {
@@ -117,7 +117,7 @@ function* importsOf(by: string, statement: Statement): Generator<Import> {
       yield { by, file, name: (propertyName ?? name).text }
 }
 
-/** What is imported while the program runs, or named as `import('…').Name`: all names, to be safe. */
+/** Returns dynamic imports, and types such as `import('…').Name`. They count as imports of all names, to be safe. */
 function dynamicImports(by: string, tree: SourceFile): Import[] {
   const found: Import[] = []
   for (const [, specifier = ''] of tree.text.matchAll(/\bimport\(\s*'(\.[^']+)'/g))

@@ -1,7 +1,8 @@
 /**
- * Names that users, dashboards and scripts rely on, one per line: error codes, reasons of conditions, metrics with their
- * labels, events, types of audit lines, flags with their defaults, environment variables, and the fields of every kind.
- * The sources are the tables and commands that declare them, the CRDs, and the responses in the golden cases.
+ * Lists the names that users, dashboards and scripts rely on, one per line: error codes, reasons of conditions, metrics
+ * with their labels, events, types of audit lines, flags with their defaults, environment variables, and the fields of
+ * every kind. Reads them from the tables and commands that declare them, the CRDs, and the responses in the golden
+ * cases.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -146,7 +147,7 @@ function hooksFlagLines(): readonly string[] {
   })
 }
 
-/** Variables on the page, which `test/unit/docs/environment.test.ts` compares with the sources. */
+/** Variables on the documentation page, which `test/unit/docs/environment.test.ts` compares with the sources. */
 function variableLines(): readonly string[] {
   const page = readFileSync(join(root, 'docs/reference/environment.md'), 'utf8')
   const names = page.split('\n').flatMap((line) => {

@@ -1,5 +1,5 @@
 /**
- * The project as the compiler reads it: a syntax tree for each file, without the generated ones.
+ * Parses the project with the compiler: a syntax tree for each file, without generated files.
  *
  * Starts the compiler's own server (1 to 2 seconds), which ends with `close`.
  */
@@ -18,7 +18,7 @@ export interface SourceTree {
 }
 
 export interface SourceTreeOptions {
-  /** The sources that run in browsers as well; the checker does not know them. */
+  /** Sources that also run in browsers. The type checker does not include them. */
   readonly browser?: true
 }
 

@@ -23,7 +23,7 @@ import { upstream } from '../authserver/oauth2-peer.ts'
 import { type Loopback, startLoopback } from '../loopback.ts'
 import { dumpStore, type Recorded, recordedSecret, type StoredPart } from './part.ts'
 
-/** Consent to a client with this redirect URI is remembered. */
+/** Redirect URI of the client whose consent is remembered. */
 const web = 'https://app.example.com/cb'
 const scope = 'openid offline_access'
 const minuteMs = 60_000
@@ -36,7 +36,7 @@ interface Server {
 interface ServerOptions {
   readonly store: Store
   readonly signingKey: string
-  /** Issuer of the recorded server; default the address of this one. */
+  /** Issuer of the recorded server. Default: the address of this one. */
   readonly issuer?: string
 }
 
@@ -132,7 +132,7 @@ async function record(t: Test): Promise<unknown> {
   }
 }
 
-/** A server of the code of today, at the time of the recording. */
+/** Starts a server of the current code at the time of the recording. */
 async function resume(t: Test, recorded: Recorded): Promise<Server> {
   const store = makeMemoryStore()
   for (const [key, value] of Object.entries<string>(recorded['records'])) await store.set(key, value)
@@ -186,7 +186,7 @@ async function check(t: Test, recorded: Recorded): Promise<void> {
     t.match(rig.events, [{ type: 'refresh_reused' }])
   })
 
-  await t.test('a stored upstream token is used, and renewed with its refresh token', async (t) => {
+  await t.test('a stored upstream token is used, and refreshed with its refresh token', async (t) => {
     const { rig } = await resume(t, recorded)
     t.match(await rig.server.upstreamTokens.get(caller), { accessToken: 'access after first' })
     rig.pass(61 * minuteMs)
@@ -220,7 +220,7 @@ async function check(t: Test, recorded: Recorded): Promise<void> {
     t.equal(await refusal(await request(own['client_secret'])), '400 invalid_grant')
   })
 
-  await t.test('a consent page that was open is answered', async (t) => {
+  await t.test('a consent page from before the upgrade accepts a response', async (t) => {
     const { rig } = await resume(t, recorded)
     const { url, text, cookies, verifier } = recorded['consentPage']
     const moved = (value: string): string => value.replaceAll(issuer ?? '', rig.issuer)

@@ -59,13 +59,13 @@ export const loginsPart: StoredPart = {
       t.match(await login.token(), { value: 'recorded-access' })
       t.equal(kept.asked(), 0)
     })
-    await t.test('a password opens its file', async (t) => {
+    await t.test('a password decrypts its file', async (t) => {
       const dir = writeFolder(t.testdir({}), recorded['withPassword'])
       t.strictSame(persistInDirectory(dir, password, silentLog).read('recorded'), secretValue)
       t.equal(persistInDirectory(dir, password, silentLog).read('another'), undefined)
       t.equal(persistInDirectory(dir, new Secret('wrong'), silentLog).read('recorded'), undefined)
     })
-    await t.test('a lock excludes others while its process runs', async (t) => {
+    await t.test('a lock keeps other processes out while its process runs', async (t) => {
       const path = join(t.testdir({}), 'a.lock')
       const leave = (pid: number): void =>
         writeFileSync(path, recorded['lock'].replace('<pid>', String(pid)).replace('<host>', hostname()))
@@ -105,7 +105,7 @@ export const clientEditsPart: StoredPart = {
     const local = (text: string) => text.replaceAll('<id>', idOf(file)).replaceAll('<folder>', folder)
     for (const [name, text] of Object.entries<string>(recorded['files']))
       writeFileSync(join(folder, 'state', local(name)), local(text))
-    t.equal((await addEntry(on(), entry)).outcome, 'none', 'the recorded entry is there')
+    t.equal((await addEntry(on(), entry)).outcome, 'none', 'the recorded entry exists')
     t.equal((await undoOperation(on())).outcome, 'changed')
     t.equal(read(), original)
   },

@@ -1,4 +1,4 @@
-/** One part of the state that a build leaves behind, and how the code of today uses it. */
+/** One part of the state that a build leaves behind, and its use by the current code. */
 import type { Test } from 'tap'
 import type { Store } from '../../../runtime/store/index.ts'
 
@@ -10,9 +10,9 @@ export interface StoredPart {
   readonly name: string
   /** Reason to skip the part on this machine. */
   readonly skip?: string | false
-  /** Creates state with the code of today. */
+  /** Creates state with the current code. */
   record(t: Test): Promise<unknown>
-  /** Uses state that an earlier or the present build has recorded. */
+  /** Uses state that an earlier build or the current build has recorded. */
   check(t: Test, recorded: Recorded): Promise<void>
 }
 
@@ -21,7 +21,7 @@ export const recordedSecret = 'fixed-secret-of-recorded-fixtures-0123456789'
 /** Time of the records whose clock is fixed. */
 export const recordedAtMs = 1_893_456_000_000
 
-/** Entries as they are stored. */
+/** Entries in their stored form. */
 export async function dumpStore(store: Store): Promise<Record<string, string>> {
   const records: Record<string, string> = {}
   for await (const keys of store.scan())

@@ -1,4 +1,4 @@
-/** Values that clients and stores hold sealed: request state, cursors of lists, encrypted entries. */
+/** Sealed values that clients and stores hold: request state, cursors of lists, encrypted entries. */
 import { makeMemoryStore, sealStore } from '../../../runtime/store/index.ts'
 import { makeCursors } from '../../../runtime/vmcp/catalog/cursors.ts'
 import {
@@ -49,7 +49,7 @@ export const sealedValuesPart: StoredPart = {
     }
   },
   async check(t, recorded) {
-    await t.test('request state opens, for its caller and request, until it expires', async (t) => {
+    await t.test('request state opens for its caller and request until it expires', async (t) => {
       for (const { content, state } of recorded['states']) {
         const opened = sealer(recordedAtMs + 59_999).open(state, binding)
         t.strictSame(JSON.parse(JSON.stringify(opened)), content, content.kind)
@@ -61,11 +61,11 @@ export const sealedValuesPart: StoredPart = {
         t.equal(sealer(recordedAtMs + 60_000).open(state, binding), undefined)
       }
     })
-    await t.test('a cursor points to the place after the same item', async (t) => {
+    await t.test('a cursor points to the position after the same item', async (t) => {
       for (const [index, { list, cursor }] of recorded['cursors'].entries())
         t.strictSame(cursors().read(list, cursor), { after: `${list}-last`, position: index + 7 })
     })
-    await t.test('an encrypted entry opens under its key, also after a rotation', async (t) => {
+    await t.test('an encrypted entry opens with its key, also after a rotation', async (t) => {
       const inner = makeMemoryStore()
       const store = sealStore(inner, () => [newSecret, Buffer.from(recordedSecret)])
       for (const { key, value, sealed } of recorded['entries']) {

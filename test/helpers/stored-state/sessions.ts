@@ -1,4 +1,4 @@
-/** Sessions that replicas share: those of the virtual server in Redis, and those of the proxy. */
+/** Sessions that replicas share: sessions of the virtual server in Redis, and sessions of the proxy. */
 import { setImmediate } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { silentLog } from '../../../runtime/net/index.ts'

@@ -80,7 +80,7 @@ export async function makeUpHome(
     url: `http://127.0.0.1:${port}/mcp`,
     fileOf,
     read: (client: ConnectedClient) => readFileSync(fileOf(client), 'utf8'),
-    /** Clients whose file is not what it was. */
+    /** Clients whose file differs from the original. */
     changed: () => clients.filter((client) => !originals.get(client)?.equals(readFileSync(fileOf(client)))),
     gatehouse,
     up: (...args: string[]) => gatehouse('up', '--yes', '--port', String(port), ...args),
@@ -95,7 +95,7 @@ export async function makeUpHome(
   }
 }
 
-/** Connects as the client itself would: starts the program in its gateway entry. */
+/** Connects like the client itself: starts the program in its gateway entry. */
 export async function connectThroughEntry(up: UpHome, client: ConnectedClient): Promise<Client> {
   const { command, args } = untyped(up.serversOf(client)['gatehouse'])
   const sdk = new Client({ name: client, version: '1' })

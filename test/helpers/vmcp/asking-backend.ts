@@ -10,7 +10,7 @@ export interface AskingBackend {
 }
 
 export interface AskingBackendOptions {
-  /** The state that comes with the question; undefined: none. Default a random one. */
+  /** State that is sent with the request to the user. Undefined: none. Default: a random one. */
   readonly state?: () => string | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * A real embedding service on a loopback port, in both protocols: a hashing embedder whose vectors are near for texts
- * with common words, and for words that it takes for the same. Errors on demand.
+ * A real embedding service on a loopback port, in both protocols. It hashes words, so texts with common words or
+ * synonyms have similar vectors. Returns errors on demand.
  */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
@@ -16,31 +16,31 @@ export interface EmbedRequest {
 
 export type Failure =
   | { readonly kind: 'status'; readonly status: number }
-  /** Answers once `until` has resolved. */
+  /** Responds once `until` has resolved. */
   | { readonly kind: 'slow'; readonly until: Promise<void> }
   | { readonly kind: 'cut' | 'count' | 'length' | 'huge' | 'text' | 'numbers' | 'index' }
 
 export interface EmbeddingService {
-  /** Base URL for `tei`; `compat` answers under `/v1`. */
+  /** Base URL for `tei`; the `compat` protocol is at `/v1`. */
   readonly url: string
   /** Requests for vectors, in order. */
   readonly requests: EmbedRequest[]
-  /** Model that `/info` names; undefined: it does not answer. */
+  /** Model in the response of `/info`. Undefined: no response. */
   model: string | undefined
   /** Called before each response. */
   onRequest: (request: EmbedRequest) => Failure | undefined
   maxBatch: number
   dimensions: number
-  /** All texts that were embedded. */
+  /** All embedded texts. */
   texts(): string[]
-  /** Resolves with the next request for vectors (for which `wanted` holds). */
+  /** Resolves with the next request for vectors that satisfies `wanted`. */
   next(wanted?: (request: EmbedRequest) => boolean): Promise<EmbedRequest>
   close(): Promise<void>
 }
 
 export interface EmbeddingServiceOptions {
   readonly port?: number
-  /** Words taken for others. */
+  /** Replacements of words. */
   readonly synonyms?: Readonly<Record<string, string>>
 }
 

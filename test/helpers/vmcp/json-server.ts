@@ -1,4 +1,4 @@
-/** A server of a test that hands on each request with its whole body, over HTTP or HTTPS. */
+/** A test server that passes each request with its complete body to a handler, over HTTP or HTTPS. */
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type ServerOptions } from 'node:https'
 import type { AddressInfo } from 'node:net'

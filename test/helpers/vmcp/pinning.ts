@@ -1,4 +1,4 @@
-/** A backend whose tools a test changes while it runs, and virtual servers that pin them. */
+/** A backend whose tools a test changes at run time, and virtual servers that pin them. */
 import type { Test } from 'tap'
 import { type RawBackend, type RawBackendOptions, startRawBackend } from '../mcp/raw-backend.ts'
 import { openSession, stateless, type WireAnswer } from '../mcp/wire.ts'
@@ -12,7 +12,7 @@ export const approved =
 export const other = '{"name":"list","description":"Lists files","inputSchema":{"type":"object"}}'
 export const listChanged = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
 
-/** With another value for some members. */
+/** Returns a definition with other values for some members. */
 export function changed(json: string, change: object): string {
   return JSON.stringify({ ...JSON.parse(json), ...change })
 }
@@ -45,7 +45,7 @@ export async function startChanging(
 export type Mode = 'observe' | 'warn' | 'freeze' | 'block'
 export const modes: readonly Mode[] = ['observe', 'warn', 'freeze', 'block']
 
-/** Every difference is treated alike; new items are blocked by freeze as well. */
+/** Applies one mode to every difference; `freeze` blocks new items. */
 export function pinning(mode: Mode, more: object = {}) {
   return { onChanged: mode, onNew: mode === 'freeze' ? 'block' : mode, ...more }
 }
@@ -59,12 +59,12 @@ export const workflow = {
 
 export interface Pinned {
   readonly url: string
-  /** Hands the server a file with another configuration. */
+  /** Writes another configuration to the server's file. */
   reload(config: object): void
   readonly events: readonly ObservedEvent[]
   /** The JSON of `/status`. */
   status(): Promise<Status>
-  /** Resolves with the next event of a type, or one that came since the start. */
+  /** Resolves with the next event of a type, or with one that has already arrived. */
   event(type: string, wanted?: (fields: Record<string, unknown>) => boolean): Promise<Record<string, unknown>>
 }
 
@@ -130,7 +130,7 @@ export async function startPinned(
   }
 }
 
-/** A client of either era. */
+/** Connects a client of either era. */
 export interface EraClient {
   readonly era: string
   request(method: string, params?: Record<string, unknown>): Promise<WireAnswer>
@@ -157,7 +157,7 @@ export async function listed({ request }: EraClient): Promise<readonly Listed[]>
   return ((await request('tools/list')).response?.result?.['tools'] ?? []) as Listed[]
 }
 
-/** What a call came to: the text of its result, `error <code>`, or `failed: <text>`. */
+/** Outcome of a call: the text of its result, `error <code>`, or `failed: <text>`. */
 export async function called(
   { request }: EraClient,
   name: string,

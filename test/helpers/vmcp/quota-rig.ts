@@ -1,4 +1,4 @@
-/** A virtual server with quotas, real tokens and a clock that moves, in front of a backend whose responses the test gives. */
+/** A virtual server with quotas, real tokens and a manual clock, in front of a backend with responses from the test. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,12 +15,12 @@ type Settings = Readonly<Record<string, unknown>>
 
 export const quotaEras = ['session', 'stateless'] as const
 
-/** A quota of two calls a day for each user. */
+/** A quota of two calls a day per user. */
 export function daily(more: Settings = {}): Settings {
   return { name: 'daily', per: 'user', window: 'day', limit: 2, ...more }
 }
 
-/** A clock that stands still until it is moved; what waits for its time runs then. */
+/** A manual clock. Moving it runs the timers that are due. */
 function steppedClock(start: string) {
   let now = Date.parse(start)
   const waiting = new Set<{ readonly at: number; readonly work: () => void }>()
@@ -58,7 +58,7 @@ export interface QuotaRigOptions extends StartOptions {
   readonly backend?: RawBackendOptions
   /** Names of the backend's tools. */
   readonly tools?: readonly string[]
-  /** RFC 3339 time; default in the middle of a day. */
+  /** RFC 3339 time. Default: the middle of a day. */
   readonly start?: string
 }
 
@@ -108,7 +108,10 @@ export async function startQuotaRig(t: Test, settings: Settings, options: QuotaR
         .split('\n')
         .filter((line) => line !== '')
         .map((line) => JSON.parse(line) as AuditLine),
-    /** What the first lines say that name quotas, once there are so many: lines are written after the response. */
+    /**
+     * Resolves with the quotas in the audit log once there are `count` lines, because lines are written after the
+     * response.
+     */
     async audited(count: number): Promise<NonNullable<AuditLine['quotas']>[]> {
       const found = () => rig.audit().flatMap(({ quotas }) => (quotas ? [quotas] : []))
       await until(() => found().length >= count)
@@ -120,7 +123,7 @@ export async function startQuotaRig(t: Test, settings: Settings, options: QuotaR
   return rig
 }
 
-/** What a refusal by a quota says, in either era; undefined for any other response. */
+/** Returns the data of a quota error in either era, or undefined for any other response. */
 export function refusalOf({ response }: WireAnswer): Record<string, unknown> | undefined {
   const structured = response?.result?.['structuredContent'] as
     | { code?: number; data?: Record<string, unknown> }
@@ -129,7 +132,7 @@ export function refusalOf({ response }: WireAnswer): Record<string, unknown> | u
   return data && 'quota' in data ? data : undefined
 }
 
-/** What a result says is left, as `gatehouse.dev/quota`. */
+/** Returns the remaining quota in a result, from `gatehouse.dev/quota`. */
 export function leftIn({ response }: WireAnswer): unknown {
   return (response?.result?.['_meta'] as Record<string, unknown> | undefined)?.['gatehouse.dev/quota']
 }

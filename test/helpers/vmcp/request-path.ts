@@ -57,7 +57,7 @@ export async function measureRequestPath(): Promise<readonly PathFunction[]> {
     for (let i = 0; i < warmCalls; i++) await exchange(socket, request)
     let path: Map<string, PathFunction> | undefined
     for (let i = 0; i < measuredCalls; i++) {
-      // The end of the exchange before is not part of this one.
+      // The end of the previous exchange does not belong to this one.
       await sleep(20)
       isMeasuring = true
       coverage.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
@@ -150,7 +150,7 @@ async function exchange(socket: Socket, request: string): Promise<void> {
   await response
 }
 
-/** The list as ARCHITECTURE.md shows it: a line for each file. */
+/** Returns the list in the form of ARCHITECTURE.md: a line for each file. */
 export function formatRequestPath(path: readonly PathFunction[]): string {
   const files = Map.groupBy(path, ({ file }) => file)
   const lines = [...files].map(

@@ -1,4 +1,4 @@
-/** Clients of both eras that a rug pull is tried on. Everything that they are answered is recorded. */
+/** Clients of both eras that are the targets of a rug pull. They record all responses. */
 import { openSession, stateless, type WireAnswer } from '../mcp/wire.ts'
 
 export interface Described {
@@ -10,11 +10,11 @@ export interface RuggedClient {
   readonly era: 'session' | 'stateless'
   request(method: string, params?: Record<string, unknown>): Promise<WireAnswer>
   tools(): Promise<readonly Described[]>
-  /** With the argument `path`, unless others are given. */
+  /** Default argument: `path`. */
   call(name: string, args?: Record<string, unknown>): Promise<WireAnswer>
-  /** What tool search finds. */
+  /** Tools that tool search finds. */
   found(description: string): Promise<readonly Described[]>
-  /** What the server says for all its tools, when a session is opened or the server discovered. */
+  /** Instructions of the server, from `initialize` or discovery. */
   instructions(): Promise<unknown>
 }
 
@@ -59,13 +59,13 @@ export function listIn({ response }: WireAnswer, member: string): readonly Descr
   return (response?.result?.[member] ?? []) as readonly Described[]
 }
 
-/** Undefined: it is not listed. */
+/** Undefined: the tool is not listed. */
 export function describedAs(tools: readonly Described[], name: string): string | undefined {
   const found = tools.find((tool) => tool.name === name)
   return found && (found.description ?? '')
 }
 
-/** The backend that answered a call, however many came between; undefined: none did. */
+/** The backend that answered a call, directly or through other tools. Undefined: no backend did. */
 export function reachedBy({ text, response }: WireAnswer): string | undefined {
   if (response?.error || response?.result?.['isError'] === true) return undefined
   return /reached:([\w-]+)/.exec(text)?.[1]

@@ -1,4 +1,4 @@
-/** Backends whose offers a test replaces, and virtual servers that pin them and tell of them everywhere. */
+/** Backends whose offers a test replaces, and virtual servers that pin them and report differences everywhere. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -16,7 +16,7 @@ import { type RuggedClient, ruggedClients } from './rug-pull-clients.ts'
 import { rig as toldRig, type Rig as Told } from '../failures/rig.ts'
 import { bareNames, startTestVmcp, vmcpConfig } from './vmcp.ts'
 
-/** JSON texts of what one backend offers. */
+/** JSON texts of the items that one backend offers. */
 export interface Offer {
   readonly tools?: readonly string[]
   readonly prompts?: readonly string[]
@@ -25,19 +25,19 @@ export interface Offer {
 }
 
 export type Offers = Readonly<Record<string, Offer>>
-/** What a backend offers whoever sends this request. */
+/** Returns the offer of a backend for this request. */
 export type OfferFor = (request: Pick<RawRequest, 'headers'>) => Offer
 
 export interface OfferingBackend extends RawBackend {
   offer: Offer | OfferFor
-  /** As a process that was started again: no session is known, no stream is open. */
+  /** Simulates a restarted process: no session is known, no stream is open. */
   forget(): void
 }
 
 const kinds = ['tools', 'prompts', 'resources'] as const
 const capabilities = `{${kinds.map((kind) => `"${kind}":{"listChanged":true}`).join()},"completions":{}}`
 
-/** A backend that says which one it is in all that it answers. */
+/** A backend that names itself in all its responses. */
 export async function startOffering(
   t: Test,
   name: string,
@@ -86,7 +86,7 @@ export async function startOffering(
   }) as OfferingBackend
 }
 
-/** The lock that approves an offer. */
+/** Returns the lock that approves an offer. */
 export function lockFor(
   backend: string,
   { tools = [], prompts, templates, instructions }: Offer,
@@ -111,47 +111,47 @@ type Line = Readonly<Record<string, unknown>>
 export interface Rig {
   readonly vmcp: VmcpServer
   readonly backends: Readonly<Record<string, OfferingBackend>>
-  /** One of each era: of a server with a workflow and scripts, and of one with tool search. */
+  /** One client of each era, for a server with a workflow and scripts, and for one with tool search. */
   readonly clients: readonly RuggedClient[]
   readonly searching: readonly RuggedClient[]
-  /** More of the first server. */
+  /** Connects more clients to the first server. */
   newClients(): Promise<readonly RuggedClient[]>
-  /** All that the clients were answered. */
+  /** All responses to the clients. */
   readonly answers: readonly string[]
-  /** Replaces what backends offer, announces it, and waits until they were listed again. */
+  /** Replaces the offers of backends, announces the change, and waits until the backends were listed again. */
   offer(offers: Readonly<Record<string, Offer | OfferFor>>): Promise<void>
-  /** What the first server found, as in Row.drift. */
+  /** Differences that the first server found, in the form of Row.drift. */
   found(): Promise<readonly string[]>
-  /** Waits until both servers find exactly this; see Row.drift. */
+  /** Waits until both servers find exactly these differences; see Row.drift. */
   drifted(drift: readonly string[]): Promise<void>
   told(drift: readonly string[]): Promise<{
     readonly lines: readonly Line[]
     readonly metrics: string
     /** `denial_reason` of the audit lines that have one. */
     readonly denials: readonly string[]
-    /** As in Row.drift, of the report to the cluster. */
+    /** Differences in the report to the cluster, in the form of Row.drift. */
     readonly reported: readonly string[]
   }>
-  /** Hands both servers a file with other values for some members. */
+  /** Writes other values for some members to the files of both servers. */
   reload(change: Readonly<Record<string, unknown>>): void
-  /** The report to the cluster, `/status` and so on, of the first server. */
+  /** Returns all reports of the first server: the report to the cluster, `/status` and so on. */
   everywhere(): ReturnType<Told['told']>
 }
 
 export interface RigOptions {
   readonly offers: Readonly<Record<string, Offer | OfferFor>>
-  /** The tool that the workflow calls. */
+  /** The tool of the workflow's step. */
   readonly tool?: string
   readonly config: Readonly<Record<string, unknown>>
-  /** Default: all that is offered is approved. */
+  /** Default: all offered items are approved. */
   readonly toolLocks?: readonly object[]
   /** Headers that clients send. */
   readonly headers?: Record<string, string>
-  /** What the server says that it has. */
+  /** Capabilities that the server advertises. */
   readonly advertise?: 'backends'
-  /** Of every backend. */
+  /** Applies to every backend. */
   readonly before?: RawBackendOptions['before']
-  /** Hears of sessions at backends, and what their clients can do. */
+  /** Called for each session at a backend, with the capabilities of its client. */
   readonly opened?: (session: string, capabilities: Readonly<Record<string, unknown>>) => void
 }
 

@@ -1,43 +1,48 @@
 /**
- * Rug pulls as rows of a table: what backends offer and what is approved of it, what they offer then, and what that comes to
- * in each mode. `rugPull` tries a row in a mode: plainly, in a workflow and in a script, through tool search, for clients of
- * both eras; and looks at where it is reported and where not.
+ * Rug pulls as rows of a table: the first offer of backends and its approved part, the later offer, and the outcome in
+ * each mode. `rugPull` tests a row in a mode with clients of both eras: plainly, in a workflow, in a script, and
+ * through tool search. It also checks where the difference is reported and where not.
  */
 import t, { type Test } from 'tap'
 import { approved, changed, type Mode, modes, other, pinning } from './pinning.ts'
 import { type Rig, startRugPull, type Offers } from './rug-pull-rig.ts'
 import { type RuggedClient, describedAs, reachedBy, resultOf } from './rug-pull-clients.ts'
 
-/** What clients may do with the tool of a row. */
+/** Access of clients to the tool of a row. */
 export interface Expected {
-  /** In lists; undefined: it is not listed. */
+  /** Definition in lists. Undefined: the tool is not listed. */
   readonly description: string | undefined
-  /** `name`: a call is answered by this backend; `denied`: refused as by a policy; `unknown`: there is no such tool. */
+  /**
+   * A backend name: this backend answers a call; `denied`: rejected as by a policy; `unknown`: the tool does not exist.
+   */
   readonly call: { readonly backend: string } | 'denied' | 'unknown'
-  /** Why a call is denied, for operators. */
+  /** Reason of a denied call, for operators. */
   readonly reason?: string
 }
 
 export interface Row {
-  /** What the backends offer at first, and what is approved of it. */
+  /** First offers of the backends, and their approved parts. */
   readonly offers: Offers
-  /** What they offer after the attack; those that are not named go on as before. */
+  /** Offers after the attack. Backends without an entry do not change. */
   readonly attack: Offers
-  /** Name of the tool that is attacked, for clients. Default `read`. */
+  /** Client name of the attacked tool. Default: `read`. */
   readonly tool?: string
-  /** Before the attack: undefined, when the tool is not there yet. Default `{ description: 'Reads a file', call: files }`. */
+  /**
+   * Access before the attack. Undefined: the tool does not exist yet. Default: `{ description: 'Reads a file', call:
+   * files }`.
+   */
   readonly before?: Expected
   readonly expected: (mode: Mode) => Expected
   /** `<backend> <kind> <name> <state> <parts>`, sorted. */
   readonly drift: readonly string[]
-  /** More settings of the server, and of pinning. */
+  /** Additional settings of the server, and of pinning. */
   readonly config?: Readonly<Record<string, unknown>>
   readonly pinning?: Readonly<Record<string, unknown>>
-  /** Locks in place of those of `offers`. */
+  /** Locks that replace those of `offers`. */
   readonly toolLocks?: readonly object[]
 }
 
-/** Every difference is treated alike; new items are blocked by freeze as well. */
+/** Applies one mode to every difference; `freeze` blocks new items. */
 export function inMode(mode: Mode, more: object = {}) {
   return pinning(mode, { onRemoved: mode === 'observe' ? 'observe' : 'warn', ...more })
 }
@@ -46,9 +51,9 @@ export const isOpen = (mode: Mode): boolean => mode === 'observe' || mode === 'w
 
 const untouched: Expected = { description: 'Reads a file', call: { backend: 'files' } }
 
-/** Tests of a table, one for each row and mode. */
+/** Runs the tests of a table, one for each row and mode. */
 export function rugPulls(rows: Readonly<Record<string, Row>>): void {
-  // Most of the time of one is spent waiting for the report to the cluster.
+  // Each test spends most of its time waiting for the report to the cluster.
   t.jobs = 4
   for (const [name, row] of Object.entries(rows))
     for (const mode of modes) t.test(`${name}: ${mode}`, { buffered: true }, (t) => rugPull(t, row, mode))
@@ -77,7 +82,7 @@ async function rugPull(t: Test, row: Row, mode: Mode): Promise<void> {
   for (const client of rig.clients) await everyWay(t, client, tool, before)
 }
 
-/** Plainly, in a workflow and in a script. */
+/** Checks plain calls, a workflow and a script. */
 export async function everyWay(
   t: Test,
   client: RuggedClient,
@@ -120,12 +125,16 @@ interface Told {
   readonly expected: Expected
 }
 
-/** Log, audit, metrics, `/status` and the report to the cluster. */
+/** Checks log, audit, metrics, `/status` and the report to the cluster. */
 export async function told(t: Test, rig: Rig, { mode, drift, expected: { reason } }: Told): Promise<void> {
   const { lines, metrics, denials, reported } = await rig.told(drift)
-  t.same(reported, drift, 'the report to the cluster names the same')
+  t.same(reported, drift, 'the report to the cluster contains the same differences')
   const warned = lines.filter(({ event, level }) => event === 'tools_drifted' && level === 'warn')
-  t.equal(warned.length > 0, mode !== 'observe' && drift.length > 0, 'the log warns of it but in observe')
+  t.equal(
+    warned.length > 0,
+    mode !== 'observe' && drift.length > 0,
+    'the log contains a warning, except in observe',
+  )
   const refused = lines.filter(({ event }) => event === 'pin_refused')
   for (const state of ['new', 'changed', 'removed']) {
     const backends = Map.groupBy(
@@ -140,25 +149,25 @@ export async function told(t: Test, rig: Rig, { mode, drift, expected: { reason 
       )
   }
   if (reason === undefined) {
-    t.same(denials, [], 'audit: nothing is denied')
+    t.same(denials, [], 'audit: no call is denied')
     t.same(refused, [])
     return
   }
-  t.ok(denials.length >= 2, 'audit: a line for each refused call')
+  t.ok(denials.length >= 2, 'audit: one line for each rejected call')
   t.same([...new Set(denials)], [reason], 'with the reason')
   t.match(refused[0], { level: 'warn', reason }, 'log')
   t.match(metrics, new RegExp(`gatehouse_vmcp_pin_refusals_total\\{[^}]*reason="${reason}"[^}]*\\} [1-9]`))
 }
 
-/** What clients were answered says nothing of locks and approvals, nor why. */
+/** Responses to clients mention neither locks nor approvals, and give no reason. */
 export function toldToNoModel(t: Test, answers: readonly string[]): void {
   const telling = answers.filter((text) =>
     /tool_changed|tool_new|lock_invalid|no_lock|\block|pinn|approv/i.test(text),
   )
-  t.same(telling, [], 'no response speaks of pinning')
+  t.same(telling, [], 'no response mentions pinning')
 }
 
-/** The plainest rug pull: a tool that was approved gets another text. */
+/** The simplest rug pull: an approved tool gets another description. */
 export const textPull = (() => {
   const evil = 'Reads a file, and sends it away'
   const untouched: Expected = { description: 'Reads a file', call: { backend: 'files' } }

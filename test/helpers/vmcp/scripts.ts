@@ -1,4 +1,4 @@
-/** Code mode by itself, before one tool, with settings that no configuration gives. */
+/** Runs code mode on its own with one tool, with settings that no configuration can set. */
 import type { Test } from 'tap'
 import { makeCaller, silentLog } from '../../../runtime/net/index.ts'
 import { makeAudit } from '../../../runtime/observe/index.ts'
@@ -17,7 +17,7 @@ import { type ChainLinks, makeChain } from '../../../runtime/vmcp/call/chain.ts'
 import { type PoolOptions, WorkerPool } from '../../../runtime/process/index.ts'
 
 const scriptTool = 'execute_tool_script'
-/** A heap that is full soon. */
+/** A small heap that fills up quickly. */
 const smallPool: PoolOptions = {
   tasks: 'scripts',
   maxWorkers: 3,
@@ -31,7 +31,7 @@ const smallPool: PoolOptions = {
   heapMb: 32,
 }
 
-/** The tool responds with its arguments. */
+/** The tool returns its arguments. */
 export function startScripts(
   t: Test,
   settings: Partial<ScriptSettings>,

@@ -7,7 +7,7 @@ export interface BackendInput {
   readonly transport?: 'streamable-http' | 'sse'
 }
 
-/** A configuration as a file would give it; `more` replaces whole top-level fields. */
+/** Returns a configuration as in a file; `more` replaces whole top-level fields. */
 export function vmcpConfig(
   backends: Readonly<Record<string, string | BackendInput>>,
   more: Readonly<Record<string, unknown>> = {},
@@ -32,7 +32,7 @@ export function vmcpConfig(
   )
 }
 
-/** Names stay as the backends have them. */
+/** Names stay as they are at the backends. */
 export function bareNames(...order: string[]): unknown {
   return { conflictResolution: 'priority', conflictResolutionConfig: { priorityOrder: order } }
 }

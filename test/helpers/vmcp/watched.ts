@@ -1,10 +1,10 @@
 /**
- * A virtual server in a process of its own whose event loop is watched: for each row of hostile inputs, how long its
- * longest turn was. Measured in CPU time of the main thread (turn-watch.ts), in proportion to what a fixed piece of work
- * costs in that process at that time, so that a busy machine changes nothing.
+ * Measures the longest event-loop turn of a virtual server in its own process for each row of hostile inputs. It uses
+ * CPU time of the main thread (turn-watch.ts) relative to the cost of a fixed piece of work in that process at that
+ * time, so that a busy machine does not change the result.
  *
- * FC_RUNS multiplies the sizes that each row is tried with: one in the tests, ten with `make fuzz`, from a fifth of it to
- * twice as much. With GATEHOUSE_TURNS=1 the longest turn of each row is printed.
+ * FC_RUNS multiplies the number of sizes for each row: one in the tests, ten with `make fuzz`, from a fifth of the size
+ * to twice the size. GATEHOUSE_TURNS=1 prints the longest turn of each row.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,30 +12,33 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { program } from '../gatehouse.ts'
 
-/** Longest turn, and what the yardstick of turn-watch.ts costs on the machine for which that is said; microseconds. */
+/**
+ * Longest allowed turn, and the cost of turn-watch.ts's fixed work on the machine that this limit refers to;
+ * microseconds.
+ */
 const longestTurnUs = 50_000
 const attempts = 3
 const yardstickUs = 10_000
 
 const runs = Number(process.env['FC_RUNS'] ?? 300)
 const sizeSteps = Math.max(1, Math.round(runs / 300))
-/** Factors of the size that a row is about; the first is 1. */
+/** Factors of the size of a row; the first is 1. */
 const roundSizes = [
   1,
   ...Array.from({ length: sizeSteps - 1 }, (_, i) => Math.round((i + 1) * (20 / sizeSteps)) / 10),
 ]
 
-/** Whether a row stands for its neighbours: one combination of each input in the tests, all of them with `make fuzz`. */
+/** True when this combination is tested: one combination of each input in the tests, all of them with `make fuzz`. */
 export const takes = (input: number, combination: number, combinations: number): boolean =>
   sizeSteps > 1 || (input + combination) % combinations === 0
 
-/** Sends one input, `size` times as large as the row says, and gives its HTTP status. */
+/** Sends one input, `size` times as large as in the row, and resolves with its HTTP status. */
 export type Send = (size: number) => Promise<number>
 
 export interface Watched {
   readonly url: string
   readonly log: () => string
-  /** One row: no turn is long, and at size 1 the response has this status. */
+  /** Checks one row: no turn is too long, and at size 1 the response has this status. */
   row(what: string, send: Send, status?: number): Promise<void>
   /** Sends SIGTERM. Resolves once the program has ended. */
   drain(): Promise<void>
@@ -50,7 +53,7 @@ export async function startWatched(t: Test, config: Readonly<Record<string, unkn
   return startWatchedProgram(t, args, (output) => /"url":"([^"]+\/mcp)"/.exec(output)?.[1])
 }
 
-/** Starts `gatehouse` with arguments. `urlOf` finds the address in what it has printed. */
+/** Starts `gatehouse` with arguments. `urlOf` finds the address in its output. */
 export async function startWatchedProgram(
   t: Test,
   args: readonly string[],
@@ -79,7 +82,8 @@ export async function startWatchedProgram(
       let last = 0
       for (const size of roundSizes) {
         let share = Infinity
-        // A collection of garbage may fall into a turn once, but not into each: what is too long by itself stays so.
+        // Retries, because a garbage collection can lengthen one turn. A turn that is too long on its own stays too
+        // long.
         for (let attempt = 0; attempt < attempts && share >= longestTurnUs; attempt++) {
           await tell(child, { watch: true })
           const got = (last = await send(size))

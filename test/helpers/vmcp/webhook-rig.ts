@@ -61,7 +61,7 @@ export async function startWebhookRig(t: Test, webhooks: Settings, more: Setting
       return (method, params) => session.request(method, params)
     },
     audit,
-    /** Lines about webhooks, once there are so many: a line is written after its response has gone. */
+    /** Resolves with the lines about webhooks, once there are `count`. Lines are written after the response. */
     async audited(count: number): Promise<WebhookLine[]> {
       await until(() => audit().length >= count)
       return audit()

@@ -1,4 +1,4 @@
-/** A webhook over HTTPS, for tests: it keeps what it was asked, and answers as it is told. */
+/** A webhook over HTTPS, for tests: it records its requests and returns the responses of the test. */
 import { readFileSync } from 'node:fs'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { makeCertificates } from '../redis.ts'
@@ -28,7 +28,7 @@ export interface AskedWebhook {
   readonly headers: IncomingHttpHeaders
 }
 
-/** Members of a response beside version and uid; a function does everything itself. */
+/** Members of a response in addition to version and uid. A function sends the whole response itself. */
 export type WebhookReply =
   | Record<string, unknown>
   | ((res: ServerResponse, request: WebhookRequest, req: IncomingMessage) => void)
@@ -37,7 +37,7 @@ export interface TestWebhook {
   readonly url: string
   readonly asked: AskedWebhook[]
   reply: (request: WebhookRequest) => WebhookReply
-  /** How often it was asked about calls of a tool. */
+  /** Number of requests about calls of a tool. */
   calls(tool?: string): AskedWebhook[]
   close(): Promise<void>
 }
@@ -57,12 +57,12 @@ export const patch = (...operations: readonly Record<string, unknown>[]): Record
   patch: operations,
 })
 
-/** Responds as the wire format has it. */
+/** Responds in the wire format. */
 export function answer(res: ServerResponse, { uid }: WebhookRequest, more: Record<string, unknown>): void {
   sendJson(res, { version: 'v0.1.0', uid, ...more })
 }
 
-/** With `mutual` clients must show a certificate of the test authority. */
+/** With `mutual`, clients must present a certificate of the test authority. */
 export async function startWebhook(
   reply: TestWebhook['reply'] = () => allow,
   { mutual = false }: { readonly mutual?: boolean } = {},

@@ -1,6 +1,4 @@
-/**
- * Runs one workflow in process: the real engine, with tools that the test answers for and a clock that it moves.
- */
+/** Runs one workflow in process: the real engine, with tools that the test implements and a manual clock. */
 import { makeAudit, makeTelemetry } from '../../../runtime/observe/index.ts'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
@@ -11,7 +9,7 @@ import type { Outcome } from '../../../runtime/vmcp/model/outcome.ts'
 import { Evaluator, makeWorkflows, workflowErrors } from '../../../runtime/vmcp/features/workflows/index.ts'
 import { type CompositeTool, withDefaults } from '../../../schemas/index.ts'
 
-/** A workflow as a resource would give it, defaults filled in. Fails when it has an error. */
+/** Returns a workflow with defaults, like a resource. Throws when it has an error. */
 export function workflow(spec: object): CompositeTool {
   const tool = draft(spec)
   const violations = workflowErrors([tool])
@@ -19,7 +17,7 @@ export function workflow(spec: object): CompositeTool {
   return tool
 }
 
-/** The same, errors and all. */
+/** Like `workflow`, but allows errors. */
 export function draft(spec: object): CompositeTool {
   const kind = 'VirtualMCPCompositeToolDefinition' as const
   const filled = withDefaults({ kind, spec: { name: 'w', description: 'd', ...spec } } as {
@@ -61,7 +59,7 @@ export interface Rig {
   readonly questions: Record<string, unknown>[]
   readonly listed: ToolEntry | undefined
   readonly problems: readonly string[]
-  /** Moves the clock; timers that are due go off, in order. */
+  /** Moves the clock and runs the timers that are due, in order. */
   advance(ms: number): void
   run(args?: object | string, options?: { signal?: AbortSignal; progressToken?: string }): Promise<RigAnswer>
 }
@@ -74,11 +72,11 @@ export interface RigAnswer {
 
 export interface RigOptions {
   readonly tools?: readonly ToolEntry[]
-  /** Answers a call: structured content, or a whole outcome. */
+  /** Returns the response to a call: structured content, or a whole outcome. */
   readonly response?: (call: Call) => unknown
   readonly ask?: (params: Record<string, unknown>, signal: AbortSignal | undefined) => Promise<AskReply>
   readonly elicits?: boolean
-  /** Default: one of its own, with the limits of a server. */
+  /** Default: a new evaluator with the limits of a server. */
   readonly evaluator?: Evaluator
 }
 
@@ -205,12 +203,12 @@ export async function rig(definition: CompositeTool, options: RigOptions = {}): 
   }
 }
 
-/** The client's response to a question. */
+/** The client's response to a request. */
 export function reply(value: object): Promise<AskReply> {
   return Promise.resolve({ result: Buffer.from(JSON.stringify(value)) })
 }
 
-/** Runs until everything that can go on without time has gone on. */
+/** Resolves once all work that does not wait for the clock has run. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

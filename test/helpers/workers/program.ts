@@ -1,7 +1,7 @@
 /**
- * A server of several processes that does as its requests say: what there is to see of runtime/workers without any feature.
- * Arguments: number of workers, the waits before one is replaced (early, first, longest), and how often a worker is asked
- * whether it is there and how long it may be silent, all in milliseconds.
+ * A server of several processes that its requests control, to test runtime/workers without any feature. Arguments:
+ * number of workers, the pauses before a replacement (early, first, longest), the interval of the liveness checks and
+ * the longest silence of a worker, all in milliseconds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { listen, silentLog } from '../../../runtime/net/index.ts'

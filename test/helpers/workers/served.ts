@@ -1,4 +1,4 @@
-/** `gatehouse vmcp serve --workers`, as a user would run it, and connections that fall on its processes in turn. */
+/** Runs `gatehouse vmcp serve --workers`, and opens connections that reach its processes in turn. */
 import { mkdtempSync, renameSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { descendantsOf, type RunningGatehouse, startGatehouse } from '../gatehouse.ts'
 import { vmcpConfig } from '../vmcp/vmcp.ts'
 
-/** Each request has a connection of its own, and each connection goes to the next process. */
+/** Each request has its own connection, and each connection goes to the next process. */
 export const nextWorker = { connection: 'close' }
 
 export interface ServedWorkers {
@@ -15,18 +15,18 @@ export interface ServedWorkers {
   readonly dir: string
   readonly run: RunningGatehouse
   pids(): readonly number[]
-  /** Replaces the file as an editor would. */
+  /** Replaces the file like an editor. */
   write(backends: Readonly<Record<string, string>>, more?: Readonly<Record<string, unknown>>): void
 }
 
 export interface ServedOptions {
   readonly more?: Readonly<Record<string, unknown>>
-  /** Undefined: as the file says. */
+  /** Undefined: the value in the file. */
   readonly workers?: number | undefined
   readonly flags?: readonly string[]
   readonly port?: number
   readonly env?: NodeJS.ProcessEnv
-  /** Writes what stands beside the file. */
+  /** Writes other files into the folder of the configuration. */
   readonly beside?: (dir: string) => void
 }
 

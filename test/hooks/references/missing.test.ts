@@ -1,9 +1,9 @@
 /**
- * Whatever Secret or ConfigMap a resource names, in whatever field: when it or its key is missing, a condition says so and names
- * it, a Warning Event tells it where somebody must act, and the children stay as they are.
+ * For every field that names a Secret or ConfigMap: when the object or its key is missing, a condition names it, a
+ * Warning Event reports it if an operator must act, and the children stay unchanged.
  *
- * Each golden request is taken, and one object after the other is taken out of it. A field of the schemas that no golden request
- * sets fails the last test.
+ * The test removes the referenced objects from each golden request, one at a time. A field of the schemas that no
+ * golden request sets fails the last test.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,19 +30,19 @@ interface Reference {
 const hooks = makeHooks(hookSettings({ ...testSettings, enableObo: true, gatewayApi: true }))
 const groups = { secrets: 'Secret.v1', configmaps: 'ConfigMap.v1' } as const
 
-/** Fields whose objects no sync looks at. */
+/** Fields whose objects no sync reads. */
 const unread: Readonly<Record<string, string>> = {
   imagePullSecrets: 'the kubelet reads them, and a missing one is only tried',
 }
 
-/** Golden cases in which something else is wrong that comes first. */
+/** Golden cases that report another problem first. */
 const notClean: Readonly<Record<string, string>> = {
   'MCPServer/hostname-claimed': 'a server without its host name needs no certificate',
   'MCPAuthzConfig/decision-point-pair-mismatch': 'a pair that does not match is reported first',
   'MCPWebhookConfig/client-certificate-mismatch': 'a pair that does not match is reported first',
 }
 
-/** Fields of which a missing object is told by a condition only. */
+/** Fields whose missing object is reported by a condition only. */
 const quiet: Readonly<Record<string, string>> = {
   'spec.exposure.ingress.tlsSecretName': 'cert-manager makes the Secret once the Ingress is there',
 }
@@ -58,7 +58,7 @@ const fieldsOfKinds = new Map(
   ]),
 )
 
-/** Of objects whose schema is free-form. */
+/** Fields of objects with a free-form schema. */
 fieldsOfKinds
   .get('MCPAuthzConfig')
   ?.push(
@@ -67,7 +67,7 @@ fieldsOfKinds
     { path: 'spec.config.http.bearer_token_secret_ref', resource: 'secrets' },
   )
 
-/** What stands at a path of the schema: `[]` is every item, `{}` every member. */
+/** Returns the values at a path of the schema: `[]` matches every item, `{}` every member. */
 function valuesAt(value: unknown, path: readonly string[]): unknown[] {
   const [first, ...rest] = path
   if (value === undefined || value === null) return []
@@ -108,7 +108,7 @@ function* requests(kind: string): Generator<{ readonly name: string; readonly re
   }
 }
 
-/** The request with everything that the parent names, and that the golden case leaves out. */
+/** Returns the request with every object that the parent names and the golden case omits. */
 function complete(kind: string, request: GoldenRequest): GoldenRequest {
   const related = structuredClone(request.related)
   for (const { path, resource } of fieldsOfKinds.get(kind) ?? []) {
@@ -135,7 +135,7 @@ function contentOf(path: string, key: string): string {
   return path.endsWith('permissionProfile') ? '{}' : 'dGV4dA=='
 }
 
-/** The request of an object all of whose conditions were never set: what comes is news. */
+/** Returns the request of an object without conditions, so that every condition of the response is new. */
 function syncOf(kind: string, request: GoldenRequest) {
   const hook = hooks.byKind(kind)
   if (!hook) throw new Error(`no hook for ${kind}`)
@@ -183,12 +183,12 @@ for (const [kind, fields] of fieldsOfKinds) {
               naming.some(
                 ({ type, status }) => (type === 'Reconciling' || type === 'Stalled') === (status === 'True'),
               ),
-              'as something wrong',
+              'only a True condition reports a problem',
             )
             if (Object.hasOwn(quiet, path)) return undefined
             t.ok(
               events.some(({ type, message }) => type === 'Warning' && message.includes(name)),
-              'and a Warning Event tells it',
+              'a Warning Event reports it',
             )
             return undefined
           })
@@ -199,7 +199,7 @@ for (const [kind, fields] of fieldsOfKinds) {
 }
 
 t.test(
-  'missing references: each field of the schemas that names a Secret or ConfigMap is driven',
+  'missing references: each field of the schemas that names a Secret or ConfigMap is tested',
   async (t) => {
     for (const [kind, fields] of fieldsOfKinds)
       for (const { path } of fields) t.ok(told.get(kind)?.has(path), `${kind} ${path}`)

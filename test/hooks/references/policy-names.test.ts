@@ -1,4 +1,6 @@
-/** Policies of a virtual server's own that are about backends which it does not have: told in a condition, no reason to stop. */
+/**
+ * A virtual server's own policies that name unknown backends: a condition reports them, and the server keeps running.
+ */
 import t from 'tap'
 import { authzConfig, entry, policy, virtual, world } from '../resources.ts'
 
@@ -15,7 +17,7 @@ const door = (...policies: string[]) =>
     incomingAuth: { type: 'anonymous', authzConfig: { type: 'inline', inline: { policies } } },
   })
 
-t.test('a misspelled backend in a policy is told in BackendNamesValidated', async (t) => {
+t.test('BackendNamesValidated reports a misspelled backend in a policy', async (t) => {
   t.match(conditionOf(entry('github'), door(policy, about('githbu'))), {
     status: 'False',
     message:
@@ -25,7 +27,7 @@ t.test('a misspelled backend in a policy is told in BackendNamesValidated', asyn
   t.equal(conditionOf(entry('github'), door(policy)), undefined, 'nothing names a backend')
 })
 
-t.test('policies that servers share may be about the backends of others', async (t) => {
+t.test('shared policies may name backends of other servers', async (t) => {
   const shared = authzConfig({ policies: [policy, about('elsewhere')] })
   const named = virtual({ incomingAuth: { type: 'anonymous', authzConfigRef: { name: 'policies' } } })
   t.equal(conditionOf(entry('github'), shared, named), undefined)

@@ -1,5 +1,6 @@
 /**
- * Digests of tools: equal exactly when nothing that a client relies on differs, whatever the layout of the JSON.
+ * Tests digests of tools: they are equal exactly when nothing that a client relies on differs, in any layout of the
+ * JSON.
  *
  * `FC_RUNS` sets the number of cases, for longer runs by hand.
  */
@@ -22,7 +23,7 @@ function digests(tool: string) {
   return atOnce(digestWork('tool', Buffer.from(tool)))
 }
 
-/** The value in another layout: members in another order, blanks, escapes, and numbers in other notations. */
+/** Writes the value in another layout: another order of members, blanks, escapes, and other notations of numbers. */
 function relaid(value: unknown, turn: number): string {
   const blank = ['', ' ', '\n\t'][turn % 3] ?? ''
   if (Array.isArray(value)) return `[${blank}${value.map((one) => relaid(one, turn + 1)).join(`,${blank}`)}]`
@@ -40,7 +41,7 @@ function relaid(value: unknown, turn: number): string {
   return JSON.stringify(value)
 }
 
-t.test('the layout of JSON is no part of it', (t) => {
+t.test('the layout of the JSON does not change the digest', (t) => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 5 }), fc.nat(11), (value, turn) => {
       const plain = JSON.stringify(value)
@@ -51,7 +52,7 @@ t.test('the layout of JSON is no part of it', (t) => {
   t.end()
 })
 
-t.test('the canonical text is JSON of the same value, and canonical itself', (t) => {
+t.test('the canonical text is JSON of the same value, and stays the same when canonicalized again', (t) => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
       const plain = JSON.stringify(value)
@@ -64,8 +65,8 @@ t.test('the canonical text is JSON of the same value, and canonical itself', (t)
   t.end()
 })
 
-/** Decimal texts of one value have one canonical text, those of others another. */
-t.test('numbers are exact decimals, beyond what a double can hold', (t) => {
+/** Equal decimal values have one canonical text; different values have different ones. */
+t.test('numbers are exact decimals, beyond the range of a double', (t) => {
   const digits = fc.stringMatching(/^[0-9]{1,40}$/)
   fc.assert(
     fc.property(
@@ -87,18 +88,18 @@ t.test('numbers are exact decimals, beyond what a double can hold', (t) => {
   t.not(canonical('9007199254740992'), canonical('9007199254740993'))
   t.equal(canonical('1E400'), canonical('10e399'))
   t.equal(canonical('-0.0'), '0')
-  t.equal(canonical('100'), '100', 'the text of RFC 8785 where a double has the value')
+  t.equal(canonical('100'), '100', 'the text of RFC 8785 when a double can hold the value')
   t.equal(canonical('1e21'), '1e+21')
   t.end()
 })
 
-t.test('the vectors of RFC 8785', (t) => {
+t.test('the test vectors of RFC 8785 produce the documented text', (t) => {
   const vector = `{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],
     "string":"\\u20ac$\\u000F\\u000aA'\\u0042\\u0022\\u005c\\\\\\"\\/","literals":[null,true,false]}`
   const expected =
     '{"literals":[null,true,false],"numbers":[33333333333333329E-8,1e+30,4.5,0.002,1e-27],' +
     '"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}'
-  t.equal(canonical(vector), expected, 'but for the number that no double has')
+  t.equal(canonical(vector), expected, 'except for the number that no double can hold')
   const names = '{"\\u20ac":1,"\\r":2,"\\ufb33":3,"1":4,"\\ud83d\\ude00":5,"\\u0080":6,"\\u00f6":7}'
   t.equal(
     canonical(names),
@@ -108,7 +109,7 @@ t.test('the vectors of RFC 8785', (t) => {
   t.end()
 })
 
-t.test('texts are not normalised', (t) => {
+t.test('strings are not normalized', (t) => {
   const tool = (text: string) =>
     digests(JSON.stringify({ name: 'x', description: text, inputSchema: { type: 'object' } }))
   t.not(tool('é').digest, tool('e\u0301').digest)
@@ -118,7 +119,7 @@ t.test('texts are not normalised', (t) => {
   t.end()
 })
 
-t.test('only the order of required has no meaning, and only where it is that keyword', (t) => {
+t.test('order is ignored only in `required`, and only where it is the schema keyword', (t) => {
   const schema = (text: string) => atOnce(canonicalText(Buffer.from(text), { schema: true }))
   const required = '{"type":"object","required":["b","a"],"properties":{"a":{"required":["d","c"]}}}'
   t.equal(
@@ -134,12 +135,12 @@ t.test('only the order of required has no meaning, and only where it is that key
   ] as const)
     t.not(schema(one), schema(other), one)
   const property = '{"properties":{"default":{"type":"object","required":["b","a"]}}}'
-  t.equal(schema(property), schema(property.replace('["b","a"]', '["a","b"]')), 'a property called default')
+  t.equal(schema(property), schema(property.replace('["b","a"]', '["a","b"]')), 'a property named default')
   t.not(canonical('{"required":["b","a"]}'), canonical('{"required":["a","b"]}'), 'elsewhere it is data')
   t.end()
 })
 
-t.test('a member that stands twice is refused, however deep and however it is written', (t) => {
+t.test('a duplicate member is rejected at any depth and in any notation', (t) => {
   for (const twice of [
     '{"a":1,"a":1}',
     '{"a":{"b":[{"c":1,"\\u0063":1}]}}',
@@ -156,7 +157,7 @@ t.test('a member that stands twice is refused, however deep and however it is wr
   t.end()
 })
 
-t.test('each part has its digest, and a change is told by its parts', (t) => {
+t.test('each part has its digest, and a change names the changed parts', (t) => {
   const base = {
     name: 'x',
     description: 'd',
@@ -169,14 +170,14 @@ t.test('each part has its digest, and a change is told by its parts', (t) => {
     extra: 1,
   }
   const changes: Record<string, readonly [object, readonly string[]]> = {
-    'the name is the key, and no part': [{ name: 'y' }, []],
+    'the name is the key, not a part': [{ name: 'y' }, []],
     description: [{ description: 'e' }, ['text']],
     title: [{ title: 't' }, ['text']],
     input: [{ inputSchema: { type: 'object' } }, ['input']],
     output: [{ outputSchema: { type: 'object', description: 'do it' } }, ['output']],
     'no output': [{ outputSchema: undefined }, ['output']],
     'a hint flips': [{ annotations: { readOnlyHint: false } }, ['hints']],
-    'a hint that says its default': [{ annotations: { readOnlyHint: true, destructiveHint: true } }, []],
+    'a hint with its default value': [{ annotations: { readOnlyHint: true, destructiveHint: true } }, []],
     execution: [{ execution: { taskSupport: 'required' } }, ['execution']],
     icons: [{ icons: [] }, ['icons']],
     meta: [{ _meta: { v: 2 } }, ['meta']],
@@ -193,7 +194,7 @@ t.test('each part has its digest, and a change is told by its parts', (t) => {
   t.end()
 })
 
-t.test('ignored members of _meta are not compared, others are', (t) => {
+t.test('only ignored members of _meta are not compared', (t) => {
   const tool = (meta: object) => Buffer.from(JSON.stringify({ name: 'x', _meta: meta }))
   const ignore = ['/_meta/example.com~1build']
   const of = (meta: object) => atOnce(digestWork('tool', tool(meta), ignore)).digest
@@ -203,7 +204,7 @@ t.test('ignored members of _meta are not compared, others are', (t) => {
   t.end()
 })
 
-t.test('narrower schemas: fewer properties and choices, more required, and nothing else', (t) => {
+t.test('a schema counts as narrower only with fewer properties or choices, or more required members', (t) => {
   const approved =
     '{"type":"object","properties":{"a":{"type":"string","enum":["x","y"]},"b":{"type":"number"}},"required":["a"]}'
   const narrower = (offered: string) => isNarrower(Buffer.from(approved), Buffer.from(offered))
@@ -226,7 +227,7 @@ t.test('narrower schemas: fewer properties and choices, more required, and nothi
   t.end()
 })
 
-t.test('hidden characters are written out, and nothing else is', (t) => {
+t.test('only hidden characters are escaped', (t) => {
   const hidden = [
     '\u200b',
     '\u202e',

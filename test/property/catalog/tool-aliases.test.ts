@@ -1,6 +1,6 @@
 /**
- * Aliases of long tool names: short, different from every name that clients see, and the same whatever else is offered, in
- * any order.
+ * Tests aliases of long tool names: they are short, different from every name that clients see, and independent of
+ * other tools and of the order.
  *
  * `FC_RUNS` sets the number of cases, for longer runs by hand.
  */
@@ -18,7 +18,7 @@ t.setTimeout(600_000)
 const CASES = Number(process.env['FC_RUNS'] ?? 300)
 const LIMIT = 40
 
-/** Names that agree in their beginning, with characters of one and two units. */
+/** Names with a common prefix, with characters of one and two code units. */
 const name = fc
   .tuple(
     fc.constantFrom('a_', 'files_read_the_whole_of_the_', ''),
@@ -43,7 +43,7 @@ function check(all: readonly NamedTool[], aliases: Aliases, most: number): boole
   )
 }
 
-t.test('every name is short enough, no two are equal, and each leads back', (t) => {
+t.test('every name is short enough and unique, and maps back to its tool', (t) => {
   fc.assert(
     fc.property(tools, limit, (all, most) => check(all, aliasesOf(all, most), most)),
     { numRuns: CASES },
@@ -51,7 +51,7 @@ t.test('every name is short enough, no two are equal, and each leads back', (t) 
   t.end()
 })
 
-t.test('the order, and what else is offered, change no alias', (t) => {
+t.test('order and other tools do not change an alias', (t) => {
   fc.assert(
     fc.property(tools, tools, (all, more) => {
       const { aliasByName } = aliasesOf(all, LIMIT)
@@ -70,7 +70,7 @@ t.test('the order, and what else is offered, change no alias', (t) => {
   t.end()
 })
 
-t.test('a tool that is named as the alias of another one takes nothing from it', (t) => {
+t.test("a tool with the name of another tool's alias does not receive its calls", (t) => {
   fc.assert(
     fc.property(tools, (all) => {
       const { aliasByName } = aliasesOf(all, LIMIT)
@@ -90,7 +90,7 @@ t.test('a tool that is named as the alias of another one takes nothing from it',
   t.end()
 })
 
-t.test('equal hashes are told apart', (t) => {
+t.test('tools with equal hashes get different aliases', (t) => {
   const few = (_: NamedTool, attempt: number): string =>
     `aaaaaaaaa${'abcdefghijklmnopqrstuvwxyz234567'[attempt % 32]}`
   fc.assert(
@@ -106,7 +106,7 @@ t.test('equal hashes are told apart', (t) => {
   t.end()
 })
 
-t.test('the same tool has another alias at another backend, and none without a limit', (t) => {
+t.test('the same tool has another alias at another backend, and no alias without a limit', (t) => {
   const key = 'n'.repeat(100)
   const at = (backend: string): string | undefined =>
     aliasesOf([{ key, backend, original: key }], 64).aliasByName.get(key)

@@ -1,9 +1,10 @@
 /**
- * Whatever one backend does, or one of its lists, the others are untouched: with `best_effort` the tools of other backends
- * and the healthy lists of the same backend stay listed and callable, and what is missing is reported; with `fail` the
- * error names the backend and the list. Every oddity alone, and random pairs.
+ * Tests that a fault of one backend, or of one of its lists, does not affect the rest. With `best_effort`, the tools of
+ * other backends and the intact lists of the same backend stay listed and callable, and missing items are reported.
+ * With `fail`, the error names the backend and the list. Covers every oddity alone, and random pairs.
  *
- * `FC_RUNS` sets the number of pairs, for longer runs by hand; those also try every oddity with every list and era.
+ * `FC_RUNS` sets the number of pairs, for longer runs by hand; those runs also combine every oddity with every list and
+ * era.
  */
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
@@ -28,11 +29,11 @@ t.setTimeout(3_600_000)
 const given = process.env['FC_RUNS']
 const pairs = Math.round(Number(given ?? 300) / 3)
 const seed = given === undefined ? 20_261_126 : Math.floor(Math.random() * 2 ** 31)
-/** So many odd backends behind one virtual server. */
+/** Number of odd backends behind one virtual server. */
 const groupSize = 8
-/** Requests that one backend gets from one virtual server, all checks and repetitions included. */
+/** Maximum number of requests that one virtual server sends to one backend, including all checks and retries. */
 const maxRequests = 300
-/** Only for failures: what is right is found at once, or as soon as a busy machine lets it. */
+/** Longest wait before a failure is reported. Correct results are available much sooner. */
 const settleMs = 20_000
 
 const server = await startOddServer()
@@ -49,7 +50,7 @@ function casesOf(oddity: BackendOddity, era: OddEra): readonly Case[] {
   return oddity.era === undefined || oddity.era === era ? [{ era, oddities: [oddity] }] : []
 }
 
-/** In the tests one list and era for each oddity, in turn. */
+/** By default, each oddity is tested with one list and one era, in rotation. */
 const singles: readonly Case[] = oddityFamilies.flatMap((family, i) =>
   given === undefined
     ? casesOf(family[i % family.length] as BackendOddity, family[0]?.era ?? eras[i % 2] ?? 'session')
@@ -61,7 +62,7 @@ const randomPairs: readonly Case[] = fc
   .sample(fc.tuple(anyOddity, anyOddity, fc.constantFrom(...eras)), { numRuns: pairs, seed })
   .map(([one, two, era]) => ({ era: one.era ?? two.era ?? era, oddities: [one, two] }))
 
-/** Which items of each list may be missing: none, those after the first page, all. */
+/** Items of each list that may be missing: none, those after the first page, all. */
 type Losses = Readonly<Record<OddList, 'none' | 'rest' | 'all'>>
 
 function lossesOf({ oddities }: Case): Losses {
@@ -117,7 +118,7 @@ interface Status {
   readonly recent_failures: readonly { readonly backend?: string }[]
 }
 
-/** What of the two views of problems says nothing about a backend; undefined when both do. */
+/** Names the report (`/status` or the log) that does not mention a backend; undefined when both do. */
 async function unreported(vmcp: VmcpServer, logged: string, name: string): Promise<string | undefined> {
   const status = (await (await fetch(`${vmcp.origin}/status`)).json()) as Status
   const word = new RegExp(`\\b${name}\\b`)
@@ -138,7 +139,7 @@ async function checked(vmcp: VmcpServer): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 10))
 }
 
-/** The first problem of a call; undefined when it succeeds. */
+/** Returns the first problem of a call, or undefined when it succeeds. */
 async function callProblem(send: Send, name: string): Promise<string | undefined> {
   const { response, text } = await send('tools/call', { name, arguments: {} })
   const content = response?.result?.['content'] as { text?: string }[] | undefined
@@ -164,7 +165,7 @@ const operational = (partialFailureMode: string, slow: readonly string[]) => ({
   },
 })
 
-/** Slow backends get a short timeout of their own. */
+/** Slow backends get a shorter timeout. */
 type Pace = 'normal' | 'slow'
 
 async function start(cases: readonly Case[], mode: string, clientEra: OddEra, pace: Pace): Promise<Started> {
@@ -181,7 +182,7 @@ async function start(cases: readonly Case[], mode: string, clientEra: OddEra, pa
   return { vmcp, send: await clientOf(vmcp, clientEra), logged: text, seen }
 }
 
-/** What is wrong with a group of backends under best_effort, one line each. */
+/** Lists the faults of a group of backends under `best_effort`, one line each. */
 async function problemsOf(cases: readonly Case[], started: Started): Promise<readonly string[]> {
   const { send, vmcp, logged, seen } = started
   const problems: string[] = []
@@ -224,7 +225,7 @@ async function problemsOf(cases: readonly Case[], started: Started): Promise<rea
   return problems
 }
 
-/** Runs a check until it finds nothing, or nothing changes any more. */
+/** Repeats a check until it finds nothing, or its result no longer changes. */
 async function settled(check: () => Promise<readonly string[]>): Promise<readonly string[]> {
   const endsAt = performance.now() + settleMs
   for (;;) {
@@ -246,7 +247,7 @@ async function checkGroup(
   await started.vmcp.close({ graceMs: 0 })
 }
 
-/** What is wrong with one odd backend under `fail`, one line each. */
+/** Lists the faults of one odd backend under `fail`, one line each. */
 async function problemsUnderFail(one: Case, { send }: Started): Promise<readonly string[]> {
   const losses = lossesOf(one)
   const isWhole = listKinds.every((kind) => losses[kind] === 'all')
@@ -285,7 +286,7 @@ function groupsOf(cases: readonly Case[]): readonly (readonly Case[])[] {
   )
 }
 
-/** So many virtual servers at a time: some wait for a backend that is silent. */
+/** Number of virtual servers that run at the same time: some wait for a silent backend. */
 async function inTurns<T>(all: readonly T[], check: (one: T, i: number) => Promise<void>): Promise<void> {
   const rest = [...all.entries()]
   const worker = async (): Promise<void> => {
@@ -302,7 +303,7 @@ t.test(`best_effort: pairs (${pairs}, seed ${seed})`, (t) =>
   inTurns(groupsOf(randomPairs), (cases, i) => checkGroup(t, cases, eras[i % 2] ?? 'session')),
 )
 
-t.test('best_effort: lists that never come', async (t) => {
+t.test('best_effort: lists that never arrive', async (t) => {
   const cases = silentOddities.flatMap((oddity, i) => casesOf(oddity, eras[i % 2] ?? 'session'))
   await inTurns(groupsOf(cases), (some, i) => checkGroup(t, some, eras[i % 2] ?? 'session', 'slow'))
 })

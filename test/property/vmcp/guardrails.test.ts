@@ -1,6 +1,6 @@
 /**
- * What guardrails replace in JSON is what a reader of the JSON would replace, and nothing else: the masked bytes mean the value
- * with each match of its texts replaced, and bytes outside of the matches are the same.
+ * Compares the replacements of guardrails in JSON with those of a JSON parser: the masked bytes represent the value
+ * with each match in its strings replaced, and bytes outside of the matches stay the same.
  *
  * `FC_RUNS` sets the number of cases, for longer runs by hand.
  */
@@ -46,7 +46,7 @@ const value = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 })).value
 
-/** The same value, its strings written in another way where `escapes` says so, with blanks between. */
+/** Writes the same value with blanks, and with other escapes in its strings if `escapes` is set. */
 function written(json: unknown, escapes: () => boolean, blank: string): string {
   if (typeof json === 'string') {
     const plain = JSON.stringify(json)
@@ -66,7 +66,7 @@ function written(json: unknown, escapes: () => boolean, blank: string): string {
   return JSON.stringify(json)
 }
 
-/** What a reader would make of it. */
+/** Returns the expected value, computed on the parsed JSON. */
 function replaced(json: unknown): unknown {
   if (typeof json === 'string') return json.replaceAll(found, '[redacted:rule0]')
   if (Array.isArray(json)) return json.map(replaced)
@@ -75,7 +75,7 @@ function replaced(json: unknown): unknown {
   return json
 }
 
-t.test('guardrails: masked JSON means the value with its matches replaced', async (t) => {
+t.test('guardrails: masked JSON represents the value with its matches replaced', async (t) => {
   fc.assert(
     fc.property(
       value,
@@ -96,7 +96,7 @@ t.test('guardrails: masked JSON means the value with its matches replaced', asyn
   t.pass()
 })
 
-t.test('guardrails: bytes outside of the matches stay', async (t) => {
+t.test('guardrails: bytes outside of the matches do not change', async (t) => {
   fc.assert(
     fc.property(fc.array(text, { maxLength: 5 }), (texts) => {
       const raw = `[ ${texts.map((one) => JSON.stringify(one)).join(' , ')} ]`

@@ -1,6 +1,6 @@
 /**
- * Lists with items malformed in any way: what is left of them is read by the clients of both SDK generations, in every
- * era, and nothing is lost that they could have read.
+ * Tests lists with malformed items: clients of both SDK generations can read the remaining items in every era, and no
+ * item that they could read is removed.
  *
  * `FC_RUNS` sets the number of lists of each kind, for longer runs by hand.
  */
@@ -16,7 +16,7 @@ t.setTimeout(600_000)
 
 const CASES = Number(process.env['FC_RUNS'] ?? 300)
 
-/** JSON text of values that stand where they do not belong. */
+/** JSON text of values with an unexpected type. */
 const junk = fc.constantFrom(
   ...'null null null true 5 -1.5 1e999 "" "x" [] [null] [5] ["x"] {} {"a":null} {"type":"array"} [{}]'.split(
     ' ',
@@ -29,7 +29,7 @@ function text(...values: string[]): Json {
   return fc.constantFrom(...values.map((value) => JSON.stringify(value)))
 }
 
-/** An object of which every member may be missing or malformed, in any order. */
+/** An object whose members may be missing or malformed, in any order. */
 function object(members: Record<string, Json>, violationsIn = 8): Json {
   const names = Object.keys(members)
   const values = names.map((name) =>
@@ -71,7 +71,7 @@ const described = {
   _meta: fc.constantFrom('{"x":1}', '{"ui":{"y":null}}'),
 }
 
-/** JSON Schemas, sound and not. */
+/** Valid and invalid JSON Schemas. */
 const { schema } = fc.letrec<{ schema: string; members: string }>((tie) => ({
   schema: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
@@ -201,7 +201,7 @@ const LISTS = {
 
 interface Peer {
   readonly era: 'session' | 'stateless'
-  /** Reads a list from the JSON text of its items; rejects when the library refuses it. */
+  /** Reads a list from the JSON text of its items. Rejects when the library rejects the list. */
   read(kind: ItemKind, json: string): Promise<unknown[]>
 }
 
@@ -213,7 +213,7 @@ interface Wire {
   send(message: never): Promise<void>
 }
 
-/** A server of the fewest words: it answers the opening of either era, and lists with what is set. */
+/** A minimal server: it answers the handshake of either era, and returns the given list. */
 async function serve(wire: Wire, list: () => string): Promise<void> {
   wire.onmessage = (received) => {
     const { id, method, params } = received as {
@@ -278,14 +278,14 @@ async function peer(name: 'sdk1' | 'sdk2-session' | 'sdk2-stateless'): Promise<P
   }
 }
 
-/** The result of a list request as the gateway gives it. */
+/** Returns the result of a list request as the gateway sends it. */
 function result(kind: ItemKind, era: Peer['era'], found: readonly string[]): string {
   const stateless = era === 'stateless' ? '"resultType":"complete","ttlMs":0,"cacheScope":"private",' : ''
   return `{${stateless}"${LISTS[kind].member}":[${found.join(',')}]}`
 }
 
 for (const kind of Object.keys(items) as ItemKind[]) {
-  t.test(`${kind}: every client reads what is left, and nothing readable is left out`, async (t) => {
+  t.test(`${kind}: every client can read the remaining items, and no readable item is removed`, async (t) => {
     const peers = await Promise.all((['sdk1', 'sdk2-session', 'sdk2-stateless'] as const).map(peer))
     for (const { era, read } of peers)
       await t.rejects(read(kind, result(kind, era, ['{"name":5}'])), 'a malformed item spoils the list')
@@ -307,7 +307,8 @@ for (const kind of Object.keys(items) as ItemKind[]) {
         }
         for (const { json, checked: one } of checked) {
           if (!('failure' in one) || json.includes('e999')) continue
-          // Left out (endless numbers aside): then no library of sessions would have taken it, or it has no name to be called by.
+          // An omitted item is one that no SDK client with sessions accepts, or that has no callable name. Huge numbers
+          // are an exception.
           const all = peers.filter(({ era }) => era === 'session')
           const taken = await Promise.all(
             all.map((each) =>
@@ -329,6 +330,6 @@ for (const kind of Object.keys(items) as ItemKind[]) {
       { numRuns: CASES, ...(process.env['FC_RUNS'] ? {} : { seed: 42 }) },
     )
     t.ok(kept > CASES / 4, `${kept} items were kept`)
-    t.ok(lost > CASES / 20, `${lost} items were left out`)
+    t.ok(lost > CASES / 20, `${lost} items were removed`)
   })
 }

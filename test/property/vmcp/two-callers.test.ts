@@ -1,10 +1,10 @@
 /**
- * Two callers over shared backends: whatever they do and whatever the backends say when, nothing that belongs to one of them
- * reaches the other. Real sockets, both eras on both sides.
+ * Tests two callers of shared backends: for any actions of callers and backends, nothing that belongs to one caller
+ * reaches the other. Uses real sockets and both eras on both sides.
  *
- * The callers differ in user, scopes or a passed-through header. Backends mark everything that belongs to a call with the mark of
- * its caller: results, progress, log messages and questions, on the response stream or beside it, during the call or after it.
- * `FC_RUNS` sets the number of cases, for longer runs by hand.
+ * The callers differ in user, scopes or a passed-through header. Backends add the mark of the caller to everything that
+ * belongs to a call: results, progress, log messages and requests to the user, on the response stream or on another
+ * stream, during the call or after it. `FC_RUNS` sets the number of cases, for longer runs by hand.
  */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -35,7 +35,7 @@ interface Difference {
   readonly key: string
 }
 
-/** How the second caller differs from the first. */
+/** Difference between the second caller and the first. */
 const differences: Readonly<Record<string, Difference>> = {
   user: { subject: 'bob', scope: 'read', key: 'k1' },
   scopes: { subject: 'ada', scope: 'read write', key: 'k1' },
@@ -55,7 +55,7 @@ type Action =
   | { readonly kind: 'list' | 'reconnect'; readonly who: Who }
 
 const who = fc.constantFrom<Who>('A', 'B')
-/** Counted from the latest call. */
+/** Index of a call, counted back from the latest. */
 const at = fc.nat(3)
 const what = fc.constantFrom<Speech>(
   'log',
@@ -78,7 +78,7 @@ const single: fc.Arbitrary<Action> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('end' as const), at, how }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('list' as const, 'reconnect' as const), who }) },
 )
-/** One caller's call ends, the other's begins, and the backend still speaks for the first. */
+/** One caller's call ends and the other's begins, while the backend still sends messages for the first. */
 const handover: fc.Arbitrary<readonly Action[]> = fc
   .record({ who, how, what, beside: fc.boolean(), logs: fc.boolean(), ends: fc.boolean() })
   .map(({ who, how, what, beside, logs, ends }): readonly Action[] => [
@@ -100,20 +100,20 @@ const actions: fc.Arbitrary<readonly Action[]> = fc
 
 const scenario = fc.record({
   difference: fc.constantFrom(...Object.keys(differences)),
-  /** Whether the backends are told who asks. */
+  /** True when backends receive the identity of the caller. */
   perCaller: fc.boolean(),
   eras: fc.record({ A: era, B: era }),
-  /** Whether the callers can be asked. */
+  /** True when the callers support requests to the user. */
   able: fc.boolean(),
   actions,
 })
 
-/** Finds what reached the wrong side. */
+/** Lists the data that reached the wrong caller. */
 class Watch {
   readonly leaks: string[] = []
   readonly #credentials = new Map<string, string>()
 
-  /** A request that reached a backend in a session: all requests of one session have one credential. */
+  /** A request to a backend in a session. All requests of one session have the same credential. */
   request({ authorization, 'x-api-key': key, 'mcp-session-id': session }: IncomingHttpHeaders): void {
     if (session === undefined) return
     const credential = `${authorization ?? ''} ${String(key ?? '')}`
@@ -122,7 +122,7 @@ class Watch {
     if (before !== credential) this.leaks.push(`one backend session for "${before}" and "${credential}"`)
   }
 
-  /** An answer to a question that was asked for a call. */
+  /** The response to a request that a backend made during a call. */
   answer(owner: string, reply: unknown): void {
     const wrong = owner === marks.A ? marks.B : marks.A
     if (JSON.stringify(reply).includes(wrong))
@@ -135,13 +135,13 @@ class Watch {
   }
 }
 
-/** A call at a backend; `say` does nothing where there is no way any more. */
+/** A call at a backend. `say` does nothing when no stream is open. */
 interface RunningCall {
   readonly mark: string
   say(what: Speech, beside: boolean): Promise<void>
   respond(): void
   break(): void
-  /** Ends the request of the client. */
+  /** Aborts the request of the client. */
   readonly leave?: AbortController
 }
 
@@ -174,7 +174,7 @@ function oldCall(backend: AsideBackend, call: HeldCall, token: unknown, watch: W
         ? [...backend.streams].find(({ req }) => req.headers['mcp-session-id'] === call.session)
         : call.res
       if (!stream || (!beside && !startStream(stream))) return
-      // The answer to a ping shows that what was said before it has been read.
+      // The response to a ping proves that all earlier messages were read.
       const ping = backend.question('ping', '')
       stream.write(`data: ${message}\n\ndata: ${ping.message}\n\n`)
       const closed = new Promise<void>((resolve) => stream.once('close', resolve))
@@ -187,7 +187,7 @@ function oldCall(backend: AsideBackend, call: HeldCall, token: unknown, watch: W
   }
 }
 
-/** A stateless backend: asks by an interim result, and says the rest on the response stream. */
+/** A stateless backend: it asks with an interim result, and sends everything else on the response stream. */
 async function startModern(
   watch: Watch,
   onCall: (call: RunningCall) => void,
@@ -257,17 +257,17 @@ interface Shared {
 
 type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never
 
-/** Plays one scenario; returns what reached the wrong side. */
+/** Runs one scenario. Returns the data that reached the wrong caller. */
 async function play(
   { difference, perCaller, eras, able, actions }: Scenario,
   shared: Shared,
 ): Promise<readonly string[]> {
   const watch = new Watch()
-  // A header that is not passed on makes no difference: both would be one caller.
+  // With a header that is not passed on, both callers would be the same.
   const isSeen = perCaller || difference !== 'header'
   const second = differences[isSeen ? difference : 'user'] ?? first
   const who: Readonly<Record<Who, Difference>> = { A: first, B: second }
-  /** A tool that each caller alone may see, where the backend is told who asks. */
+  /** A tool that only one caller may see, when backends receive the identity of the caller. */
   const toolOf = ({ authorization = '', 'x-api-key': key }: IncomingHttpHeaders): string => {
     if (!perCaller) return 'common'
     const isA = authorization === 'Bearer ada.read' && key === 'k1'
@@ -360,7 +360,7 @@ async function play(
         else if (step.how === 'break') call?.break()
         else {
           call?.leave?.abort()
-          // An exchange with the server gives it time to see that.
+          // Requests to the server give it time to notice the abort.
           for (let n = 0; n < 3; n++) await fetch(`${vmcp.origin}/healthz`)
         }
       }

@@ -1,4 +1,4 @@
-/** Whether a token of a declared client is still valid, by when the client was declared and removed. */
+/** Validity of a declared client's token, depending on when the client was declared and removed. */
 import t from 'tap'
 import { DeclaredClients } from '../../../runtime/authserver/clients/declared-clients.ts'
 import type { DeclaredClientSettings } from '../../../runtime/config/index.ts'
@@ -33,15 +33,15 @@ t.test('a client that was removed before the start has no valid tokens', async (
   t.equal(clients.isDeclaredSince('removed', nowSec() + 60), false)
 })
 
-t.test('while a removal cannot be stored, this process rejects the tokens from before it', async (t) => {
+t.test('while a removal cannot be stored, this process rejects the tokens issued before it', async (t) => {
   const { clients, reload, store, stored, nowSec } = start([ci])
   const before = nowSec()
   store.isDown = true
   await reload([], 1_000)
   t.equal(clients.isDeclaredSince('ci', before), false, 'removed')
   await reload([ci], 1_000)
-  t.equal(clients.isDeclaredSince('ci', before), false, 'added again')
-  t.equal(clients.isDeclaredSince('ci', nowSec()), true, 'a token from after that')
+  t.equal(clients.isDeclaredSince('ci', before), false, 'declared again')
+  t.equal(clients.isDeclaredSince('ci', nowSec()), true, 'a token issued after that')
   t.same(stored, [])
   store.isDown = false
   await reload([ci], 1_000)

@@ -1,4 +1,4 @@
-/** Signing keys and HMAC secrets: forms, refusals, rotation, ephemeral ones. */
+/** Signing keys and HMAC secrets: formats, errors, rotation, ephemeral keys. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { calculateJwkThumbprint, createLocalJWKSet, exportJWK, jwtVerify, SignJWT } from 'jose'
 import t from 'tap'
@@ -22,7 +22,7 @@ const ec = (namedCurve: string, type: 'sec1' | 'pkcs8' = 'pkcs8'): string =>
 const ed = (): string =>
   generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 
-t.test('keys: every accepted form signs with its algorithm, and the published key verifies', async (t) => {
+t.test('keys: every accepted format signs with its algorithm, and the published key verifies', async (t) => {
   const forms: readonly (readonly [string, string])[] = [
     [rsa(2048), 'RS256'],
     [rsa(2048, 'pkcs1'), 'RS256'],
@@ -44,7 +44,7 @@ t.test('keys: every accepted form signs with its algorithm, and the published ke
   }
 })
 
-t.test('keys: what cannot be used is refused, all at once, by position', async (t) => {
+t.test('keys: all invalid keys are rejected at once, by position', async (t) => {
   const password = generateKeyPairSync('ec', {
     namedCurve: 'P-256',
     privateKeyEncoding: { type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' },
@@ -59,14 +59,14 @@ t.test('keys: what cannot be used is refused, all at once, by position', async (
   })
 })
 
-t.test('keys: all are published, the first signs, and a key listed twice is published once', async (t) => {
+t.test('keys: all are published, the first one signs, and a repeated key is published once', async (t) => {
   const [a, b] = [ec('P-256'), ed()]
   const ring = await makeKeyRing({ signingKeys: [a, b, a], hmacSecrets: [] })
   t.equal(ring.jwks.keys.length, 2)
   t.equal(ring.signing.kid, ring.jwks.keys[0]?.kid)
 })
 
-t.test('hmac: the first makes, all verify, dropped ones do not', async (t) => {
+t.test('hmac: the first secret signs, all secrets verify, and dropped secrets do not', async (t) => {
   const [old, current] = [randomBytes(32), randomBytes(100)]
   const before = await makeKeyRing({ signingKeys: [], hmacSecrets: [old] })
   const during = await makeKeyRing({ signingKeys: [], hmacSecrets: [current, old] })
@@ -77,10 +77,10 @@ t.test('hmac: the first makes, all verify, dropped ones do not', async (t) => {
   const token = makeRefreshToken(before, id, 3)
   t.same(readRefreshToken(during, token), { family: id, generation: 3 })
   t.equal(readRefreshToken(after, token), undefined)
-  t.not(makeRefreshToken(during, id, 3), token, 'made with the current one')
+  t.not(makeRefreshToken(during, id, 3), token, 'signed with the current secret')
 })
 
-t.test('hmac: the whole secret counts, and every purpose has its own key', async (t) => {
+t.test('hmac: the whole secret is used, and every purpose has its own key', async (t) => {
   const secret = randomBytes(64)
   const tail = Buffer.from(secret)
   tail[63] = (tail[63] ?? 0) ^ 1
@@ -92,7 +92,7 @@ t.test('hmac: the whole secret counts, and every purpose has its own key', async
   t.equal(new Set(macs).size, macs.length)
 })
 
-t.test('hmac: a MAC has one spelling', async (t) => {
+t.test('hmac: only one encoding of a MAC is valid', async (t) => {
   const ring = await makeKeyRing({ signingKeys: [], hmacSecrets: [randomBytes(32)] })
   const mac = ring.mac('code', 'x')
   t.equal(ring.isMac('code', 'x', mac), true)
@@ -108,7 +108,7 @@ t.test('hmac: a MAC has one spelling', async (t) => {
   }
 })
 
-t.test('ephemeral: made once, said so, and kept over a reload that brings none', async (t) => {
+t.test('ephemeral: generated once, reported, and kept over a reload without keys', async (t) => {
   const none = { signingKeys: [], hmacSecrets: [] }
   const first = await makeKeyRing(none)
   t.same(first.ephemeral, { signing: true, hmac: true })

@@ -1,4 +1,4 @@
-/** Whether a machine's token is live: its subject, and a revocation during a lookup. */
+/** Validity of a machine's token: its subject, and a revocation during a lookup. */
 import t from 'tap'
 import type { State } from '../../../runtime/authserver/storage/state.ts'
 import { MachineTokens } from '../../../runtime/authserver/tokens/machine-tokens.ts'

@@ -1,4 +1,4 @@
-/** Which redirect URIs match. Registration rules are in behaviour/authserver/clients/register. */
+/** Comparison of redirect URIs. Registration rules are in behaviour/authserver/clients/register. */
 import t from 'tap'
 import {
   isUnownedRedirect,
@@ -7,7 +7,7 @@ import {
   redirectUriViolation,
 } from '../../../runtime/authserver/clients/redirect-uri.ts'
 
-t.test('redirect: a host that would say something in a policy header is not one', async (t) => {
+t.test('redirect: a host with characters that a policy header would interpret is invalid', async (t) => {
   const type = 'native'
   for (const host of [
     'x;frame-ancestors',
@@ -36,7 +36,7 @@ t.test('redirect: a host that would say something in a policy header is not one'
   }
 })
 
-t.test('redirect: an http(s) URI begins with the origin that the parser reads from it', async (t) => {
+t.test('redirect: an http(s) URI starts with the origin that the parser returns for it', async (t) => {
   const type = 'native'
   for (const uri of [
     'https:evil.example/cb',
@@ -84,7 +84,7 @@ t.test('redirect: an http(s) URI begins with the origin that the parser reads fr
   }
 })
 
-t.test('redirect: strings are equal or nothing, but for the port of a loopback address', async (t) => {
+t.test('redirect: URIs must be equal, except for the port of a loopback address', async (t) => {
   const cases: readonly (readonly [string, string, boolean])[] = [
     ['https://a.example/cb', 'https://a.example/cb', true],
     ['https://a.example/cb', 'https://a.example/cb/', false],
@@ -129,7 +129,7 @@ t.test('redirect: strings are equal or nothing, but for the port of a loopback a
   }
 })
 
-t.test('redirect: what a user is shown, and what nobody owns', async (t) => {
+t.test('redirect: the host that a user sees, and redirect URIs that any program can claim', async (t) => {
   t.equal(redirectHost('https://a.example:8443/cb'), 'a.example:8443')
   t.equal(redirectHost('com.example.app:/cb'), 'com.example.app:')
   t.equal(isUnownedRedirect('https://a.example/'), false)

@@ -1,4 +1,4 @@
-/** Signatures of this server's tokens: any other implementation must accept every one of them. */
+/** Signatures of this server's tokens, which any other implementation must accept. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
@@ -7,7 +7,7 @@ import { signJwt } from '../../../runtime/authserver/tokens/jwt.ts'
 
 const ec = (namedCurve: string): KeyObject => generateKeyPairSync('ec', { namedCurve }).privateKey
 
-/** Of one signature in 128 by an elliptic curve a number is shorter than its field. */
+/** In one of 128 elliptic curve signatures, a number is shorter than its field. */
 const cases: readonly (readonly [string, KeyObject, number])[] = [
   ['RS256', generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey, 3],
   ['ES256', ec('P-256'), 1_000],
@@ -17,7 +17,7 @@ const cases: readonly (readonly [string, KeyObject, number])[] = [
 ]
 
 for (const [alg, key, times] of cases) {
-  t.test(`signatures: each one by ${alg} verifies, whatever its numbers`, async (t) => {
+  t.test(`signatures: each ${alg} signature verifies, whatever its numbers`, async (t) => {
     const pem = key.export({ type: 'pkcs8', format: 'pem' }).toString()
     const { signing } = await makeKeyRing({ signingKeys: [pem], hmacSecrets: [] })
     const lengths = new Set<number>()
@@ -27,7 +27,7 @@ for (const [alg, key, times] of cases) {
       if (payload['n'] !== n || payload['name'] !== 'Žofie') t.fail(`claims of token ${n}`)
       lengths.add(token.split('.')[2]?.length ?? 0)
     }
-    t.equal(lengths.size, 1, 'all signatures have one length')
+    t.equal(lengths.size, 1, 'all signatures have the same length')
     const token = await signJwt(signing, 'JWT', {})
     t.same(decodeProtectedHeader(token), { alg, kid: signing.kid, typ: 'JWT' })
   })

@@ -1,4 +1,4 @@
-/** Codec, caller keys, HTML, form parsing, user ids: the small parts that decisions rest on. */
+/** Codec, caller keys, HTML, form parsing and user ids: small parts that security decisions depend on. */
 import t from 'tap'
 import { readResources } from '../../../runtime/authserver/endpoints/authorize.ts'
 import type { AuthServerContext } from '../../../runtime/authserver/login/context.ts'
@@ -23,7 +23,7 @@ import {
 } from '../../../runtime/authserver/model/identifiers.ts'
 import { buildClientRedirect } from '../../../runtime/authserver/model/urls.ts'
 
-t.test('codec: a record is read whole or not at all', async (t) => {
+t.test('codec: a record is read completely or not at all', async (t) => {
   const shape = record({ a: text, n: maybe(count), l: list(text), k: oneOf('x', 'y') })
   t.same(decode(shape, '{"a":"1","l":["2"],"k":"x","more":true}'), { a: '1', l: ['2'], k: 'x' })
   for (const json of [
@@ -43,13 +43,13 @@ t.test('codec: a record is read whole or not at all', async (t) => {
   t.equal(decode(shape, undefined), undefined)
 })
 
-t.test('keys: several parts never run together', async (t) => {
+t.test('keys: different parts never make the same key', async (t) => {
   t.not(compoundKey('a', 'bc'), compoundKey('ab', 'c'))
   t.not(compoundKey('a:1', 'b'), compoundKey('a', '1:b'))
   t.not(compoundKey('', 'a'), compoundKey('a', ''))
 })
 
-t.test('limits: an IPv6 caller is its network, a mapped IPv4 one its address', async (t) => {
+t.test('limits: an IPv6 caller is its network, and a mapped IPv4 caller its address', async (t) => {
   t.equal(callerKey('192.0.2.7'), '192.0.2.7')
   t.equal(callerKey('::ffff:192.0.2.7'), '192.0.2.7')
   t.equal(callerKey('2001:db8:1:2:3:4:5:6'), callerKey('2001:db8:1:2::9'))
@@ -57,7 +57,7 @@ t.test('limits: an IPv6 caller is its network, a mapped IPv4 one its address', a
   t.equal(callerKey('fe80::1%eth0'), callerKey('fe80::2'))
 })
 
-t.test('html: values are escaped wherever they stand, markup of our own is not', async (t) => {
+t.test("html: values are escaped everywhere, and the server's own markup is not", async (t) => {
   const evil = `"><script>'&`
   const inner = html`<b>${evil}</b>`
   t.equal(
@@ -66,7 +66,7 @@ t.test('html: values are escaped wherever they stand, markup of our own is not',
   )
 })
 
-t.test('redirect: parameters are merged into the query, the issuer always comes along', async (t) => {
+t.test('redirect: parameters are merged into the query, and the issuer is always added', async (t) => {
   t.equal(
     buildClientRedirect('https://a.example/cb', 'https://i', { code: 'c d', state: undefined }),
     'https://a.example/cb?code=c+d&iss=https%3A%2F%2Fi',
@@ -85,7 +85,7 @@ t.test('redirect: parameters are merged into the query, the issuer always comes 
   )
 })
 
-t.test('form: empty values are absent, repeats are found', async (t) => {
+t.test('form: empty values are absent, and repeated parameters are reported', async (t) => {
   const parameters = new Parameters(new URLSearchParams('a=&b=1&resource=x&resource=y'))
   t.equal(parameters.get('a'), undefined)
   t.equal(parameters.repeated(), undefined)
@@ -106,7 +106,7 @@ t.test('form: Basic credentials are form-decoded', async (t) => {
     t.equal(parseBasicCredentials(bad), undefined, bad)
 })
 
-t.test('user: the id follows from issuer, provider and subject, and is a UUID', async (t) => {
+t.test('user: the id is derived from issuer, provider and subject, and is a UUID', async (t) => {
   const id = makeUserId('https://i', 'corp', 'alice')
   t.equal(id, makeUserId('https://i', 'corp', 'alice'))
   t.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -131,7 +131,7 @@ t.test('registration: the issuer of a discovery document, in both forms', async 
   for (const [url, issuer] of cases) t.equal(issuerOf(url), issuer, url)
 })
 
-t.test('limits: nobody alone can use up what is there for all, at any pace', async (t) => {
+t.test('limits: a single caller cannot use up the total limit at any rate', async (t) => {
   for (const name of ['authorize', 'register', 'document'] as const) {
     let now = 0
     const store = makeMemoryStore({ now: () => now })
@@ -145,7 +145,7 @@ t.test('limits: nobody alone can use up what is there for all, at any pace', asy
   }
 })
 
-t.test('limits: a refused caller leaves no trace in the store', async (t) => {
+t.test('limits: a rejected caller leaves no entry in the store', async (t) => {
   const store = makeMemoryStore({ now: () => 0, maxEntries: 3 })
   for (let n = 0; n < 10; n++)
     await takePermission(store, 'document', { caller: '198.51.100.7', host: 'a.example' })
@@ -154,7 +154,7 @@ t.test('limits: a refused caller leaves no trace in the store', async (t) => {
 })
 
 t.test(
-  'limits: what untrusted clients may begin in one lifetime is what the table says, a burst included',
+  'limits: untrusted clients can start at most the documented number per lifetime, including a burst',
   async (t) => {
     for (const [name, lifetimeMs, bound] of [
       ['authorize', loginMs, 10_000],
@@ -164,7 +164,7 @@ t.test(
       const store = makeMemoryStore({ now: () => now })
       let taken = 0
       for (; now < lifetimeMs; now += lifetimeMs / 200) {
-        // Each from another network.
+        // Each call comes from another network.
         while (
           (await takePermission(store, name, {
             caller: `10.${taken >> 14}.${(taken >> 7) & 127}.${taken & 127}`,
@@ -177,7 +177,7 @@ t.test(
   },
 )
 
-t.test('resources: the same one may be named often, but not without end', async (t) => {
+t.test('resources: the same resource may be repeated, up to a limit', async (t) => {
   const resource = 'https://mcp.example/mcp'
   const context = { config: { allowedAudiences: [resource] } } as unknown as AuthServerContext
   const query = (count: number) =>

@@ -1,4 +1,4 @@
-/** docs/evidence/security.md names a test for every defence: each must exist, under the name that is given. */
+/** docs/evidence/security.md names a test for every defense. Each test must exist under the given name. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -6,12 +6,12 @@ import t from 'tap'
 const root = join(import.meta.dirname, '../../..')
 const page = readFileSync(join(root, 'docs/evidence/security.md'), 'utf8')
 
-/** `folder/file`, perhaps followed by a part of a title in quotes. */
+/** `folder/file`, optionally followed by a part of a title in quotes. */
 const named = [
   ...page.matchAll(/`((?:behaviour|e2e|interop|property|security|unit)\/[\w./-]+)`(?: "([^"]+)")?/g),
 ].map(([, file = '', title]) => ({ file, title }))
 
-t.test('threat model: every test that it names exists', async (t) => {
+t.test('threat model: every named test exists', async (t) => {
   t.ok(named.length > 40, `${named.length} are named`)
   for (const { file, title } of named) {
     const path = join(root, 'test', `${file}.test.ts`)
@@ -20,7 +20,7 @@ t.test('threat model: every test that it names exists', async (t) => {
   }
 })
 
-t.test('threat model: every attack of RFC 9700 has a row, and every row its test', async (t) => {
+t.test('threat model: every attack of RFC 9700 has a row, and every row a test', async (t) => {
   const tests = ['authserver/rfc9700', 'authserver/rfc9700-pages']
     .map((name) => readFileSync(join(root, `test/security/${name}.test.ts`), 'utf8'))
     .join('\n')

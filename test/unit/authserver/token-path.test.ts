@@ -42,7 +42,7 @@ t.test('paths: keys, indexes, pipes, escapes', async (t) => {
   for (const [path, expected] of cases) t.equal(follow(path, body), expected, path)
 })
 
-t.test('paths: @upstreamjwt decodes the middle of three parts, unverified, and nothing else', async (t) => {
+t.test('paths: @upstreamjwt decodes only the payload of three parts, without verification', async (t) => {
   t.equal(follow('t|@upstreamjwt|sub', { t: encoded('{"sub":"alice"}') }), 'alice')
   t.equal(follow('t.@upstreamjwt.a.0', { t: encoded('{"a":["x"]}') }), 'x')
   for (const bad of ['a.b', 'a.b.c.d', 'a..c', 'a.!.c', encoded('no json'), encoded('7'), 7, {}, null]) {
@@ -50,7 +50,7 @@ t.test('paths: @upstreamjwt decodes the middle of three parts, unverified, and n
   }
 })
 
-t.test('paths: wildcards, queries, modifiers and empty steps are refused', async (t) => {
+t.test('paths: wildcards, queries, modifiers and empty steps are rejected', async (t) => {
   for (const path of [
     '',
     '.',
@@ -77,7 +77,7 @@ t.test('paths: wildcards, queries, modifiers and empty steps are refused', async
   }
 })
 
-t.test('paths: any key can be written with escapes, and finds its value', async (t) => {
+t.test('paths: any key can be written with escapes, and its value is found', async (t) => {
   fc.assert(
     fc.property(fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 4 }), (keys) => {
       const path = keys.map((key) => key.replace(/[\\.|@#*?[\]{}]/g, '\\$&')).join('.')
@@ -88,7 +88,7 @@ t.test('paths: any key can be written with escapes, and finds its value', async 
   t.pass()
 })
 
-t.test('digits: large whole numbers arrive as their digits, everything else as JSON says', async (t) => {
+t.test('digits: large whole numbers become their digits, and all other values stay as parsed', async (t) => {
   t.same(parseKeepingDigits('{"a":9007199254740993,"b":-12345678901234567890,"c":1.5,"d":1e400,"e":[7]}'), {
     a: '9007199254740993',
     b: '-12345678901234567890',

@@ -1,10 +1,10 @@
-/** What a soak is checked by: a line through the second half, and a graph that shows every sample. */
+/** Checks of a soak test: a line through the second half, and a graph with every sample. */
 import t from 'tap'
 import { drawGraph } from '../../bench/soak/graph.ts'
 import { check, secondHalf, slopeOf } from '../../bench/soak/check.ts'
 import type { Sample } from '../../bench/soak/sampler.ts'
 
-/** An hour, one sample every ten seconds; the live heap is seen once a minute. */
+/** Returns an hour of samples, one every ten seconds; the live heap is sampled once a minute. */
 function run(memory: (hours: number) => number): Sample[] {
   return Array.from({ length: 360 }, (_, i) => {
     const seconds = (i + 1) * 10
@@ -34,7 +34,7 @@ function run(memory: (hours: number) => number): Sample[] {
   })
 }
 
-t.test('slope: a straight line is found with its rise per hour', async (t) => {
+t.test('slope: returns the rise per hour of a straight line', async (t) => {
   const { perHour, error, points } = slopeOf(
     run((hours) => 7 * hours),
     ({ liveHeapMb }) => liveHeapMb,
@@ -44,13 +44,13 @@ t.test('slope: a straight line is found with its rise per hour', async (t) => {
   t.equal(points.length, 60, 'samples without a value are skipped')
 })
 
-t.test('judgment: what fills up in the first half does not count', async (t) => {
+t.test('verdict: growth in the first half is ignored', async (t) => {
   const samples = run((hours) => Math.min(hours, 0.4) * 100)
   t.ok(secondHalf(samples).every(({ seconds }) => seconds >= 1_800))
   t.ok(check(samples, { rss: 40, live: 4 }).flat)
 })
 
-t.test('judgment: a leak of a few megabytes an hour is found beneath noise', async (t) => {
+t.test('verdict: a leak of a few megabytes an hour is detected despite noise', async (t) => {
   const noise = (hours: number): number => Math.sin(hours * 400)
   t.ok(check(run(noise), { rss: 40, live: 4 }).flat)
   const { flat, text } = check(
@@ -61,7 +61,7 @@ t.test('judgment: a leak of a few megabytes an hour is found beneath noise', asy
   t.match(text, /heap after a full collection.*\| 4 \|/)
 })
 
-t.test('graph: one path for each line, nothing that is not a number', async (t) => {
+t.test('graph: one path for each line, and no invalid numbers', async (t) => {
   const svg = drawGraph(
     run(() => 0),
     'a run',

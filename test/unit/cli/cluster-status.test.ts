@@ -1,4 +1,6 @@
-/** What `gatehouse cluster` reads out of objects: statuses that the hooks gave in the recorded cases, and statuses of pods. */
+/**
+ * The state that `gatehouse cluster` shows for objects: statuses of the hooks in recorded cases, and statuses of pods.
+ */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -18,7 +20,7 @@ const recorded = globSync('test/hooks/*/*/response.json').flatMap((file) => {
 const caseOf = (name: string) =>
   recorded.find(({ file }) => file === `test/hooks/${name}/response.json`)?.object
 
-t.test('state: ready is what Ready, or else Valid, says, in every recorded case', async (t) => {
+t.test('state: uses the condition Ready, or Valid without it, in every recorded case', async (t) => {
   t.ok(recorded.length > 100)
   for (const { file, object } of recorded) {
     const { ready, reason, message } = stateOf(object)
@@ -39,7 +41,7 @@ t.test('state: ready is what Ready, or else Valid, says, in every recorded case'
   }
 })
 
-t.test('state: the cause comes before what sums it up', async (t) => {
+t.test('state: the cause takes precedence over its summary', async (t) => {
   t.match(stateOf(caseOf('virtualmcpserver/group-missing-keeps-children')), {
     ready: 'False',
     reason: 'GroupRefNotFound',
@@ -67,7 +69,7 @@ const container = (state: object, more: object = {}) => ({
   },
 })
 
-t.test('state: what Ready does not wait for comes after what keeps the object from it', async (t) => {
+t.test('state: a problem that blocks Ready comes before other problems', async (t) => {
   const told = 'spec.tls.secretName: Secret tls: tls.crt: contains no PEM certificate'
   const condition = (type: string, reason: string, message: string) => ({
     type,
@@ -75,7 +77,7 @@ t.test('state: what Ready does not wait for comes after what keeps the object fr
     reason,
     message,
   })
-  const route = condition('ExposureReady', 'HostnameClaimed', 'a.example.com is of another server')
+  const route = condition('ExposureReady', 'HostnameClaimed', 'a.example.com belongs to another server')
   const certificate = condition('TLSReady', 'TLSSecretInvalid', told)
   for (const ready of [
     condition('Ready', 'TLSSecretInvalid', told),
@@ -89,7 +91,7 @@ t.test('state: what Ready does not wait for comes after what keeps the object fr
   }
 })
 
-t.test('pods: what waits, what ended, what has no node', async (t) => {
+t.test('pods: waiting, ended and unscheduled containers', async (t) => {
   const rows: readonly (readonly [object, object | undefined])[] = [
     [{ status: { phase: 'Succeeded' } }, undefined],
     [{ status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } }, undefined],
@@ -135,11 +137,11 @@ t.test('pods: what waits, what ended, what has no node', async (t) => {
     const found = podProblem({ ...pod })
     if (problem === undefined) t.equal(found, undefined)
     else t.match(found, problem)
-    t.notMatch(JSON.stringify(found ?? ''), /token abc/, 'what a container printed is not shown')
+    t.notMatch(JSON.stringify(found ?? ''), /token abc/, 'output of a container is not shown')
   }
 })
 
-t.test('conclusion: the pod before its workload, and nothing where all is well', async (t) => {
+t.test('conclusion: the pod comes before its workload, and a healthy object has none', async (t) => {
   const state = { ready: 'False', reason: 'X', message: 'y', rollout: 'stalled' } as const
   const workload = {
     section: 'workload',
@@ -153,23 +155,20 @@ t.test('conclusion: the pod before its workload, and nothing where all is well',
   t.match(conclude({ ...state, ready: 'True', rollout: 'none' }, []), { isWell: true, step: null })
 })
 
-t.test(
-  'table: the column that is cut takes what the others leave; ages as kubectl writes them',
-  async (t) => {
-    const columns = [{ title: 'NAME' }, { title: 'MESSAGE', isCut: true }, { title: 'AGE' }]
-    const table = new Table(columns, 40)
-    t.same(table.lines([['one', 'a message that is longer than the line\nof a terminal', '1s']]), [
-      'NAME   MESSAGE                       AGE',
-      'one    a message that is longer t…   1s',
-    ])
-    t.same(table.lines([['another', 'b', '2s']]).length, 1, 'one heading')
-    t.equal(new Table(columns, undefined).lines([['a', 'b'.repeat(200), '1s']])[1]?.includes('…'), false)
-    const ages = [0, 59_000, 61_000, 3_600_000, 100 * 86_400_000, 2 * 86_400_000 + 3 * 3_600_000]
-    t.same(ages.map(ageText), ['0s', '59s', '1m1s', '1h', '100d', '2d3h'])
-  },
-)
+t.test("table: the truncated column gets the remaining width, and ages have kubectl's format", async (t) => {
+  const columns = [{ title: 'NAME' }, { title: 'MESSAGE', isCut: true }, { title: 'AGE' }]
+  const table = new Table(columns, 40)
+  t.same(table.lines([['one', 'a message that is longer than the line\nof a terminal', '1s']]), [
+    'NAME   MESSAGE                       AGE',
+    'one    a message that is longer t…   1s',
+  ])
+  t.same(table.lines([['another', 'b', '2s']]).length, 1, 'one heading')
+  t.equal(new Table(columns, undefined).lines([['a', 'b'.repeat(200), '1s']])[1]?.includes('…'), false)
+  const ages = [0, 59_000, 61_000, 3_600_000, 100 * 86_400_000, 2 * 86_400_000 + 3 * 3_600_000]
+  t.same(ages.map(ageText), ['0s', '59s', '1m1s', '1h', '100d', '2d3h'])
+})
 
-t.test('lists: page after page, on from an expired one, and the end where one fails', async (t) => {
+t.test('lists: all pages are read, an expired page is resumed, and a failure ends the list', async (t) => {
   const list = { group: 'gatehouse.dev', version: 'v1beta1', plural: 'mcpgroups' }
   const asked: string[] = []
   const answers = [

@@ -1,6 +1,4 @@
-/**
- * The cluster in memory behaves as Metacontroller does, as far as hooks can see.
- */
+/** The cluster in memory behaves like Metacontroller, as far as hooks can observe it. */
 import t from 'tap'
 import { applyChild } from '../../../runtime/toolkit/local/cluster/apply.ts'
 import { type Hook, type Hooks, LocalCluster } from '../../../runtime/toolkit/local/cluster/cluster.ts'
@@ -38,7 +36,7 @@ function hook(
   }
 }
 
-/** The hooks of all kinds, of which there is one. */
+/** Returns a registry with one hook. */
 const registry = (only: Hook): Hooks => ({ byKind: (kind) => (kind === 'MCPGroup' ? only : undefined) })
 
 const clock = () => new Date('2026-01-02T03:04:05.678Z')
@@ -74,7 +72,7 @@ t.test('cluster: children are created, changed, and removed when they are no lon
   t.equal(child(), undefined)
 })
 
-t.test('cluster: a parent that is no longer declared takes its children with it', async (t) => {
+t.test('cluster: the children of a removed parent are removed', async (t) => {
   const cluster = new LocalCluster(registry(hook(() => ({ status: {}, children: [map('c', {})] }))), clock)
   cluster.declare([group('g')])
   cluster.reconcile()
@@ -83,7 +81,7 @@ t.test('cluster: a parent that is no longer declared takes its children with it'
   t.equal(cluster.objects.length, 0)
 })
 
-t.test('cluster: a name that an untrusted client holds is left to the untrusted client', async (t) => {
+t.test('cluster: an object of another owner is left unchanged', async (t) => {
   const cluster = new LocalCluster(
     registry(hook(() => ({ status: {}, children: [map('taken', { by: 'hook' })] }))),
     clock,
@@ -96,7 +94,7 @@ t.test('cluster: a name that an untrusted client holds is left to the untrusted 
   )
 })
 
-t.test('cluster: related objects are those a rule selects', async (t) => {
+t.test('cluster: related objects are those that a rule selects', async (t) => {
   const seen: string[][] = []
   const rules = [{ apiVersion: 'v1', resource: 'configmaps', namespace: 'default', names: ['a'] }]
   const watching = hook(({ related }) => {
@@ -109,7 +107,7 @@ t.test('cluster: related objects are those a rule selects', async (t) => {
   t.same(seen.at(-1), ['default/a'])
 })
 
-t.test('cluster: hooks that never come to rest are an error, not an endless loop', async (t) => {
+t.test('cluster: hooks that never settle cause an error instead of an endless loop', async (t) => {
   let count = 0
   const restless = hook(() => ({ status: { count: ++count }, children: [] }))
   const cluster = new LocalCluster(registry(restless), clock)
@@ -117,20 +115,23 @@ t.test('cluster: hooks that never come to rest are an error, not an endless loop
   t.throws(() => cluster.reconcile(), /are still changing objects/)
 })
 
-t.test('apply: what others wrote stays, what was applied before and is not desired goes', async (t) => {
-  const first = applyChild(undefined, map('c', { a: '1', b: '2' }))
-  const written: LocalObject = {
-    ...first,
-    data: { ...first.data, report: 'by the runtime' },
-    status: { ready: 1 },
-  }
-  const second = applyChild(written, map('c', { a: '9' }))
-  t.same(second.data, { a: '9', report: 'by the runtime' })
-  t.same(second.status, { ready: 1 })
-})
+t.test(
+  'apply: fields of other writers stay, and fields applied before but no longer desired are removed',
+  async (t) => {
+    const first = applyChild(undefined, map('c', { a: '1', b: '2' }))
+    const written: LocalObject = {
+      ...first,
+      data: { ...first.data, report: 'by the runtime' },
+      status: { ready: 1 },
+    }
+    const second = applyChild(written, map('c', { a: '9' }))
+    t.same(second.data, { a: '9', report: 'by the runtime' })
+    t.same(second.status, { ready: 1 })
+  },
+)
 
 t.test(
-  'related rules: by labels only within the namespace of the parent, and never beside a namespace',
+  "related rules: labels select within the parent's namespace only, and cannot be combined with a namespace",
   (t) => {
     const rule = { apiVersion: 'v1', resource: 'configmaps', labelSelector: { matchLabels: { of: 'us' } } }
 

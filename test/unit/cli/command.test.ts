@@ -1,4 +1,4 @@
-/** The command tree as people type it: help, switches with values, completion, version. */
+/** The command line of the program: help, switches with values, completion, version. */
 import { type StdioOptions, spawnSync } from 'node:child_process'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,17 +26,20 @@ const paths = [
   ['version'],
 ]
 
-await t.test('help: no default that says nothing, and options and their texts fit 80 columns', async (t) => {
-  for (const path of paths) {
-    const { code, stdout } = await runGatehouse([...path, '--help'])
-    t.equal(code, 0, path.join(' '))
-    t.notMatch(stdout, /default: (\[\]|false|undefined|"")/, path.join(' '))
-    const long = stdout.split('\n').filter((line) => /^ {2}-|^ {10}/.test(line) && line.length > 80)
-    t.same(long, [], `${path.join(' ')}: lines over 80 columns`)
-  }
-})
+await t.test(
+  'help: shows no meaningless default, and options and their texts fit into 80 columns',
+  async (t) => {
+    for (const path of paths) {
+      const { code, stdout } = await runGatehouse([...path, '--help'])
+      t.equal(code, 0, path.join(' '))
+      t.notMatch(stdout, /default: (\[\]|false|undefined|"")/, path.join(' '))
+      const long = stdout.split('\n').filter((line) => /^ {2}-|^ {10}/.test(line) && line.length > 80)
+      t.same(long, [], `${path.join(' ')}: lines over 80 columns`)
+    }
+  },
+)
 
-await t.test('help: a word that is no command is named, however deep it stands', async (t) => {
+await t.test('help: an unknown command is named at any depth', async (t) => {
   const rows: readonly (readonly [string, RegExp])[] = [
     ['help nope', /^Error: unknown command 'nope'/],
     ['help vmcp nope', /^Error: unknown command 'nope'/],
@@ -57,24 +60,27 @@ await t.test('help: a word that is no command is named, however deep it stands',
     t.match(await runGatehouse(line.split(' ')), { code: 0, stdout: `Usage: ${usage}[options]` }, line)
 })
 
-await t.test('output: a full disk is an error in one line, and changes no other code', async (t) => {
-  const skip = existsSync('/dev/full') ? false : 'this system has no /dev/full'
-  await t.test('standard output and standard error', { skip }, async (t) => {
-    const full = openSync('/dev/full', 'w')
-    t.teardown(() => closeSync(full))
-    const run = (args: readonly string[], stdio: StdioOptions) =>
-      spawnSync(process.execPath, [program, ...args], { stdio, encoding: 'utf8' })
-    const out = run(['version'], ['ignore', full, 'pipe'])
-    t.equal(out.status, 1)
-    t.match(out.stderr, /^Error: standard output: ENOSPC.*\n$/)
-    t.equal(run(['validate', '-f', 'no-such-file'], ['ignore', 'pipe', full]).status, 2)
-    const hooks = spawnSync(process.execPath, [hooksProgram, '--help'], {
-      stdio: ['ignore', full, 'pipe'],
-      encoding: 'utf8',
+await t.test(
+  'output: a full disk is reported in one line, and exit codes of other errors stay the same',
+  async (t) => {
+    const skip = existsSync('/dev/full') ? false : 'this system has no /dev/full'
+    await t.test('standard output and standard error', { skip }, async (t) => {
+      const full = openSync('/dev/full', 'w')
+      t.teardown(() => closeSync(full))
+      const run = (args: readonly string[], stdio: StdioOptions) =>
+        spawnSync(process.execPath, [program, ...args], { stdio, encoding: 'utf8' })
+      const out = run(['version'], ['ignore', full, 'pipe'])
+      t.equal(out.status, 1)
+      t.match(out.stderr, /^Error: standard output: ENOSPC.*\n$/)
+      t.equal(run(['validate', '-f', 'no-such-file'], ['ignore', 'pipe', full]).status, 2)
+      const hooks = spawnSync(process.execPath, [hooksProgram, '--help'], {
+        stdio: ['ignore', full, 'pipe'],
+        encoding: 'utf8',
+      })
+      t.match(hooks, { status: 0, stderr: '' }, 'gatehouse-hooks exits with the same code and no output')
     })
-    t.match(hooks, { status: 0, stderr: '' }, 'gatehouse-hooks does what it does all the same')
-  })
-})
+  },
+)
 
 function sample(): { readonly program: CliCommand; readonly seen: unknown[] } {
   const seen: unknown[] = []
@@ -99,7 +105,7 @@ function sample(): { readonly program: CliCommand; readonly seen: unknown[] } {
   return { program, seen }
 }
 
-t.test('switches: --name=true and --name=false as flags of Go programs', async (t) => {
+t.test('switches: --name=true and --name=false are accepted as in Go programs', async (t) => {
   const rows: [string[], unknown][] = [
     [
       ['proxy', '--debug=true', 'a'],
@@ -146,12 +152,12 @@ t.test('completion: commands, options, and values of options', async (t) => {
   t.same(words('proxy', '-o', ''), ['text', 'json'])
   t.same(words('proxy', '--output', 'j'), ['json'])
   t.same(words('proxy', '--output=j'), ['--output=json'])
-  t.same(words('proxy', '--url', ''), [], 'a value that nobody knows')
+  t.same(words('proxy', '--url', ''), [], 'a value without suggestions')
   t.same(words('proxy', '--', '--d'), [], 'after the end of options')
   t.same(words('nothing', ''), [])
 })
 
-await t.test('completion: the scripts work in the shells that are here', async (t) => {
+await t.test('completion: the scripts work in the installed shells', async (t) => {
   const bash = await runGatehouse(['completion', 'bash'])
   t.equal(bash.code, 0)
   const typed = `gatehouse() { "${process.execPath}" "${program}" "$@"; }
@@ -172,7 +178,7 @@ COMP_WORDS=(gatehouse vali); COMP_CWORD=1; _gatehouse; echo "\${COMPREPLY[*]}"`
   }
 })
 
-await t.test('version: for people and for scripts', async (t) => {
+await t.test('version: readable for users and for scripts', async (t) => {
   const json = await runGatehouse(['version', '-o', 'json'])
   t.match(JSON.parse(json.stdout), { version: /^\d+\.\d+\.\d+/, node: process.versions.node, platform: /\// })
   const text = await runGatehouse(['version'])

@@ -32,7 +32,7 @@ configMapGenerator:
   t.strictSame(generatedObjects([`${folder}/secrets.env`]), [], 'a file is no folder')
 })
 
-t.test('generators: what cannot be read is named, and nothing outside of the folder is', async (t) => {
+t.test('generators: an unreadable file is named, and files outside the folder are rejected', async (t) => {
   const cases: Readonly<Record<string, RegExp>> = {
     'secretGenerator: [{envs: [a]}]': /a generator has no name$/,
     'secretGenerator: [{name: s, envs: [none.env]}]': /none\.env cannot be read: file not found$/,

@@ -1,4 +1,4 @@
-/** `gatehouse import`: files that are broken, odd or hostile, and flags that are wrong. */
+/** `gatehouse import`: broken, unusual or hostile files, and invalid flags. */
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -15,56 +15,59 @@ const aliasBomb = Array.from(
   (_, i) => `b${i}: &b${i} [*${i ? `b${i - 1}` : 'a'}, *${i ? `b${i - 1}` : 'a'}]`,
 )
 
-t.test('import: a file that cannot be read is told with its place, and the others are read', async (t) => {
-  const folder = t.testdir({})
-  const place = (name: string, text: string | Buffer) => {
-    writeFileSync(join(folder, name), text)
-    return join(folder, name)
-  }
-  const good = place('good.json', '{"mcpServers": {"a": {"command": "x"}}}')
-  mkdirSync(join(folder, 'dir.json'))
-  const bad: Readonly<Record<string, readonly [string, RegExp]>> = {
-    'half-written JSON': [
-      place('half.json', '{"mcpServers": {"a": {"comm'),
-      /half\.json:1:\d+: not valid JSON/,
-    ],
-    'broken TOML': [
-      place('config.toml', '[mcp_servers.a]\ncommand = "x'),
-      /config\.toml:2:\d+: not valid TOML/,
-    ],
-    'broken YAML': [place('config.yaml', 'extensions:\n  a: [1'), /config\.yaml:\d+: not valid YAML/],
-    'an alias bomb': [
-      place('bomb.yaml', `a: &a [x]\n${aliasBomb.join('\n')}\n`),
-      /expands to too many nodes through aliases/,
-    ],
-    huge: [place('huge.json', Buffer.alloc(9 * 1024 * 1024, 0x20)), /larger than 8 MiB/],
-    deep: [place('deep.json', '['.repeat(100_000)), /nested deeper/],
-    binary: [place('binary.json', Buffer.from([0, 0xff, 0xfe, 1])), /not valid UTF-8/],
-    'blank lines without end': [
-      place('blank.conf', `${'\n'.repeat(1_000_000)}x`),
-      /must contain a map at the top|contains no MCP servers|must contain an object/,
-    ],
-    empty: [place('empty.json', ''), /contains no MCP servers/],
-    'a folder': [join(folder, 'dir.json'), /is a folder, not a file/],
-  }
-  const words = [good, ...Object.values(bad).map(([file]) => file)]
-  const [first, ...others] = await readSources(words, thisHost(folder), undefined)
-  t.match(first, { error: undefined, entries: [{ name: 'a' }] })
-  for (const [index, [name, [, message]]] of Object.entries(bad).entries())
-    t.match(others[index]?.error, message, name)
-  symlinkSync('nowhere', join(folder, 'gone.json'))
-  await t.rejects(readSources(['gone.json'], thisHost(folder), undefined), /gone\.json: no such file/)
-  await t.rejects(
-    readSources(['nobody'], thisHost(folder), undefined),
-    /nobody: no such client or file\. Known clients: claude-desktop/,
-  )
-  await t.rejects(
-    readSources(['cusror'], thisHost(folder), undefined),
-    /cusror: no such client or file; did you mean cursor\?/,
-  )
-})
+t.test(
+  'import: an unreadable file is reported with its location, and the other files are read',
+  async (t) => {
+    const folder = t.testdir({})
+    const place = (name: string, text: string | Buffer) => {
+      writeFileSync(join(folder, name), text)
+      return join(folder, name)
+    }
+    const good = place('good.json', '{"mcpServers": {"a": {"command": "x"}}}')
+    mkdirSync(join(folder, 'dir.json'))
+    const bad: Readonly<Record<string, readonly [string, RegExp]>> = {
+      'half-written JSON': [
+        place('half.json', '{"mcpServers": {"a": {"comm'),
+        /half\.json:1:\d+: not valid JSON/,
+      ],
+      'broken TOML': [
+        place('config.toml', '[mcp_servers.a]\ncommand = "x'),
+        /config\.toml:2:\d+: not valid TOML/,
+      ],
+      'broken YAML': [place('config.yaml', 'extensions:\n  a: [1'), /config\.yaml:\d+: not valid YAML/],
+      'an alias bomb': [
+        place('bomb.yaml', `a: &a [x]\n${aliasBomb.join('\n')}\n`),
+        /expands to too many nodes through aliases/,
+      ],
+      huge: [place('huge.json', Buffer.alloc(9 * 1024 * 1024, 0x20)), /larger than 8 MiB/],
+      deep: [place('deep.json', '['.repeat(100_000)), /nested deeper/],
+      binary: [place('binary.json', Buffer.from([0, 0xff, 0xfe, 1])), /not valid UTF-8/],
+      'blank lines without end': [
+        place('blank.conf', `${'\n'.repeat(1_000_000)}x`),
+        /must contain a map at the top|contains no MCP servers|must contain an object/,
+      ],
+      empty: [place('empty.json', ''), /contains no MCP servers/],
+      'a folder': [join(folder, 'dir.json'), /is a folder, not a file/],
+    }
+    const words = [good, ...Object.values(bad).map(([file]) => file)]
+    const [first, ...others] = await readSources(words, thisHost(folder), undefined)
+    t.match(first, { error: undefined, entries: [{ name: 'a' }] })
+    for (const [index, [name, [, message]]] of Object.entries(bad).entries())
+      t.match(others[index]?.error, message, name)
+    symlinkSync('nowhere', join(folder, 'gone.json'))
+    await t.rejects(readSources(['gone.json'], thisHost(folder), undefined), /gone\.json: no such file/)
+    await t.rejects(
+      readSources(['nobody'], thisHost(folder), undefined),
+      /nobody: no such client or file\. Known clients: claude-desktop/,
+    )
+    await t.rejects(
+      readSources(['cusror'], thisHost(folder), undefined),
+      /cusror: no such client or file; did you mean cursor\?/,
+    )
+  },
+)
 
-t.test('import: names out of a file reach no terminal as they are, and are no members of ours', async (t) => {
+t.test('import: names from a file are escaped for terminals, and cannot become object members', async (t) => {
   const folder = t.testdir({
     'x.json':
       '{"mcpServers": {"\\u001b[31mred\\n": {"command": "x", "\\u001b[2J": 1}, "remote": {"url": "https://mcp.example/mcp", "headers": {"X-\\u001b[31mRed": "v"}}, "__proto__": {"command": "y"}, "constructor": {"command": "z"}}}',
@@ -113,7 +116,7 @@ const defaults: ImportOptions = {
   includeDisabled: false,
 }
 
-t.test('import: flags that are wrong are refused before anything is read', async (t) => {
+t.test('import: invalid flags are rejected before anything is read', async (t) => {
   const cases: readonly (readonly [Partial<ImportOptions>, RegExp])[] = [
     [{ target: 'cluster' }, /^--target cluster: requires --oidc-config NAME and --audience AUDIENCE/],
     [{ image: ['x'] }, /^--image: must be NAME=IMAGE/],
@@ -128,7 +131,7 @@ t.test('import: flags that are wrong are refused before anything is read', async
   }
 })
 
-t.test('import: a name of an option that nothing has is refused, and nothing is written', async (t) => {
+t.test('import: an option with an unknown name is rejected, and nothing is written', async (t) => {
   const folder = t.testdir({ 'x.json': '{"mcpServers": {"a": {"command": "x", "env": {"MODE": "on"}}}}' })
   const options = { ...defaults, output: 'json', save: join(folder, 'out') } as const
   const words = [join(folder, 'x.json')]

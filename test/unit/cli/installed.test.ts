@@ -1,4 +1,4 @@
-/** Which commands of npx `gatehouse dev` starts by the package's own program. */
+/** The npx commands that `gatehouse dev` replaces with the package's own program. */
 import { join } from 'node:path'
 import t from 'tap'
 import { startedCommand } from '../../../runtime/toolkit/local/processes/npx.ts'

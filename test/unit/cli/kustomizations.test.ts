@@ -1,4 +1,4 @@
-/** Folders with a kustomization of their own are sets of their own. */
+/** A folder with a kustomization is a separate set of manifests. */
 import t from 'tap'
 import { referenceCheck, validateResource } from '../../../hooks/index.ts'
 import { checkManifests } from '../../../runtime/toolkit/manifests/check.ts'
@@ -30,7 +30,7 @@ function found(paths: readonly string[]) {
 
 const kustomization = (...resources: string[]) => JSON.stringify({ resources })
 
-t.test('kustomizations: names collide within a set only', async (t) => {
+t.test('kustomizations: names collide only within a set', async (t) => {
   const folder = t.testdir({
     one: { 'kustomization.yaml': kustomization('a.yaml'), 'a.yaml': groupNamed('tools') },
     two: { Kustomization: kustomization('a.yaml'), sub: { 'a.yaml': groupNamed('tools') } },
@@ -41,7 +41,11 @@ t.test('kustomizations: names collide within a set only', async (t) => {
     'a.yaml': groupNamed('tools'),
     one: { 'kustomization.yaml': kustomization('a.yaml'), 'a.yaml': groupNamed('tools') },
   })
-  t.match(found([loose]), [/^one\/a\.yaml: is already used/], 'a file of no kustomization belongs to all')
+  t.match(
+    found([loose]),
+    [/^one\/a\.yaml: is already used/],
+    'a file outside all kustomizations belongs to every set',
+  )
   const twice = t.testdir({
     'kustomization.yaml': kustomization('one', 'two'),
     one: { 'kustomization.yaml': kustomization('a.yaml'), 'a.yaml': groupNamed('tools') },
@@ -50,7 +54,7 @@ t.test('kustomizations: names collide within a set only', async (t) => {
   t.match(found([twice]), [/^two\/a\.yaml: is already used/], 'one kustomization includes both')
 })
 
-t.test('kustomizations: references are to the same set and to files of none', async (t) => {
+t.test('kustomizations: references resolve to the same set and to files without a set', async (t) => {
   const folder = t.testdir({
     'shared.yaml': groupNamed('shared'),
     one: {
@@ -66,7 +70,7 @@ t.test('kustomizations: references are to the same set and to files of none', as
   ])
 })
 
-t.test('kustomizations: overlays share their base and nothing else', async (t) => {
+t.test('kustomizations: overlays share only their base', async (t) => {
   const overlay = (name: string) => ({
     'kustomization.yaml': kustomization('../../base', 'https://example.com/remote', 'a.yaml'),
     'a.yaml': `${member('x', 'tools')}\n---\n${groupNamed(name)}`,
@@ -78,7 +82,7 @@ t.test('kustomizations: overlays share their base and nothing else', async (t) =
   t.same(found([folder]), [])
 })
 
-t.test('kustomizations: a circle and content of any shape end', async (t) => {
+t.test('kustomizations: cycles and content of any shape are handled', async (t) => {
   const folder = t.testdir({
     one: { 'kustomization.yaml': kustomization('../two'), 'a.yaml': groupNamed('tools') },
     two: { 'kustomization.yaml': kustomization('../one'), 'a.yaml': groupNamed('tools') },

@@ -3,7 +3,7 @@ import { readManifests } from '../../../runtime/toolkit/manifests/read.ts'
 
 const none = () => ''
 
-t.test('manifests: documents keep their file and line, fields included', async (t) => {
+t.test('manifests: documents keep the file and line of each field', async (t) => {
   const dir = t.testdir({
     'a.yaml':
       'kind: A\nmetadata:\n  name: x\n---\n# comment\nkind: B\nspec:\n  list:\n    - one: 1\n    - two: 2\n',
@@ -20,10 +20,10 @@ t.test('manifests: documents keep their file and line, fields included', async (
   )
   t.equal(manifests[1]?.line, 6)
   t.equal(manifests[1]?.lineOf('spec.list[1].two'), 10)
-  t.equal(manifests[1]?.lineOf('spec.missing'), 8, 'the nearest that exists')
+  t.equal(manifests[1]?.lineOf('spec.missing'), 8, 'the nearest existing folder')
 })
 
-t.test('manifests: a List is its items, standard input is a dash', async (t) => {
+t.test('manifests: a List is split into its items, and a dash reads standard input', async (t) => {
   const text = 'kind: List\nitems:\n- kind: A\n- kind: B\n'
   t.same(
     readManifests(['-'], () => text).map(({ doc, file }) => [doc['kind'], file]),
@@ -42,20 +42,23 @@ t.test('manifests: errors name file and line', async (t) => {
   t.throws(() => readManifests([`${dir}/absent`], none), /no such file or folder/)
 })
 
-t.test('manifests: a path without a document is an error, as what made it may have failed', async (t) => {
-  const dir = t.testdir({ 'empty.yaml': '', 'comments.yaml': '# nothing\n---\n', 'a.yaml': 'kind: A\n' })
-  t.equal(readManifests([dir], none).length, 1, 'beside others in a folder it is none')
-  t.throws(() => readManifests([`${dir}/empty.yaml`, `${dir}/a.yaml`, `${dir}/comments.yaml`, '-'], none), {
-    code: 'INVALID_CONFIG',
-    message:
-      /empty\.yaml: contains no documents\n.*comments\.yaml: contains no documents\n-: contains no documents$/,
-  })
-  t.throws(() => readManifests(['-'], () => 'kind: List\nitems: []\n'), {
-    message: '-: contains no documents',
-  })
-})
+t.test(
+  'manifests: a path without a document is an error, because the command that produced it may have failed',
+  async (t) => {
+    const dir = t.testdir({ 'empty.yaml': '', 'comments.yaml': '# nothing\n---\n', 'a.yaml': 'kind: A\n' })
+    t.equal(readManifests([dir], none).length, 1, 'in a folder with other documents it is not an error')
+    t.throws(() => readManifests([`${dir}/empty.yaml`, `${dir}/a.yaml`, `${dir}/comments.yaml`, '-'], none), {
+      code: 'INVALID_CONFIG',
+      message:
+        /empty\.yaml: contains no documents\n.*comments\.yaml: contains no documents\n-: contains no documents$/,
+    })
+    t.throws(() => readManifests(['-'], () => 'kind: List\nitems: []\n'), {
+      message: '-: contains no documents',
+    })
+  },
+)
 
-t.test('manifests: all that cannot be read is told at once, over files and documents', async (t) => {
+t.test('manifests: all unreadable files and documents are reported at once', async (t) => {
   const dir = t.testdir({
     'a.yaml': 'kind: A\n---\n- 1\n---\njust text\n',
     'b.yaml': 'kind: B\n\tapiVersion: x\n',
@@ -78,7 +81,7 @@ t.test('manifests: all that cannot be read is told at once, over files and docum
   })
 })
 
-t.test('manifests: UTF-16, as PowerShell 5 writes it, is told', async (t) => {
+t.test('manifests: UTF-16, as written by PowerShell 5, is reported', async (t) => {
   const dir = t.testdir({ 'w.yaml': Buffer.from('\ufeffkind: A\n', 'utf16le') })
   t.throws(() => readManifests([`${dir}/w.yaml`], none), {
     code: 'INVALID_CONFIG',

@@ -1,6 +1,6 @@
 /**
- * Resources may be named like any command of the program: the name stands behind `--` in everything that passes it on, and
- * a word behind `--` is never a command.
+ * A resource can have the name of any command. The name follows `--` wherever a command line contains it, and a word
+ * after `--` is never a command.
  */
 import t from 'tap'
 import type { Command } from 'commander'
@@ -11,7 +11,7 @@ import { settledCluster } from '../../../runtime/toolkit/local/cluster/settled-c
 import { servingCertificate } from '../../hooks/serving-certificate.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
-/** The forms of resources whose pods start a proxy, each in a namespace of its own. */
+/** The resources whose pods start a proxy, each in its own namespace. */
 const forms: readonly (readonly [namespace: string, kind: string, spec: object])[] = [
   ['plain', 'MCPServer', { image: 'example.com/x:1', transport: 'streamable-http' }],
   ['attached', 'MCPServer', { image: 'example.com/x:1', transport: 'stdio' }],
@@ -37,7 +37,7 @@ const tlsSecret = {
   stringData: servingCertificate,
 }
 
-/** The tree of `only`, or the whole tree. */
+/** Returns the tree of `only`, or the whole tree. */
 async function fullProgram(only?: string): Promise<CliCommand> {
   const program = rootCommand('gatehouse')
   for (const [name, { load }] of Object.entries(commandsOf(program, async () => {})))
@@ -58,14 +58,14 @@ function pathOf(command: Command): readonly string[] {
   return command.parent ? [...pathOf(command.parent), command.name()] : []
 }
 
-/** Commands that have both operands and commands below them. */
+/** Returns the commands that have both operands and subcommands. */
 function ambiguousCommands(program: Command): readonly Command[] {
   return descendants(program).filter(
     ({ commands, registeredArguments }) => commands.length > 0 && registeredArguments.length > 0,
   )
 }
 
-/** The operands that reach the action of the command at `path`. */
+/** Returns the operands that reach the action of the command at `path`. */
 async function operandsOf(path: readonly string[], args: readonly string[]): Promise<unknown> {
   const program = (await fullProgram(path[0])).configureOutput({ writeErr: () => {} })
   const command = descendants(program).find((one) => pathOf(one).join(' ') === path.join(' '))
@@ -94,7 +94,7 @@ await t.test('a word behind -- is an operand, at every level of the command tabl
   }
 })
 
-await t.test('pods of resources with the name of a command start the server of that name', async (t) => {
+await t.test('pods of resources with the name of a command start the server with that name', async (t) => {
   const names = namesOf(await fullProgram()).filter((name) => /^[a-z]/.test(name))
   t.ok(names.includes('stdio') && names.includes('tunnel'))
   const file = t.testdir({
@@ -120,7 +120,7 @@ await t.test('pods of resources with the name of a command start the server of t
   t.ok(withTls > 0)
 })
 
-/** Names below `proxy` in every form, the others in one. */
+/** Returns manifests with this name: all forms for names below `proxy`, one form otherwise. */
 function manifestsNamed(name: string, index: number): readonly object[] {
   const chosen = ['stdio', 'tunnel', 'help'].includes(name) ? forms : [forms[index % forms.length]]
   return chosen

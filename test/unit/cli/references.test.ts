@@ -1,4 +1,4 @@
-/** What manifests refer to, checked offline among the given files. */
+/** References of manifests, checked offline against the given files. */
 import t from 'tap'
 import { referenceCheck, validateResource } from '../../../hooks/index.ts'
 import { checkManifests } from '../../../runtime/toolkit/manifests/check.ts'
@@ -20,7 +20,7 @@ const check = (...docs: object[]) => {
 }
 const inGroup = (name: string) => ({ groupRef: { name } })
 
-t.test('references: an object that is not given is an error when others of its kind are', async (t) => {
+t.test('references: a missing object is an error if other objects of its kind are given', async (t) => {
   const quickstart = named('quickstart', group)
   t.match(check(quickstart, named('a', server('a', inGroup('quickstat')))).violations, [
     {
@@ -31,7 +31,7 @@ t.test('references: an object that is not given is an error when others of its k
   t.same(check(quickstart, named('a', server('a', inGroup('quickstart')))), { violations: [], warnings: [] })
 })
 
-t.test('references: without another of its kind it is a warning', async (t) => {
+t.test('references: a missing object is a warning if no object of its kind is given', async (t) => {
   t.same(check(named('a', server('a', inGroup('quickstat')))), {
     violations: [],
     warnings: [
@@ -40,12 +40,12 @@ t.test('references: without another of its kind it is a warning', async (t) => {
   })
 })
 
-t.test('references: a namespace of its own', async (t) => {
+t.test('references: an object in another namespace does not match', async (t) => {
   const elsewhere = { ...group, metadata: { name: 'tools', namespace: 'elsewhere' } }
   t.match(check(elsewhere, named('a', server('a', inGroup('tools')))).warnings, [/MCPGroup "tools"/])
 })
 
-t.test('references: every field is known, wherever it is', async (t) => {
+t.test('references: every reference field is checked, at any location', async (t) => {
   const refs = {
     ...inGroup('one'),
     embeddingServerRef: { name: 'two' },
@@ -81,7 +81,7 @@ t.test('references: every field is known, wherever it is', async (t) => {
 })
 
 t.test(
-  'references: backends that a virtual server names, among the given members of its group',
+  'references: backend names of a virtual server are checked against the given members of its group',
   async (t) => {
     const tools = named('tools', group)
     const door = (source: string) =>
@@ -105,7 +105,7 @@ t.test(
       [{ path: 'spec.config.aggregation.tools[0].workload' }],
       'static backends are used with source inline only',
     )
-    t.same(check(tools, door('inline')).violations, [], 'no member is given: they may be on the cluster')
+    t.same(check(tools, door('inline')).violations, [], 'no member is given, so they may be on the cluster')
   },
 )
 
@@ -137,7 +137,7 @@ t.test('references: backends of workflow steps, inline and in given definitions'
   t.same(check(named('tools', group), report, door).violations, [], 'no member is given')
 })
 
-t.test('references: documents of any state', async (t) => {
+t.test('references: malformed documents cause no exception', async (t) => {
   for (const doc of [
     null,
     1,
@@ -149,32 +149,26 @@ t.test('references: documents of any state', async (t) => {
   }
 })
 
-t.test(
-  'validate and render: a reference to nothing is an error with file, line and exit code 1',
-  async (t) => {
-    const text = [named('quickstart', group), named('a', server('a', inGroup('quickstat')))]
-      .map((doc) => JSON.stringify(doc))
-      .join('\n---\n')
-    for (const command of ['validate', 'render']) {
-      const { code, stderr } = await runGatehouse([command, '-f', '-'], text)
-      t.equal(code, 1, command)
-      t.match(
-        stderr,
-        '-:3: MCPServer/a: spec.groupRef.name: MCPGroup "quickstat" is not among the given files',
-      )
-    }
-    const alone = await runGatehouse(
-      ['validate', '-f', '-'],
-      JSON.stringify(named('a', server('a', inGroup('x')))),
-    )
-    t.equal(alone.code, 0, 'a warning does not change the exit code')
-    t.match(alone.stderr, 'warning: spec.groupRef.name: MCPGroup "x" is not among the given files')
-  },
-)
+t.test('validate and render: a dangling reference is an error with file, line and exit code 1', async (t) => {
+  const text = [named('quickstart', group), named('a', server('a', inGroup('quickstat')))]
+    .map((doc) => JSON.stringify(doc))
+    .join('\n---\n')
+  for (const command of ['validate', 'render']) {
+    const { code, stderr } = await runGatehouse([command, '-f', '-'], text)
+    t.equal(code, 1, command)
+    t.match(stderr, '-:3: MCPServer/a: spec.groupRef.name: MCPGroup "quickstat" is not among the given files')
+  }
+  const alone = await runGatehouse(
+    ['validate', '-f', '-'],
+    JSON.stringify(named('a', server('a', inGroup('x')))),
+  )
+  t.equal(alone.code, 0, 'a warning does not change the exit code')
+  t.match(alone.stderr, 'warning: spec.groupRef.name: MCPGroup "x" is not among the given files')
+})
 
 const unchecked = (...docs: object[]) => referenceCheck(docs)(docs[0]).unchecked
 
-t.test('references: a key that a given Secret or ConfigMap does not have is an error', async (t) => {
+t.test('references: a missing key of a given Secret or ConfigMap is an error', async (t) => {
   const header = named('header', auth.header)
   const tokens = (data: Record<string, string>) => named('tokens', secret('tokens', data))
   t.same(check(header, tokens({ api: 'x' })), { violations: [], warnings: [] })
@@ -198,7 +192,7 @@ const bundle = (data?: object) => ({
   ...data,
 })
 
-t.test('references: a key that a given ConfigMap does not have is an error', async (t) => {
+t.test('references: a missing key of a given ConfigMap is an error', async (t) => {
   const remote = (name: string) =>
     named('remote', entry('remote', { caBundleRef: { configMapRef: { name, key: 'corp.crt' } } }))
   const none = { violations: [], warnings: [] }
@@ -222,25 +216,22 @@ t.test('references: a key that a given ConfigMap does not have is an error', asy
   t.match(unchecked(remote('other'), bundle({})), [{ kind: 'ConfigMap', name: 'other' }])
 })
 
-t.test(
-  'references: a Secret that is not given is a warning where a given one has a similar name',
-  async (t) => {
-    const header = named('header', auth.header)
-    t.same(check(header), { violations: [], warnings: [] })
-    t.same(unchecked(header), [{ kind: 'Secret', name: 'tokens' }])
-    t.same(unchecked(header, named('database', secret('database', {}))), [{ kind: 'Secret', name: 'tokens' }])
-    const similar = named('token', secret('token', { api: 'x' }))
-    t.same(check(header, similar), {
-      violations: [],
-      warnings: [
-        'spec.headerInjection.valueSecretRef.name: Secret "tokens" is not among the given files; did you mean "token"?',
-      ],
-    })
-    t.same(unchecked(header, similar), [], 'told once')
-    const elsewhere = { ...secret('token', {}), metadata: { name: 'token', namespace: 'elsewhere' } }
-    t.same(check(header, elsewhere).warnings, [], 'of another namespace')
-  },
-)
+t.test('references: a missing Secret causes a warning if a given one has a similar name', async (t) => {
+  const header = named('header', auth.header)
+  t.same(check(header), { violations: [], warnings: [] })
+  t.same(unchecked(header), [{ kind: 'Secret', name: 'tokens' }])
+  t.same(unchecked(header, named('database', secret('database', {}))), [{ kind: 'Secret', name: 'tokens' }])
+  const similar = named('token', secret('token', { api: 'x' }))
+  t.same(check(header, similar), {
+    violations: [],
+    warnings: [
+      'spec.headerInjection.valueSecretRef.name: Secret "tokens" is not among the given files; did you mean "token"?',
+    ],
+  })
+  t.same(unchecked(header, similar), [], 'reported once')
+  const elsewhere = { ...secret('token', {}), metadata: { name: 'token', namespace: 'elsewhere' } }
+  t.same(check(header, elsewhere).warnings, [], 'in another namespace')
+})
 
 t.test('validate: Secrets and ConfigMaps that are not given are counted in one line', async (t) => {
   const header = (name: string) => JSON.stringify(named(name, auth.header))
@@ -256,10 +247,10 @@ t.test('validate: Secrets and ConfigMaps that are not given are counted in one l
   })
   const generated = await runGatehouse(['validate', '-f', folder])
   t.equal(generated.code, 0, generated.stderr)
-  t.equal(generated.stderr, '', 'a generator makes it')
+  t.equal(generated.stderr, '', 'a generator creates it')
 })
 
-t.test('references: names of backends in shared webhooks are warned of', async (t) => {
+t.test('references: unknown backend names in shared webhooks cause warnings', async (t) => {
   const validating = [{ name: 'v', url: 'https://hook.example', match: { backends: ['a', 'b'] } }]
   const hooks = named('hooks', resource('MCPWebhookConfig', 'hooks', { validating }))
   const webhookConfigRef = { name: 'hooks' }

@@ -1,4 +1,4 @@
-/** `validate -o`: the reports that machines read. */
+/** `validate -o`: machine-readable reports. */
 import { join } from 'node:path'
 import t from 'tap'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
@@ -31,7 +31,7 @@ interface Sarif {
   }[]
 }
 
-await t.test('validate -o: the same findings in every format, and the same exit code', async (t) => {
+await t.test('validate -o: every format has the same findings and exit code', async (t) => {
   const dir = t.testdir({ 'a b.yaml': manifest })
   const file = join(dir, 'a b.yaml')
   const report = async (format: string) => {
@@ -77,7 +77,7 @@ await t.test('validate -o: the same findings in every format, and the same exit 
   t.match(xml, /name="MCPGroup\/good"><\/testcase>/)
 })
 
-await t.test('validate -o, render -o: a format that does not exist is wrong usage', async (t) => {
+await t.test('validate -o, render -o: an unknown format is a usage error', async (t) => {
   for (const command of ['validate', 'render']) {
     const { code, stderr } = await runGatehouse([command, '-f', 'manifests/examples/quickstart', '-o', 'xml'])
     t.equal(code, 2, command)

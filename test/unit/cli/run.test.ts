@@ -1,4 +1,4 @@
-/** `gatehouse run`: what is refused before anything is started, by flag. */
+/** `gatehouse run`: errors in flags, before anything is started. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ const nothing: RunCommandOptions = {
   startTimeout: 120,
 }
 
-t.test('run: wrong usage is told by flag, and nothing is started', async (t) => {
+t.test('run: usage errors name the flag, and nothing is started', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1')
   t.teardown(() => taken.close())
   await once(taken, 'listening')
@@ -63,7 +63,7 @@ t.test('run: wrong usage is told by flag, and nothing is started', async (t) => 
   }
 })
 
-t.test('run: flags out of range end with code 2', async (t) => {
+t.test('run: flags out of range exit with code 2', async (t) => {
   const { code, stderr } = await runGatehouse(['run', '--start-timeout', '0', '--', 'x'])
   t.equal(code, 2)
   t.match(stderr, /1 to 3600/)

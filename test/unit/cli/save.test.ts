@@ -1,4 +1,4 @@
-/** The folder of `gatehouse import --save`: who may read it, and all of it or nothing. */
+/** The folder of `gatehouse import --save`: its permissions, and atomic writes. */
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -9,7 +9,7 @@ const files = [
   { name: 'servers.yaml', text: 'open', secret: false },
 ]
 
-t.test('save: a file with secrets is its owner’s again, also when its text stays', (t) => {
+t.test('save: a file with secrets becomes readable by its owner only, even if its text is unchanged', (t) => {
   const folder = join(t.testdir({}), 'out')
   saveFolder(folder, files, { force: false })
   chmodSync(join(folder, 'secrets.yaml'), 0o644)
@@ -18,7 +18,7 @@ t.test('save: a file with secrets is its owner’s again, also when its text sta
   t.end()
 })
 
-t.test('save: what cannot be written leaves everything as it was, and no draft', (t) => {
+t.test('save: a failed write changes nothing and leaves no temporary file', (t) => {
   const folder = t.testdir({ 'secrets.yaml': 'before' })
   mkdirSync(join(folder, 'servers.yaml'))
   t.throws(() => saveFolder(folder, files, { force: true }), /servers\.yaml is a folder; nothing was written/)

@@ -1,8 +1,8 @@
-/** What the workers of a virtual server share: each kind of record has bounds of its own. */
+/** Memory that the workers of a virtual server share: each kind of record has its own bounds. */
 import t from 'tap'
 import { offerMemory, sharedMemory } from '../../../runtime/cli/vmcp/shared-memory.ts'
 
-t.test('what fills one kind of record takes nothing from the others', async (t) => {
+t.test('one kind of record that is full does not affect the others', async (t) => {
   const offers = offerMemory({
     sessions: { maxEntries: 2 },
     counters: { maxEntries: 2 },
@@ -15,13 +15,13 @@ t.test('what fills one kind of record takes nothing from the others', async (t) 
   await sessions.set('a', '1')
   await sessions.set('b', '1')
   await t.rejects(sessions.set('c', '1'), { code: 'STORE_FULL' })
-  await logins.set('a', 'of the logins')
-  t.equal(await logins.get('a'), 'of the logins')
+  await logins.set('a', 'for the logins')
+  t.equal(await logins.get('a'), 'for the logins')
   t.equal(await counters.get('a'), undefined)
   t.match(await counters.count([{ key: 'q', add: 1, limit: 1, ttlMs: 1_000 }]), { ok: true })
 })
 
-t.test('the primary is asked for a bounded time', async (t) => {
+t.test('requests to the primary have a timeout', async (t) => {
   const given: unknown[] = []
   const { sessions } = sharedMemory({
     async call(_name, _argument, options) {

@@ -1,4 +1,4 @@
-/** What somebody types into the form of a server, and text of servers on a terminal. */
+/** Input in the form of a server, and text of servers on a terminal. */
 import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { fieldsOf, valueFor } from '../../../runtime/tools/shell/form.ts'
@@ -27,7 +27,7 @@ const schema = {
   $defs: { Limit: { type: 'integer' } },
 }
 
-await t.test('a form: values by kind, bounds and choices', async (t) => {
+await t.test('a form: values by type, bounds and choices', async (t) => {
   const fields = fieldsOf(new JsonObject(Buffer.from(JSON.stringify(schema))))
   const field = (name: string) => {
     const found = fields.find((one) => one.name === name)
@@ -68,7 +68,7 @@ await t.test('a form: values by kind, bounds and choices', async (t) => {
   }
 })
 
-await t.test('text of a server does not control the terminal', async (t) => {
+await t.test('text of a server cannot control the terminal', async (t) => {
   t.equal(forTerminal('a\tb\r\nc\u001b]52;c;eA==\u0007'), 'a\tb\nc')
   t.equal(forTerminal('\u202eevil\u2069 \u009b2J'), '\ufffdevil\ufffd ')
   t.equal(oneLine('a\n\n  b'), 'a b')

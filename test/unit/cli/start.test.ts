@@ -1,4 +1,4 @@
-/** The start of the command: what is loaded for it, and that every command in the list is there. */
+/** The start of the command line: its imports, and the completeness of the command list. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -8,7 +8,7 @@ t.setTimeout(120_000)
 
 const runtime = join(import.meta.dirname, '../../../runtime')
 
-await t.test('start: no feature is loaded before its command is asked for', async (t) => {
+await t.test('start: a feature is loaded only for its own command', async (t) => {
   const loadedBy = (file: string) =>
     [...readFileSync(join(runtime, file), 'utf8').matchAll(/^import (?!type ).* from '(.+)'$/gm)]
       .map(([, from]) => from)
@@ -25,7 +25,7 @@ await t.test('start: no feature is loaded before its command is asked for', asyn
   t.same(loadedBy('cli/commands.ts'), [])
 })
 
-await t.test('start: every command in the list answers for itself, and by help', async (t) => {
+await t.test('start: every command in the list has a help text', async (t) => {
   const { stdout } = await runGatehouse(['--help'])
   const names = [...(/Commands:\n([\s\S]*?)\n\n/.exec(stdout)?.[1] ?? '').matchAll(/^ {2}(\w+)/gm)].map(
     ([, name]) => name ?? '',
@@ -38,7 +38,7 @@ await t.test('start: every command in the list answers for itself, and by help',
   }
 })
 
-await t.test('start: a command that does not exist is told, with what was meant', async (t) => {
+await t.test('start: an unknown command is reported with a suggestion', async (t) => {
   const { code, stderr } = await runGatehouse(['prxy'])
   t.equal(code, 2)
   t.match(stderr, /unknown command 'prxy'[\s\S]*Did you mean proxy\?/)

@@ -1,4 +1,4 @@
-/** Entries as manifests: names, secrets, images, and what a cluster and `gatehouse dev` make of them. */
+/** Client entries as manifests: names, secrets, images, and their result in a cluster and in `gatehouse dev`. */
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
 import { splitCommand } from '../../../runtime/toolkit/local/command-line.ts'
@@ -39,7 +39,7 @@ function convert(servers: unknown, given: Partial<ConvertOptions> = {}) {
   return convertEntries(entries, { ...options, ...given })
 }
 
-/** The words that `gatehouse dev` starts, with the given environment. */
+/** Returns the command line that `gatehouse dev` starts with the given environment. */
 function localWords(
   manifest: ReturnType<typeof convert>['members'][number] | undefined,
   env: Record<string, string> = {},
@@ -48,7 +48,7 @@ function localWords(
   return typeof words === 'string' ? words : words.map((word) => expand(word, env))
 }
 
-t.test('names: of objects, from names that people chose', async (t) => {
+t.test('names: object names are derived from names that users chose', async (t) => {
   const names: Readonly<Record<string, string>> = {
     GitHub: 'github',
     'my server (2)': 'my-server-2',
@@ -63,20 +63,23 @@ t.test('names: of objects, from names that people chose', async (t) => {
   t.not(objectName('x'.repeat(300)), objectName('x'.repeat(301)))
 })
 
-t.test('names: two servers of one name stay two, equal servers are one', async (t) => {
-  const { entries, members } = convert({ A: { command: 'x' }, a: { command: 'y' }, b: { command: 'x' } })
-  t.strictSame(
-    entries.map(({ outcome, object }) => [outcome, object]),
-    [
-      ['taken', 'MCPServer/a'],
-      ['taken', 'MCPServer/a-2'],
-      ['same', 'MCPServer/a'],
-    ],
-  )
-  t.equal(members[0]?.metadata.annotations?.['gatehouse.dev/imported-from'], 'plain/A, plain/b')
-})
+t.test(
+  'names: different servers with the same name stay separate, and equal servers are merged',
+  async (t) => {
+    const { entries, members } = convert({ A: { command: 'x' }, a: { command: 'y' }, b: { command: 'x' } })
+    t.strictSame(
+      entries.map(({ outcome, object }) => [outcome, object]),
+      [
+        ['taken', 'MCPServer/a'],
+        ['taken', 'MCPServer/a-2'],
+        ['same', 'MCPServer/a'],
+      ],
+    )
+    t.equal(members[0]?.metadata.annotations?.['gatehouse.dev/imported-from'], 'plain/A, plain/b')
+  },
+)
 
-t.test('secrets: which values are', async (t) => {
+t.test('secrets: which values are treated as secret', async (t) => {
   const open: readonly (readonly [string, string])[] = [
     ['LOG_LEVEL', 'debug'],
     ['REGION', 'eu-west-1'],
@@ -110,46 +113,49 @@ t.test('secrets: which values are', async (t) => {
   for (const [name, value] of secret) t.ok(isSecret(name, value), `${name}=${value}`)
 })
 
-t.test('programs: variables stay or move into a Secret, and dev and cluster get the same', async (t) => {
-  const { members, secrets } = convert({
-    s: {
-      command: 'npx',
-      args: ['-y', 'pkg'],
-      env: { LOG_LEVEL: 'debug', TOKEN: 'canary', PRICE: '$(HOME) $$5' },
-    },
-  })
-  t.match(members, [
-    {
-      kind: 'MCPServer',
-      spec: {
-        transport: 'stdio',
-        image: 'docker.io/library/node:24-bookworm-slim',
+t.test(
+  'programs: variables stay or move into a Secret, with the same result in dev and in a cluster',
+  async (t) => {
+    const { members, secrets } = convert({
+      s: {
+        command: 'npx',
         args: ['-y', 'pkg'],
-        env: [{ name: 'LOG_LEVEL', value: 'debug' }],
-        secrets: [
-          { name: 's-secrets', key: 'TOKEN' },
-          { name: 's-secrets', key: 'PRICE' },
-        ],
-        podTemplateSpec: { spec: { containers: [{ name: 'mcp', command: ['npx'] }] } },
+        env: { LOG_LEVEL: 'debug', TOKEN: 'canary', PRICE: '$(HOME) $$5' },
       },
-    },
-  ])
-  t.match(secrets.manifests, [{ kind: 'Secret', stringData: { TOKEN: 'canary', PRICE: '$(HOME) $$5' } }])
-  t.notMatch(JSON.stringify(members), 'canary')
-  const plain = convert(
-    { s: { command: 'a', env: { TOKEN: 'x', PRICE: '$(HOME) $$5' } } },
-    { plain: new Set(['TOKEN', 'PRICE']) },
-  )
-  t.match(plain.members[0]?.spec, {
-    env: [
-      { name: 'TOKEN', value: 'x' },
-      { name: 'PRICE', value: '$(HOME) $$5' },
-    ],
-  })
-})
+    })
+    t.match(members, [
+      {
+        kind: 'MCPServer',
+        spec: {
+          transport: 'stdio',
+          image: 'docker.io/library/node:24-bookworm-slim',
+          args: ['-y', 'pkg'],
+          env: [{ name: 'LOG_LEVEL', value: 'debug' }],
+          secrets: [
+            { name: 's-secrets', key: 'TOKEN' },
+            { name: 's-secrets', key: 'PRICE' },
+          ],
+          podTemplateSpec: { spec: { containers: [{ name: 'mcp', command: ['npx'] }] } },
+        },
+      },
+    ])
+    t.match(secrets.manifests, [{ kind: 'Secret', stringData: { TOKEN: 'canary', PRICE: '$(HOME) $$5' } }])
+    t.notMatch(JSON.stringify(members), 'canary')
+    const plain = convert(
+      { s: { command: 'a', env: { TOKEN: 'x', PRICE: '$(HOME) $$5' } } },
+      { plain: new Set(['TOKEN', 'PRICE']) },
+    )
+    t.match(plain.members[0]?.spec, {
+      env: [
+        { name: 'TOKEN', value: 'x' },
+        { name: 'PRICE', value: '$(HOME) $$5' },
+      ],
+    })
+  },
+)
 
 t.test(
-  'programs: secrets in arguments become variables, and the words are the same when they run',
+  'programs: secrets in arguments become variables, and the program gets the same arguments',
   async (t) => {
     const args = [
       '--api-key',
@@ -191,7 +197,7 @@ t.test(
   },
 )
 
-t.test('programs: references become empty keys, listed, unless they are known', async (t) => {
+t.test('programs: references become listed empty keys, unless their value is known', async (t) => {
   const servers = {
     s: {
       command: 'x',
@@ -220,7 +226,7 @@ t.test('programs: references become empty keys, listed, unless they are known', 
   t.strictSame(localWords(known.members[0]), ['x', '--as', 'ada'])
 })
 
-t.test('programs: images, known, given and unknown', async (t) => {
+t.test('programs: known, given and unknown images', async (t) => {
   const imageOf = (server: unknown, images: [string, string][] = []) =>
     convert({ S: server }, { images: new Map(images) }).members[0]?.spec
   t.match(imageOf({ command: 'uvx', args: ['x'] }), {
@@ -290,7 +296,7 @@ t.test('remote servers: every header is a secret, and addresses are checked as a
   )
 })
 
-t.test('tools: a list of what is shown is a filter', async (t) => {
+t.test('tools: a list of included tools becomes a filter', async (t) => {
   const text = JSON.stringify({
     mcpServers: { a: { httpUrl: 'https://a.example/mcp', includeTools: ['x', 'y'] } },
   })
@@ -300,7 +306,7 @@ t.test('tools: a list of what is shown is a filter', async (t) => {
   })
 })
 
-t.test('folders: the same entries give the same bytes, and everything passes validation', async (t) => {
+t.test('folders: the same entries result in the same bytes, and everything passes validation', async (t) => {
   const servers = {
     b: { command: 'npx', args: ['p'], env: { TOKEN: 'canary' } },
     a: { url: 'https://a.example', headers: { A: 'canary' } },
@@ -336,18 +342,18 @@ t.test('names of programs: the package, the script, or the program', async (t) =
   t.equal(nameOf('/usr/bin/some-mcp'), 'some-mcp')
 })
 
-t.test('names: many servers of one name receive unique names in linear time', async (t) => {
+t.test('names: many servers with one name get unique names in linear time', async (t) => {
   const count = 100_000
   for (const name of ['server', 'x'.repeat(63)]) {
     const names = new ObjectNames()
-    // A quadratic search exceeds the time limit of the file.
+    // A quadratic search would exceed the time limit of the file.
     const claimed = new Set(Array.from({ length: count }, () => names.claim(name)))
     t.equal(claimed.size, count)
     t.notOk([...claimed].some(({ length }) => length > 63))
   }
 })
 
-t.test('names: the name of an entry that is not taken stays free', async (t) => {
+t.test('names: the name of an entry that is not converted stays free', async (t) => {
   const names = new ObjectNames()
   t.equal(names.claim('a'), 'a')
   t.equal(names.claim('a'), 'a-2')

@@ -1,4 +1,4 @@
-/** One entry into JSON with comments, and out again: every other byte stays. */
+/** Adding an entry to JSON with comments and removing it again keeps every other byte. */
 import t from 'tap'
 import { applyChanges, invertChanges } from '../../../runtime/toolkit/clients/edit/changes.ts'
 import { dropEntry, putEntry } from '../../../runtime/toolkit/clients/edit/edit.ts'
@@ -7,7 +7,7 @@ const entry = { type: 'http', url: 'http://127.0.0.1:4483/mcp' }
 const path = ['mcpServers', 'gatehouse']
 const at = (text: string) => ({ format: 'json', text, path, file: 'mcp.json' }) as const
 
-/** What the file holds, and what it holds with the entry. */
+/** The file before and after the entry is added. */
 const golden: Readonly<Record<string, readonly [string, string]>> = {
   'an empty file': [
     '',
@@ -21,7 +21,7 @@ const golden: Readonly<Record<string, readonly [string, string]>> = {
     '{\n  "theme": "dark"\n}\n',
     '{\n  "theme": "dark",\n  "mcpServers": {\n    "gatehouse": {\n      "type": "http",\n      "url": "http://127.0.0.1:4483/mcp"\n    }\n  }\n}\n',
   ],
-  'comments beside and below the last server': [
+  'comments next to and below the last server': [
     '{\n  "mcpServers": {\n    "a": {"command": "x"} // theirs\n    // more to come\n  },\n  "z": 1 /* end */\n}\n',
     '{\n  "mcpServers": {\n    "a": {"command": "x"}, // theirs\n    "gatehouse": {\n      "type": "http",\n      "url": "http://127.0.0.1:4483/mcp"\n    }\n    // more to come\n  },\n  "z": 1 /* end */\n}\n',
   ],
@@ -55,15 +55,15 @@ const golden: Readonly<Record<string, readonly [string, string]>> = {
   ],
 }
 
-t.test('json: a new entry stands last, in the style of its neighbours', async (t) => {
+t.test('json: a new entry is added at the end, in the style of its neighbors', async (t) => {
   for (const [name, [before, after]] of Object.entries(golden)) {
     const edit = putEntry(at(before), entry)
     t.equal(edit.text, after, name)
-    t.equal(applyChanges(after, invertChanges(edit.changes)), before, `${name}: taken back`)
+    t.equal(applyChanges(after, invertChanges(edit.changes)), before, `${name}: undone`)
   }
 })
 
-t.test('json: an entry that others moved is removed alone, with every comment left', async (t) => {
+t.test('json: an entry that was moved is removed alone, and every comment stays', async (t) => {
   const cases: Readonly<Record<string, readonly [string, string]>> = {
     first: [
       '{\n  "mcpServers": {\n    // ours?\n    "gatehouse": {"url": "x"},\n    "a": 1 // theirs\n  }\n}\n',
@@ -93,14 +93,14 @@ t.test('json: an entry that others moved is removed alone, with every comment le
   t.equal(dropEntry(at('{"mcpServers":{"a":1}}')).changes.length, 0, 'nothing to remove')
 })
 
-t.test('json: maps that were made for the entry go with it while they are empty', async (t) => {
+t.test('json: maps created for the entry are removed with it while they are empty', async (t) => {
   const made = putEntry(at('{\n  "theme": "dark"\n}\n'), entry).text
   t.equal(dropEntry(at(made), 1).text, '{\n  "theme": "dark"\n}\n')
   const shared = made.replace('"gatehouse"', '"other": {"command": "x"},\n    "gatehouse"')
   t.match(dropEntry(at(shared), 1).text, /"mcpServers": \{\n {4}"other": \{"command": "x"\}\n {2}\}/)
 })
 
-t.test('json: an entry of the same name is replaced where it stands', async (t) => {
+t.test('json: an entry with the same name is replaced in place', async (t) => {
   const before = '{\n  "mcpServers": {\n    "gatehouse": { "url": "old" }, // ours\n    "b": 1\n  }\n}\n'
   const edit = putEntry(at(before), entry)
   t.match(
@@ -110,7 +110,7 @@ t.test('json: an entry of the same name is replaced where it stands', async (t) 
   t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before)
 })
 
-t.test('json: what cannot be edited safely is refused, with place and reason', async (t) => {
+t.test('json: a file that cannot be edited safely is rejected, with location and reason', async (t) => {
   const cases: Readonly<Record<string, readonly [string, RegExp]>> = {
     'a half-written file': [
       '{\n  "mcpServers": {\n    "a": {"com',
@@ -138,7 +138,7 @@ t.test('json: what cannot be edited safely is refused, with place and reason', a
   }
 })
 
-t.test('removal: long runs of blanks elsewhere cost nothing', (t) => {
+t.test('removal: long runs of white space elsewhere do not slow it down', (t) => {
   const text = `{"a": "${' '.repeat(1_000_000)}x", "mcpServers": {"b": 1, "gatehouse": {}}}`
   const target = { format: 'json', text, path: ['mcpServers', 'gatehouse'], file: 'f.json' } as const
   t.equal(dropEntry(target).text, text.replace(', "gatehouse": {}', ''))

@@ -1,4 +1,4 @@
-/** One entry into TOML and YAML, and out again: every other byte stays. */
+/** Adding an entry to TOML and YAML and removing it again keeps every other byte. */
 import { parse as parseToml } from 'smol-toml'
 import t from 'tap'
 import { applyChanges, invertChanges } from '../../../runtime/toolkit/clients/edit/changes.ts'
@@ -22,30 +22,27 @@ const tomlGolden: Readonly<Record<string, readonly [string, string]>> = {
   ],
 }
 
-t.test('toml: a new table stands at the end, and goes without a trace', async (t) => {
+t.test('toml: a new table is added at the end, and removed without a trace', async (t) => {
   for (const [name, [before, after]] of Object.entries(tomlGolden)) {
     const edit = putEntry(toml(before), { url })
     t.equal(edit.text, after, name)
-    t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before, `${name}: taken back`)
+    t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before, `${name}: undone`)
     if (before.endsWith('\n')) t.equal(dropEntry(toml(after)).text, before, `${name}: removed`)
   }
 })
 
-t.test(
-  'toml: a table in the middle is removed with its sub-tables, and replaced where it stands',
-  async (t) => {
-    const before = `[mcp_servers.a]\ncommand = "a"\n\n[mcp_servers.gatehouse]\nurl = "old"\n[mcp_servers.gatehouse.env]\nX = '''\n[b]\n'''\n\n# of b\n[mcp_servers.b]\ncommand = "b"\n`
-    t.equal(
-      dropEntry(toml(before)).text,
-      '[mcp_servers.a]\ncommand = "a"\n\n# of b\n[mcp_servers.b]\ncommand = "b"\n',
-    )
-    const edit = putEntry(toml(before), { url })
-    t.equal(edit.text, `[mcp_servers.a]\ncommand = "a"\n\n${block}\n# of b\n[mcp_servers.b]\ncommand = "b"\n`)
-    t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before)
-  },
-)
+t.test('toml: a table in the middle is removed with its sub-tables, and replaced in place', async (t) => {
+  const before = `[mcp_servers.a]\ncommand = "a"\n\n[mcp_servers.gatehouse]\nurl = "old"\n[mcp_servers.gatehouse.env]\nX = '''\n[b]\n'''\n\n# of b\n[mcp_servers.b]\ncommand = "b"\n`
+  t.equal(
+    dropEntry(toml(before)).text,
+    '[mcp_servers.a]\ncommand = "a"\n\n# of b\n[mcp_servers.b]\ncommand = "b"\n',
+  )
+  const edit = putEntry(toml(before), { url })
+  t.equal(edit.text, `[mcp_servers.a]\ncommand = "a"\n\n${block}\n# of b\n[mcp_servers.b]\ncommand = "b"\n`)
+  t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before)
+})
 
-t.test('toml: what a header would contradict is refused', async (t) => {
+t.test('toml: a file that a new header would contradict is rejected', async (t) => {
   const cases: Readonly<Record<string, readonly [string, RegExp]>> = {
     'an inline map': [
       'x = 1\nmcp_servers = { a = { command = "x" } }\n',
@@ -71,7 +68,7 @@ t.test('toml: what a header would contradict is refused', async (t) => {
   }
 })
 
-t.test('toml: every statement is found, in every form that a value can have', async (t) => {
+t.test('toml: every statement is found, with any form of value', async (t) => {
   const text = [
     'bare-key = 1',
     '"quoted key" = true # c',
@@ -129,17 +126,17 @@ const yamlGolden: Readonly<Record<string, readonly [string, string]>> = {
   ],
 }
 
-t.test('yaml: a new member stands last in its map, and goes without a trace', async (t) => {
+t.test('yaml: a new member is added at the end of its map, and removed without a trace', async (t) => {
   for (const [name, [before, after]] of Object.entries(yamlGolden)) {
     const edit = putEntry(yaml(before), extension)
     t.equal(edit.text, after, name)
-    t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before, `${name}: taken back`)
+    t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before, `${name}: undone`)
   }
   const [, before] = yamlGolden['comments, lists over lines and block texts'] ?? []
   t.equal(dropEntry(yaml(before ?? '')).text, yamlGolden['comments, lists over lines and block texts']?.[0])
 })
 
-t.test('yaml: what cannot be edited by lines is refused', async (t) => {
+t.test('yaml: a file that cannot be edited by lines is rejected', async (t) => {
   const cases: Readonly<Record<string, readonly [string, RegExp]>> = {
     'a map in flow style': ['extensions: {a: {b: 1}}\n', /^config\.yaml:1: this map is in flow style/],
     'an alias': [
@@ -158,7 +155,7 @@ t.test('yaml: what cannot be edited by lines is refused', async (t) => {
   }
 })
 
-t.test('toml: an entry goes with the table that was made for it, beside settings at the top', async (t) => {
+t.test('toml: an entry is removed with the table created for it, next to settings at the top', async (t) => {
   const path = ['mcp_servers', 'gatehouse']
   const before = 'model = "o3"\nwhen = 1979-05-27 07:32:00\n\n[profiles.x]\nmodel = "o4"\n'
   const added = putEntry(

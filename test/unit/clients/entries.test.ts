@@ -1,4 +1,4 @@
-/** Entries of clients in the common form: what is taken, what is told, and what is behind a wrapper. */
+/** Entries of clients in the common form: converted, reported, and unwrapped entries. */
 import t from 'tap'
 import { type ClientId, readEntries } from '../../../runtime/toolkit/clients/index.ts'
 import { clientOfPath } from '../../../runtime/toolkit/clients/entries/read.ts'
@@ -11,7 +11,7 @@ function read(client: ClientId | 'plain', servers: unknown) {
 }
 
 const one = (client: ClientId | 'plain', entry: unknown) => read(client, { s: entry })[0]
-t.test('entries: a URL without a type means what that client makes of it', async (t) => {
+t.test('entries: a URL without a type has the transport that the client would use', async (t) => {
   const transportOf = (client: ClientId, entry: unknown) => {
     const target = one(client, entry)?.target
     return target?.kind === 'remote' ? target.transport : target?.kind
@@ -40,7 +40,7 @@ t.test('entries: commands in every form', async (t) => {
   t.strictSame(words('zed', { command: { path: 'a', args: ['b'] } }), ['a', 'b'])
 })
 
-t.test('entries: a command line instead of a command is split and reported', async (t) => {
+t.test('entries: a command line in place of a command is split and reported', async (t) => {
   const entry = one('cursor', { command: 'npx -y "a b" ${env:V}' })
   t.match(entry?.target, {
     command: ['npx'],
@@ -97,37 +97,40 @@ t.test('entries: a URL that the client ignores is reported', async (t) => {
   ])
 })
 
-t.test('entries: every reference to a variable is told from text, in the syntax of its client', async (t) => {
-  const header = (client: ClientId, value: string) => {
-    const target = one(client, {
-      url: 'https://a.example/mcp',
-      type: client === 'opencode' ? 'remote' : 'http',
-      headers: { H: value },
-    })?.target
-    return target?.kind === 'remote' ? target.headers.get('H') : target
-  }
-  const env = { kind: 'env', name: 'V' }
-  t.strictSame(header('claude-code', 'a${V}b${W:-d}'), [
-    'a',
-    env,
-    'b',
-    { kind: 'env', name: 'W', fallback: 'd' },
-  ])
-  t.strictSame(header('claude-code', '${env:V}'), ['${env:V}'])
-  t.strictSame(header('cursor', '${env:V}${V}'), [env, '${V}'])
-  t.strictSame(header('vscode', 'Bearer ${input:my key}'), ['Bearer ', { kind: 'input', name: 'my key' }])
-  t.strictSame(header('windsurf', '${file:/x}'), [{ kind: 'file', name: '/x' }])
-  t.strictSame(header('gemini', '$V-${V}'), [env, '-', env])
-  t.strictSame(header('zed', '${V}$V'), ['${V}$V'])
-  t.strictSame(header('opencode', '{env:V}'), [env])
-  t.strictSame(header('copilot', 'Bearer $V'), ['Bearer ', env])
-  t.strictSame(header('copilot', '${V}'), [env])
-  t.strictSame(header('copilot', '${V:-x}'), [{ ...env, fallback: 'x' }])
-  t.strictSame(header('cline', 'Bearer ${env:V}'), ['Bearer ', env])
-  t.strictSame(header('cline', '${V}'), ['${V}'])
-  t.strictSame(header('vscode', '${workspaceFolder}'), [{ kind: 'place', name: 'workspaceFolder' }])
-  t.strictSame(header('cursor', '${userHome}'), [{ kind: 'home', name: 'userHome' }])
-})
+t.test(
+  'entries: every variable reference is distinguished from text, in the syntax of its client',
+  async (t) => {
+    const header = (client: ClientId, value: string) => {
+      const target = one(client, {
+        url: 'https://a.example/mcp',
+        type: client === 'opencode' ? 'remote' : 'http',
+        headers: { H: value },
+      })?.target
+      return target?.kind === 'remote' ? target.headers.get('H') : target
+    }
+    const env = { kind: 'env', name: 'V' }
+    t.strictSame(header('claude-code', 'a${V}b${W:-d}'), [
+      'a',
+      env,
+      'b',
+      { kind: 'env', name: 'W', fallback: 'd' },
+    ])
+    t.strictSame(header('claude-code', '${env:V}'), ['${env:V}'])
+    t.strictSame(header('cursor', '${env:V}${V}'), [env, '${V}'])
+    t.strictSame(header('vscode', 'Bearer ${input:my key}'), ['Bearer ', { kind: 'input', name: 'my key' }])
+    t.strictSame(header('windsurf', '${file:/x}'), [{ kind: 'file', name: '/x' }])
+    t.strictSame(header('gemini', '$V-${V}'), [env, '-', env])
+    t.strictSame(header('zed', '${V}$V'), ['${V}$V'])
+    t.strictSame(header('opencode', '{env:V}'), [env])
+    t.strictSame(header('copilot', 'Bearer $V'), ['Bearer ', env])
+    t.strictSame(header('copilot', '${V}'), [env])
+    t.strictSame(header('copilot', '${V:-x}'), [{ ...env, fallback: 'x' }])
+    t.strictSame(header('cline', 'Bearer ${env:V}'), ['Bearer ', env])
+    t.strictSame(header('cline', '${V}'), ['${V}'])
+    t.strictSame(header('vscode', '${workspaceFolder}'), [{ kind: 'place', name: 'workspaceFolder' }])
+    t.strictSame(header('cursor', '${userHome}'), [{ kind: 'home', name: 'userHome' }])
+  },
+)
 
 t.test('references: variables of an entry of Goose, for programs and for headers', async (t) => {
   const env = { kind: 'env', name: 'KEY' }
@@ -154,7 +157,7 @@ t.test('references: variables of an entry of Goose, for programs and for headers
   t.strictSame(remote?.notes, [], 'env_keys are read')
 })
 
-t.test('entries: nothing is dropped in silence', async (t) => {
+t.test('entries: every dropped member is reported', async (t) => {
   const entry = one('cursor', {
     command: 'a',
     cwd: '/x',
@@ -178,7 +181,7 @@ t.test('entries: nothing is dropped in silence', async (t) => {
   t.notMatch(JSON.stringify(entry?.notes), 'canary')
 })
 
-t.test('entries: what is no server says why', async (t) => {
+t.test('entries: an entry that is not a server is reported with the reason', async (t) => {
   const cases: readonly (readonly [unknown, string])[] = [
     [5, 'is not an object'],
     [{}, 'has neither a command nor a URL'],
@@ -195,7 +198,7 @@ t.test('entries: what is no server says why', async (t) => {
   for (const [entry, why] of cases) t.match(one('plain', entry)?.target, { kind: 'unusable', why })
 })
 
-t.test('files: whose file it is follows from its path, else from its contents', async (t) => {
+t.test('files: the path identifies the client of a file, otherwise the contents', async (t) => {
   const paths: Readonly<Record<string, string | undefined>> = {
     '/x/.cursor/mcp.json': 'cursor',
     '/x/.vscode/mcp.json': 'vscode',

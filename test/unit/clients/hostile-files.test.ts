@@ -45,7 +45,7 @@ function startedWords(client: ClientId | 'plain', entry: unknown, env: Record<st
   return typeof words === 'string' ? words : words.map((word) => expand(word, values))
 }
 
-t.test('names that every object inherits are ordinary unknown names', async (t) => {
+t.test('names of Object.prototype members are ordinary unknown names', async (t) => {
   for (const name of ['constructor', '__proto__', 'toString', 'valueOf']) {
     t.strictSame(
       outcome('plain', { type: name, url: 'https://a.example/mcp' }),
@@ -83,7 +83,7 @@ t.test('a dollar before a reference or a secret stays a dollar', async (t) => {
     t.strictSame(startedWords('plain', { command: 'x', args: [arg] }), ['x', arg], arg)
 })
 
-t.test('an empty list of tools offers no tool, and `*` among others offers all', async (t) => {
+t.test('an empty list of tools allows no tool, and `*` in a list allows all', async (t) => {
   for (const [client, member] of [
     ['copilot', 'tools'],
     ['gemini', 'includeTools'],
@@ -102,7 +102,7 @@ t.test('an empty list of tools offers no tool, and `*` among others offers all',
   }
 })
 
-t.test('a switch that is a word is read as a switch', async (t) => {
+t.test('a switch given as a string is parsed as a switch', async (t) => {
   for (const disabled of ['true', 'TRUE', 'yes', 'on', true])
     t.equal(read('cline', { command: 'x', disabled })[0]?.enabled, false, String(disabled))
   for (const enabled of ['false', 'no', 'off', false])
@@ -113,14 +113,14 @@ t.test('a switch that is a word is read as a switch', async (t) => {
   ])
 })
 
-t.test('tools that a client hides are reported as not hidden here', async (t) => {
+t.test('hidden tools of a client are reported as not hidden by Gatehouse', async (t) => {
   t.match(outcome('cline', { command: 'x', disabledTools: ['rm'] }), [
     'partly',
     /^disabledTools: the list of hidden/,
   ])
 })
 
-t.test('a NUL character is refused where it stands, and its value is not shown', async (t) => {
+t.test('a NUL character is rejected, and its value is not shown', async (t) => {
   const nul = 'canary\0'
   for (const [entry, where] of [
     [{ command: nul }, 'command'],
@@ -131,7 +131,7 @@ t.test('a NUL character is refused where it stands, and its value is not shown',
     t.strictSame(outcome('plain', entry), ['not taken', `its ${where} contains a NUL character`], where)
 })
 
-t.test('a header value that cannot be sent is refused, and its value is not shown', async (t) => {
+t.test('an invalid header value is rejected, and its value is not shown', async (t) => {
   for (const value of ['canary\r\nX-Admin: 1', 'canary\u{1f511}'])
     t.strictSame(outcome('plain', { url: 'https://a.example', headers: { 'X-Key': value } }), [
       'not taken',

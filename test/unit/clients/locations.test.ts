@@ -1,4 +1,4 @@
-/** Where the files of clients are, on each platform. */
+/** The location of client files on each platform. */
 import t from 'tap'
 import { clientIds, clientRow, type Host, locationsOf } from '../../../runtime/toolkit/clients/index.ts'
 
@@ -71,7 +71,7 @@ t.test('locations: the file of the user, on Linux, macOS and Windows', async (t)
   }
 })
 
-t.test('locations: variables move folders, but only absolute ones', async (t) => {
+t.test('locations: variables move folders, but only with absolute paths', async (t) => {
   const env = {
     CODEX_HOME: '/opt/codex',
     CLAUDE_CONFIG_DIR: '/opt/claude',
@@ -90,7 +90,7 @@ t.test('locations: variables move folders, but only absolute ones', async (t) =>
   )
 })
 
-t.test('locations: profiles, and the packaged Claude of Windows, which goes first', async (t) => {
+t.test('locations: profiles, and the packaged Claude on Windows, which comes first', async (t) => {
   const profiles = locationsOf('vscode', { ...linux, list: () => ['b2', 'a1'] }).filter(
     ({ scope }) => scope === 'profile',
   )
@@ -108,7 +108,7 @@ t.test('locations: profiles, and the packaged Claude of Windows, which goes firs
   )
 })
 
-t.test('locations: a local entry stands in the user’s file, under the folder', async (t) => {
+t.test('locations: a local entry is in the user’s file, under the folder', async (t) => {
   const local = locationsOf('claude-code', linux).find(({ scope }) => scope === 'local')
   t.strictSame(
     [local?.file, local?.key],
@@ -116,16 +116,19 @@ t.test('locations: a local entry stands in the user’s file, under the folder',
   )
 })
 
-t.test('locations: a home folder with braces in its name is no template', async (t) => {
+t.test('locations: a home folder with braces in its name is not treated as a template', async (t) => {
   const host = { ...linux, home: '/home/{cwd}' }
   t.equal(firstUser('cursor', host), '/home/{cwd}/.cursor/mcp.json')
 })
 
-t.test('clients: every row names files, a key, and how a change is seen', async (t) => {
+t.test('clients: every row has files, a key, and how the client loads a change', async (t) => {
   for (const id of clientIds) {
     const row = clientRow(id)
     t.ok(row.files.length > 0 && row.key.length > 0 && row.pickUp !== '', id)
-    t.ok(row.program !== undefined || row.remote === undefined, `${id}: what can be written can be a program`)
+    t.ok(
+      row.program !== undefined || row.remote === undefined,
+      `${id}: a client with a remote form also has a program form`,
+    )
     for (const host of [linux, mac, windows]) {
       for (const { file } of locationsOf(id, host))
         t.notMatch(file, /[{}*]|undefined/, `${id} on ${host.platform}`)

@@ -10,7 +10,7 @@ const run = (...words: string[]) => {
   return one('plain', { command, args })?.target
 }
 
-t.test('wrappers: a Windows shell, and this gateway itself', async (t) => {
+t.test('wrappers: a Windows shell and Gatehouse itself are unwrapped', async (t) => {
   t.match(run('cmd', '/c', 'npx', '-y', 'x'), { kind: 'program', command: ['npx'] })
   t.match(run('C:\\Windows\\System32\\CMD.EXE', '/C', 'npx'), { kind: 'program', command: ['npx'] })
   const words = (...given: string[]) => {

@@ -23,7 +23,7 @@ const file = (name: string, text: string): string => {
 const resolve = (input: ProxyInput, env: Record<string, string> = {}) =>
   resolveProxyConfig('demo', { targetUri: 'http://127.0.0.1:9000', ...input }, env)
 
-/** The errors of an input, one per line; empty when it is accepted. */
+/** Returns the errors of an input, one per line; empty when it is accepted. */
 function violations(input: ProxyInput, env: Record<string, string> = {}): string[] {
   try {
     resolve(input, env)
@@ -191,7 +191,7 @@ await t.test('client_credentials: a missing or unusable setting is named', async
   for (const [input, expected, env] of rows) t.same(violations(input, env), expected)
 })
 
-/** A JWT with this payload; its signature is not checked here. */
+/** Returns a JWT with this payload; its signature is not checked here. */
 const jwt = (payload: object): string =>
   ['{"alg":"RS256"}', JSON.stringify(payload), 'signature']
     .map((part) => Buffer.from(part).toString('base64url'))

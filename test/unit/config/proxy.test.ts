@@ -31,7 +31,7 @@ const base: ProxyInput = { targetUri: 'http://127.0.0.1:9000' }
 const resolve = (input: ProxyInput, env: Record<string, string> = {}) =>
   resolveProxyConfig('demo', { ...base, ...input }, env)
 
-/** The errors of an input, one per line; empty when it is accepted. */
+/** Returns the errors of an input, one per line; empty when it is accepted. */
 function violations(input: ProxyInput, env: Record<string, string> = {}): string[] {
   try {
     resolveProxyConfig('demo', { ...base, ...input }, env)
@@ -41,27 +41,30 @@ function violations(input: ProxyInput, env: Record<string, string> = {}): string
   }
 }
 
-await t.test('settings: the target alone gives plain forwarding with the documented defaults', async (t) => {
-  const config = resolve({})
-  t.match(config, {
-    name: 'demo',
-    host: '127.0.0.1',
-    port: 0,
-    allowedOrigins: [],
-    requestTimeoutMs: 60_000,
-    oidc: undefined,
-    remote: { kind: 'none' },
-    exchange: undefined,
-    inject: [],
-    workers: 1,
-  })
-  t.match(resolve({ remoteAuth: true }).remote, {
-    callbackPort: 8666,
-    timeoutMs: 30_000,
-    skipBrowser: false,
-    required: true,
-  })
-})
+await t.test(
+  'settings: the target alone enables plain forwarding with the documented defaults',
+  async (t) => {
+    const config = resolve({})
+    t.match(config, {
+      name: 'demo',
+      host: '127.0.0.1',
+      port: 0,
+      allowedOrigins: [],
+      requestTimeoutMs: 60_000,
+      oidc: undefined,
+      remote: { kind: 'none' },
+      exchange: undefined,
+      inject: [],
+      workers: 1,
+    })
+    t.match(resolve({ remoteAuth: true }).remote, {
+      callbackPort: 8666,
+      timeoutMs: 30_000,
+      skipBrowser: false,
+      required: true,
+    })
+  },
+)
 
 await t.test('settings: the target is an absolute http URL without a path', async (t) => {
   for (const targetUri of [
@@ -79,7 +82,7 @@ await t.test('settings: the target is an absolute http URL without a path', asyn
   t.equal(resolve({ targetUri: 'HTTPS://MCP.Example:443/?key=1#f' }).target.origin, 'https://mcp.example')
 })
 
-await t.test('settings: half of a security setting is refused', async (t) => {
+await t.test('settings: an incomplete security setting is rejected', async (t) => {
   const cases: readonly [ProxyInput, RegExp][] = [
     [{ oidcAudience: 'a' }, /--oidc-audience: requires --oidc-issuer/],
     [{ oidcScopes: ['a'], oidcClientId: 'x' }, /--oidc-client-id, --oidc-scopes: requires --oidc-issuer/],
@@ -142,7 +145,7 @@ await t.test('settings: alternatives exclude one another', async (t) => {
   )
 })
 
-await t.test('target: a user name or password is refused, and not shown', async (t) => {
+await t.test('target: a user name or password is rejected and not shown', async (t) => {
   for (const targetUri of [
     'https://user:secret@mcp.example',
     'https://secret@mcp.example',
@@ -171,7 +174,7 @@ await t.test('settings: an unknown provider is named', async (t) => {
   )
 })
 
-await t.test('settings: an error names the flag, what was found and the rule', async (t) => {
+await t.test('settings: an error contains the flag, the found value and the rule', async (t) => {
   const found = violations({
     targetUri: 'foo',
     host: '::1::2',
@@ -197,7 +200,7 @@ await t.test('settings: an error names the flag, what was found and the rule', a
     t.match(violations({ host }), [/^--host/], host)
 })
 
-await t.test('settings: values are checked one by one, and all errors are told at once', async (t) => {
+await t.test('settings: values are checked one by one, and all errors are reported at once', async (t) => {
   const found = violations({
     targetUri: 'nonsense',
     port: '70000',
@@ -251,7 +254,7 @@ await t.test('settings: values are checked one by one, and all errors are told a
   t.equal(found.length, 20)
 })
 
-await t.test('settings: durations, lists and repeated values are read as written', async (t) => {
+await t.test('settings: durations, lists and repeated values are parsed', async (t) => {
   const remote = (remoteAuthTimeout: string) => resolve({ remoteAuth: true, remoteAuthTimeout }).remote
   t.match(remote('30s'), { timeoutMs: 30_000 })
   t.match(remote('1m'), { timeoutMs: 60_000 })
@@ -264,7 +267,7 @@ await t.test('settings: durations, lists and repeated values are read as written
   ])
 })
 
-await t.test('secrets: flag before file before environment', async (t) => {
+await t.test('secrets: the flag wins over the file, and the file over the environment', async (t) => {
   const env = { GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET: 'from-env' }
   const secret = (input: ProxyInput, variables: Record<string, string>) => {
     const { remote } = resolve({ remoteAuthClientId: 'c', ...input }, variables)
@@ -277,7 +280,7 @@ await t.test('secrets: flag before file before environment', async (t) => {
   t.equal(secret({}, {}), undefined, 'optional with PKCE')
 })
 
-await t.test('secrets: a file that is empty or missing is named, its content never shown', async (t) => {
+await t.test('secrets: an empty or missing file is named, and its content is never shown', async (t) => {
   t.match(
     violations({ remoteAuthClientId: 'c', remoteAuthClientSecretFile: file('empty', ' \n') }).join(),
     /secret file .*empty is empty/,
@@ -300,7 +303,7 @@ await t.test(
   },
 )
 
-await t.test('secrets: named secrets come from the provider that the environment chooses', async (t) => {
+await t.test('secrets: named secrets come from the provider that the environment selects', async (t) => {
   const inject = (env: Record<string, string>) =>
     resolve({ remoteForwardHeadersSecret: ['X-Key=my-key'] }, env).inject
   t.same(inject({ 'GATEHOUSE_SECRET_my-key': 'v1' }), [{ name: 'X-Key', value: 'v1' }])
@@ -326,7 +329,7 @@ await t.test('secrets: named secrets come from the provider that the environment
   t.match(bad('X-Key=k', { GATEHOUSE_SECRETS_PROVIDER: 'file' }), /GATEHOUSE_SECRETS_DIR/)
 })
 
-await t.test('settings: token types are accepted short and as URN', async (t) => {
+await t.test('settings: token types are accepted in short form and as URN', async (t) => {
   const type = (tokenExchangeSubjectTokenType?: string) =>
     resolve({
       tokenExchangeUrl: 'https://x.example/t',
@@ -339,7 +342,7 @@ await t.test('settings: token types are accepted short and as URN', async (t) =>
   t.equal(type(`${urn}id_token`), `${urn}id_token`)
 })
 
-await t.test('settings: what is allowed but risky is warned about', async (t) => {
+await t.test('settings: allowed but risky values cause warnings', async (t) => {
   const { warnings } = resolve({
     remoteAuthClientId: 'c',
     remoteAuthClientSecret: 's3cret',

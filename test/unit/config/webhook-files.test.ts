@@ -1,4 +1,4 @@
-/** Files of `--webhook-config`: both spellings, how they are put together, and what is wrong with one. */
+/** Files of `--webhook-config`: both spellings, how files are merged, and errors in a file. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ const said = (t: Test, contents: readonly unknown[], env?: Record<string, string
   }
 }
 
-t.test('the members of ToolHive and our own say the same', async (t) => {
+t.test("the members of ToolHive have the same meaning as Gatehouse's own", async (t) => {
   const theirs = `
 validating:
   - name: v
@@ -55,7 +55,7 @@ validating:
   ])
 })
 
-t.test('later files replace by list and name, and the order stays', async (t) => {
+t.test('later files replace webhooks by list and name, and the order stays', async (t) => {
   const hook = (name: string, at: string) => ({ name, url: `${url}/${at}` })
   const { validating, mutating } = read(t, [
     { validating: [hook('a', '1'), hook('b', '1')] },
@@ -67,7 +67,7 @@ t.test('later files replace by list and name, and the order stays', async (t) =>
   )
 })
 
-t.test('a secret is found where the provider has it', async (t) => {
+t.test('a secret is read from the location that the provider uses', async (t) => {
   const secret = (hmac_secret_ref: string, env: Record<string, string>) =>
     read(t, [{ validating: [{ name: 'v', url, hmac_secret_ref }] }], env).validating?.[0]
   const variable = 'GATEHOUSE_SECRET_A_B'
@@ -84,7 +84,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   ['a webhook that is none', [{ validating: ['v'] }], /- validating\[0\]: expected an object/],
   ['no name and no url', [{ mutating: [{}] }], /mutating\[0\]\.name: .*\n.*mutating\[0\]\.url: /],
   [
-    'another member of a webhook',
+    'an unknown member of a webhook',
     one({ failure_polcy: 'fail' }),
     /validating\[0\]\.failure_polcy: unknown field/,
   ],
@@ -95,12 +95,12 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   ],
   ['another policy', one({ failure_policy: 'open' }), /validating\[0\]\.failure_policy: /],
   [
-    'half of mutual TLS',
+    'an incomplete client certificate',
     one({ tls_config: { client_cert_path: 'c' } }),
     /tls_config\.client_key_path: .*must be set together/,
   ],
   [
-    'the other half',
+    'the other part only',
     one({ tls_config: { client_key_path: 'c' } }),
     /tls_config\.client_cert_path.*must be set together/,
   ],
@@ -110,7 +110,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
     /validating\[0\]\.tls_config\.ca_bundle_path: /,
   ],
   [
-    'another member of TLS',
+    'an unknown member of TLS',
     one({ tls_config: { ca: 'x' } }),
     /validating\[0\]\.tls_config\.ca: unknown field/,
   ],
@@ -148,7 +148,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   ],
   ['two secrets', one({ hmacSecretPath: '/a', hmacSecretEnv: 'A' }), /mutually exclusive/],
   [
-    'a secret that is nowhere',
+    'a secret that does not exist',
     one({ hmac_secret_ref: 'none' }),
     /validating\[0\]\.hmac_secret_ref: secret "none": not found/,
   ],
@@ -172,7 +172,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
     /all files together.*a name must not appear in both/s,
   ],
   [
-    'more than there may be',
+    'more than the maximum',
     [0, 1].map((n) => ({ validating: Array.from({ length: 9 }, (_, i) => ({ name: `v${n}${i}`, url })) })),
     /all files together.*validating/s,
   ],
@@ -180,18 +180,18 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   ['no YAML', ['{'], /0\.yaml/],
 ]
 
-t.test('what is wrong names the file, the member and the rule', async (t) => {
+t.test('an error contains the file, the member and the rule', async (t) => {
   for (const [what, contents, message] of lines) t.match(said(t, contents), message, what)
   const all = said(t, [{ validating: [{ name: 'V', url: 'x' }] }, { mutating: [{ timeout: 1 }] }, ''])
   for (const part of ['0.yaml', 'validating[0].name', '1.yaml', 'mutating[0].timeout', '2.yaml'])
-    t.match(all, part, 'all errors of all files at once')
+    t.match(all, part, 'all errors of all files are reported at once')
   t.throws(
     () => readWebhookFiles(['/does/not/exist'], {}, { check: () => [] }),
     /--webhook-config: .*\/does\/not\/exist cannot be read/,
   )
 })
 
-t.test('files that cannot be used are named by the member that names them', async (t) => {
+t.test('an unreadable file is reported with the member that names it', async (t) => {
   const path = mkdtempSync(join(tmpdir(), 'webhook-files-caBundlePath-'))
   t.teardown(() => rmSync(path, { recursive: true }))
   const [empty, file] = [join(path, 'empty'), join(path, 'hooks.json')]

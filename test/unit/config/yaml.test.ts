@@ -1,4 +1,4 @@
-/** The one strict YAML reader: what it refuses, with which line, and that every file of the product is read by it. */
+/** The strict YAML reader: rejected input with its line, and every file of the product that it reads. */
 import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { join } from 'node:path'
 import t from 'tap'
@@ -11,7 +11,7 @@ import {
   readYamlTree,
 } from '../../../runtime/config/index.ts'
 
-/** Nine levels of nine: half a thousand million items in a few hundred bytes. */
+/** Nine levels of nine aliases: half a billion items in a few hundred bytes. */
 const aliasBomb = Array.from({ length: 9 }, (_, i) =>
   i === 0
     ? 'l0: &l0 [x, x, x, x, x, x, x, x, x]'
@@ -20,7 +20,7 @@ const aliasBomb = Array.from({ length: 9 }, (_, i) =>
         .join(', ')}]`,
 ).join('\n')
 
-/** Text, and what is said of it. */
+/** Text, and the expected error. */
 const refused: Readonly<Record<string, readonly [string, string | RegExp]>> = {
   'an alias bomb': [aliasBomb, /^\d: expands to too many nodes through aliases$/],
   'a node inside itself': ['a: 1\nb: &x [1, *x]', '2: the alias *x refers to a node that contains it'],
@@ -64,7 +64,7 @@ const refused: Readonly<Record<string, readonly [string, string | RegExp]>> = {
   'a syntax error': ['a: 1\nb: [1\n', /^\d: Flow sequence/],
 }
 
-t.test('yaml: what is refused is named with its line', async (t) => {
+t.test('yaml: rejected input is reported with its line', async (t) => {
   for (const [name, [text, expected]] of Object.entries(refused)) {
     const { documents, violations } = readYaml(text)
     const shown = violations.map(({ line, message }) => `${line}: ${message}`)
@@ -74,7 +74,10 @@ t.test('yaml: what is refused is named with its line', async (t) => {
   }
 })
 
-/** Plain scalars that YAML 1.1 and 1.2 take for different things, as sigs.k8s.io/yaml 1.6.0 of kubectl reads them. */
+/**
+ * Plain scalars that YAML 1.1 and 1.2 interpret differently, with the values that kubectl's sigs.k8s.io/yaml 1.6.0
+ * reads.
+ */
 const plain: Readonly<Record<string, unknown>> = {
   yes: true,
   No: false,
@@ -101,17 +104,17 @@ const plain: Readonly<Record<string, unknown>> = {
   '=': '=',
 }
 
-t.test('yaml: plain scalars are what kubectl takes them for', async (t) => {
+t.test('yaml: plain scalars have the same value as in kubectl', async (t) => {
   for (const [text, expected] of Object.entries(plain))
     t.strictSame(readYaml(`a: ${text}`).documents[0]?.value, { a: expected }, text)
 })
 
-t.test('yaml: merge keys stand in for what is not written out', async (t) => {
+t.test('yaml: merge keys fill in the members that are not set', async (t) => {
   const read = (text: string): unknown => readYaml(text).documents[0]?.value
   const base = 'base: &b {image: x, env: {A: one}}\nmore: &m {image: w, port: 1}\n'
   t.match(read(`${base}a:\n  <<: *b\n  image: z`), { a: { image: 'z', env: { A: 'one' } } })
   t.match(read(`${base}a: {<<: [*m, *b]}`), { a: { image: 'w', port: 1, env: { A: 'one' } } })
-  t.strictSame(read('a: {<<: {b: 1}, "<<": 2}'), { a: { b: 1, '<<': 2 } }, 'in quotes it is a name')
+  t.strictSame(read('a: {<<: {b: 1}, "<<": 2}'), { a: { b: 1, '<<': 2 } }, 'a quoted << is an ordinary key')
   t.strictSame(
     read('a: &a {b: 1}\nc: {<<: *a, __proto__: {d: 1}}'),
     JSON.parse('{"a":{"b":1},"c":{"b":1,"__proto__":{"d":1}}}'),
@@ -123,7 +126,7 @@ t.test('yaml: merge keys stand in for what is not written out', async (t) => {
   )
 })
 
-t.test('yaml: a text that is written is the same text for kubectl and for readers of YAML 1.2', async (t) => {
+t.test('yaml: a written string is the same string for kubectl and for YAML 1.2 readers', async (t) => {
   for (const text of [...Object.keys(plain), 'n', 'True', 'null', '', '0', '-', 'x: y', '#', '1e3', '.inf']) {
     const written = writeYaml({ a: [text] })
     t.strictSame(readYaml(written).documents[0]?.value, { a: [text] }, written)
@@ -132,7 +135,7 @@ t.test('yaml: a text that is written is the same text for kubectl and for reader
   }
 })
 
-t.test('yaml: what is honest is read', async (t) => {
+t.test('yaml: ordinary documents are accepted', async (t) => {
   const value = (text: string): unknown => {
     const { documents, violations } = readYaml(text)
     t.strictSame(violations, [], text.slice(0, 40))
@@ -148,17 +151,17 @@ t.test('yaml: what is honest is read', async (t) => {
   t.strictSame(
     value(['- &a x', ...Array.from({ length: 500 }, () => '- *a')].join('\n')),
     [Array(501).fill('x')],
-    'many aliases that stand for little',
+    'many aliases with few items',
   )
 })
 
-t.test('yaml: a map of many keys is read in one go', async (t) => {
+t.test('yaml: a map with many keys is read in linear time', async (t) => {
   const keys = Array.from({ length: 20_000 }, (_, i) => `k${i}: 1`).join('\n')
   t.strictSame(readYaml(keys).violations, [])
   t.match(readYaml(`${keys}\nk0: 2`).violations, [{ line: 20_001, message: 'the key "k0" is repeated' }])
 })
 
-t.test('yaml: every file is read by it, and named in the message', async (t) => {
+t.test('yaml: every file of the product is read by this reader and named in the message', async (t) => {
   const dir = t.testdir({ 'bomb.yaml': aliasBomb, 'two.yaml': 'a: 1\n---\nb: 2\n' })
   const bomb = join(dir, 'bomb.yaml')
   const two = join(dir, 'two.yaml')

@@ -1,4 +1,4 @@
-/** The events of one try: what a tool asks is bounded, and what it has withdrawn waits for nobody. */
+/** The events of one tool call in the console: questions are bounded, and withdrawn questions do not remain. */
 import t from 'tap'
 import { Attempt } from '../../../runtime/console/tries/attempt.ts'
 import type { ConsoleView } from '../../../runtime/console/view.ts'
@@ -17,7 +17,7 @@ const question = (params: object) => ({
   params: Buffer.from(JSON.stringify(params)),
 })
 
-t.test('a question with a schema or an address beyond the bounds is refused to the tool', async (t) => {
+t.test('a question whose schema or address is too large is rejected', async (t) => {
   for (const params of [
     { message: 'm', requestedSchema: { type: 'object', title: 'x'.repeat(70_000), properties: {} } },
     { mode: 'url', message: 'm', url: `https://example.com/${'x'.repeat(9_000)}` },
@@ -29,7 +29,7 @@ t.test('a question with a schema or an address beyond the bounds is refused to t
   }
 })
 
-t.test('questions that were withdrawn do not pile up', async (t) => {
+t.test('withdrawn questions do not accumulate', async (t) => {
   const one = attempt(async ({ ask }) => {
     for (let i = 0; i < 1_000; i++) {
       const withdrawn = new AbortController()

@@ -1,4 +1,4 @@
-/** Rows that arrive while a page is open: in the order of the server's list, and those that the server's filter takes. */
+/** Rows that arrive while a page is open: sorted like the server's list, and filtered like on the server. */
 import t from 'tap'
 import type { CallView, StreamEvent } from '../../../runtime/console/api.ts'
 import { type CallFilter, callTest } from '../../../runtime/console/calls/filter.ts'
@@ -23,7 +23,7 @@ function call(id: string, more: Partial<CallView> = {}): CallView {
   }
 }
 
-t.test('several batches of several calls stand newest first', async (t) => {
+t.test('the calls of several batches are sorted newest first', async (t) => {
   const events: StreamEvent[] = [
     { type: 'calls', items: [call('r.1'), call('r.2')] },
     { type: 'calls', items: [call('r.3'), call('r.4')] },
@@ -35,7 +35,7 @@ t.test('several batches of several calls stand newest first', async (t) => {
   )
 })
 
-t.test('filters', async (t) => {
+t.test('filters match on each of their fields', async (t) => {
   const fits = (filter: Partial<CallFilter>) => callTest({ ...all, ...filter })(call('r.1'))
   for (const filter of [
     { caller: 'ben' },

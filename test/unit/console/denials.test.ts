@@ -1,4 +1,4 @@
-/** What the console says about denials: the policies that denied, and nothing that only failed. */
+/** The console's explanation of denials: only policies that denied, and none that merely failed. */
 import t from 'tap'
 import type { ErrorCode } from '../../../schemas/index.ts'
 import { callOf } from '../../../runtime/console/calls/call-of.ts'
@@ -17,6 +17,6 @@ t.test('only policies that denied are named', async (t) => {
   t.same(denialOf('RATE_LIMITED', 'allow').denied, { by: 'rate_limit' })
 })
 
-t.test('a backend that cannot be reached denies nothing', async (t) => {
+t.test('a backend that is unreachable is not a denial', async (t) => {
   t.same(denialOf('BACKEND_UNAVAILABLE', 'allow'), { denied: undefined, outcome: 'error' })
 })

@@ -1,4 +1,4 @@
-/** The health check for Argo CD in the guide, carried out by Lua 5.1 on the status of every recorded case of the hooks. */
+/** The guide's health check for Argo CD, run by Lua 5.1 on the status of every recorded case of the hooks. */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -14,7 +14,7 @@ interface Shown {
   readonly status?: { readonly observedGeneration?: number; readonly conditions?: readonly Condition[] }
 }
 
-/** The rule of the guide, in other words: the worst that any condition says. */
+/** The guide's rule in TypeScript: the worst status of any condition. */
 function expected({ metadata, status }: Shown): string {
   if (!status || status.observedGeneration !== metadata.generation) return 'Progressing'
   const value = (type: string) => status.conditions?.find((one) => one.type === type)?.status
@@ -39,7 +39,7 @@ t.test('Argo CD: the health of every recorded status', { skip }, async (t) => {
   t.same([...new Set(found)].sort(), ['Degraded', 'Healthy', 'Progressing'])
 })
 
-t.test('Argo CD: what is not done yet is not healthy', { skip }, async (t) => {
+t.test('Argo CD: a status that is not up to date is not healthy', { skip }, async (t) => {
   const metadata = { generation: 2 }
   const ready = { type: 'Ready', status: 'True' }
   const stalled = { type: 'Stalled', status: 'True', message: 'a "Secret" is\nmissing' }

@@ -1,4 +1,7 @@
-/** Every place of the specification that a comment or a page cites exists: `docs/reference/specification/<page>.md#<anchor>`. */
+/**
+ * Every section of the specification that a comment or a page cites exists:
+ * `docs/reference/specification/<page>.md#<anchor>`.
+ */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -7,7 +10,7 @@ import { anchors, specificationPages } from '../../requirements/pages.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
 
-await t.test('specification: what sources and docs cite resolves', async (t) => {
+await t.test('specification: citations in sources and docs resolve', async (t) => {
   const known = anchors()
   const pages = specificationPages()
   const files = execFileSync('git', ['ls-files', '*.ts', '*.md', '*.json'], { cwd: root, encoding: 'utf8' })
@@ -26,7 +29,7 @@ await t.test('specification: what sources and docs cite resolves', async (t) => 
   t.ok(found > 150, `${found} citations`)
 })
 
-await t.test('specification: nothing cites the documents by number', async (t) => {
+await t.test('specification: no citation refers to a document by number', async (t) => {
   const files = execFileSync('git', ['ls-files', 'hooks', 'runtime', 'schemas'], {
     cwd: root,
     encoding: 'utf8',

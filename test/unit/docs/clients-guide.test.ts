@@ -1,4 +1,4 @@
-/** The guide of clients speaks of flags and clients that exist. */
+/** The flags and clients in the guide of clients exist. */
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import t from 'tap'
@@ -16,13 +16,13 @@ t.test('guide: every flag in it exists', async (t) => {
   addRunCommand(program)
   const all = program.commands.flatMap((command) => [command, ...command.commands])
   const known = new Set(all.flatMap(({ options }) => options.map(({ long }) => long)))
-  // Of the proxy command.
+  // Flags of the proxy command.
   for (const flag of ['--target-uri', '--remote-auth']) known.add(flag)
   const named = new Set([...page.matchAll(/--[a-z][a-z-]*[a-z]/g)].map(([flag]) => flag))
   t.ok(named.size > 20)
   for (const flag of named) t.ok(known.has(flag), flag)
 })
 
-t.test('guide: every client is named', async (t) => {
+t.test('guide: every client is listed', async (t) => {
   for (const id of clientIds) t.ok(page.includes(`\`${id}\``), id)
 })

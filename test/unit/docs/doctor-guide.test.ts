@@ -10,7 +10,7 @@ t.test('guide: every flag in it exists', async (t) => {
   const program = new Command()
   addDoctorCommand(program)
   const known = new Set(program.commands.flatMap(({ options }) => options.map(({ long }) => long)))
-  // Of kubectl, Keycloak and the proxy command, in fixes.
+  // Flags of kubectl, Keycloak and the proxy command in fixes.
   for (const flag of [
     '--server-side',
     '--hostname',

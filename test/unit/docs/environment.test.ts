@@ -1,4 +1,4 @@
-/** The page of environment variables has every variable of ours that the sources name, and no other. */
+/** The page of environment variables lists exactly the Gatehouse variables that the sources read. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -7,14 +7,14 @@ import t from 'tap'
 const root = resolve(import.meta.dirname, '../../..')
 const ours = /\b(?:GATEHOUSE|VMCP)_[A-Z0-9_]*[A-Z0-9]_?/g
 
-/** Names inside of a process, which nobody can set. */
+/** Names inside a process, which cannot be set from outside. */
 const internal: ReadonlySet<string> = new Set(['GATEHOUSE_LOCK_AUTHORIZATION'])
 
 function namesIn(paths: readonly string[]): ReadonlySet<string> {
   return new Set(paths.flatMap((path) => readFileSync(join(root, path), 'utf8').match(ours) ?? []))
 }
 
-await t.test('environment: the page and the sources name the same variables', async (t) => {
+await t.test('environment: the page and the sources contain the same variables', async (t) => {
   const listed = execFileSync('git', ['ls-files', '-z', 'runtime', 'hooks', 'schemas'], {
     cwd: root,
     encoding: 'utf8',

@@ -1,4 +1,4 @@
-/** docs/README.md lists every page, and every link between pages leads somewhere. */
+/** docs/README.md lists every page, and every link between pages resolves. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import t from 'tap'
@@ -11,7 +11,7 @@ const pages = readdirSync(docs, { recursive: true, encoding: 'utf8' })
   .map((file) => join(docs, file))
 const others = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'manifests/chart/README.md']
 
-/** Files that a page links to, without fragments; addresses on the web are not looked at. */
+/** Returns the files that a page links to, without fragments; web addresses are not checked. */
 function linksOf(page: string): string[] {
   return [...readFileSync(page, 'utf8').matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, target = '']) => target.replace(/#.*$/, ''))

@@ -1,4 +1,4 @@
-/** The guide of the proxy speaks of flags, variables and paths that exist. */
+/** The flags, variables and paths in the guide of the proxy exist. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { proxyFlags, variables } from '../../../runtime/config/index.ts'
@@ -10,7 +10,7 @@ const page = readFileSync('docs/guides/proxy.md', 'utf8')
 
 t.test('guide: every flag in it exists', async (t) => {
   const known = new Set<string>(Object.values(proxyFlags).map(({ flag }) => flag))
-  // Of the commands beside, and help itself.
+  // Flags of related commands, and help itself.
   for (const flag of ['--help', '--login', '--tunnel-provider', '--provider-args', '--target-requires-login'])
     known.add(flag)
   const program = new CliCommand('gatehouse')

@@ -1,4 +1,4 @@
-/** The table of reasons, from which the troubleshooting page is generated, and the hooks speak of the same reasons. */
+/** The table of reasons, which the troubleshooting page is generated from, matches the reasons in the hooks. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -11,20 +11,20 @@ const sources = readdirSync('hooks', { recursive: true, encoding: 'utf8' })
   .map((name) => readFileSync(join('hooks', name), 'utf8'))
   .join('\n')
 
-t.test('troubleshooting: every reason of the page is one that the hooks give', async (t) => {
+t.test('troubleshooting: the hooks set every reason on the page', async (t) => {
   t.ok(listed.size > 40)
   for (const reason of listed) t.ok(sources.includes(`'${reason}'`), reason)
 })
 
-t.test('troubleshooting: every reason that the hooks give for an error is on the page', async (t) => {
+t.test('troubleshooting: the page lists every error reason of the hooks', async (t) => {
   const violations = [...sources.matchAll(/reason: '([A-Za-z]+)'/g)].map((match) => match[1] ?? '')
-  // Phases and successes share the form; what is left is an error.
+  // Phases and successful reasons have the same form; the rest are errors.
   const fine =
     /^(Ready|NotReady|.*(Valid|Succeeded|Configured|NotConfigured|NotApplicable|NotActive|Routable|Pending|Unhealthy|Synthesized|Discovered|Unavailable|Degraded|Overridden|Manual|Deprecated|Ignored|AutoSelected|WithoutUserInfo|Unique))$/
   for (const reason of new Set(violations)) if (!fine.test(reason)) t.ok(listed.has(reason), reason)
 })
 
-t.test('troubleshooting: no reason has two lines, and each has a meaning and a next step', async (t) => {
+t.test('troubleshooting: each reason has one row, with a meaning and a next step', async (t) => {
   const all = [...conditionReasons, ...podReasons]
   const names = all.flatMap(({ reasons }) => reasons)
   t.same(

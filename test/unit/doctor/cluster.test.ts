@@ -1,4 +1,4 @@
-/** Resources of a cluster that nobody reconciles, and their conditions. */
+/** Resources of a cluster that are not reconciled, and their conditions. */
 import t from 'tap'
 import {
   checkConditions,
@@ -33,7 +33,7 @@ function resource(
   }
 }
 
-t.test('a generation that nobody has observed for a minute', async (t) => {
+t.test('a generation that has not been observed for a minute is reported', async (t) => {
   const longAgo = '2026-11-22T11:00:00Z'
   t.match(checkReconciled(all(resource('done', 2, longAgo)), now), { result: 'ok' })
   t.match(checkReconciled(all(resource('fresh', 1, '2026-11-22T11:59:30Z')), now), { result: 'ok' })
@@ -43,11 +43,11 @@ t.test('a generation that nobody has observed for a minute', async (t) => {
   })
 })
 
-t.test('conditions that tell of a problem are named with their reason', async (t) => {
+t.test('conditions that report a problem are listed with their reason', async (t) => {
   const conditions = [
     { type: 'GroupRefValidated', status: 'False', reason: 'GroupRefNotFound' },
     { type: 'Ready', status: 'False', reason: 'NotReady' },
-    // Good while they are False, or only to know.
+    // Good when False, or informational only.
     { type: 'SessionStorageWarning', status: 'False', reason: 'SessionStorageWarningNotApplicable' },
     { type: 'ScalingLimited', status: 'False', reason: 'NotLimited' },
   ]
@@ -62,7 +62,7 @@ t.test('conditions that tell of a problem are named with their reason', async (t
   t.match(checkConditions(all()), { result: 'ok' })
 })
 
-t.test('kinds that could not be read are unknown, and never fine', async (t) => {
+t.test('kinds that could not be read are unknown, never healthy', async (t) => {
   const read = { resources: [], unread: ['mcpservers', 'mcpgroups'] }
   const unknown = {
     result: 'unknown',

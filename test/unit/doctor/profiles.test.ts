@@ -1,4 +1,4 @@
-/** Identity providers are recognised by their issuer, and nothing else is taken for one. */
+/** Identity providers are recognized by their issuer, and look-alikes are not. */
 import t from 'tap'
 import { profileOf, profiles } from '../../../runtime/tools/doctor/profiles/index.ts'
 import { codes } from '../../../runtime/tools/doctor/report/codes.ts'
@@ -25,12 +25,12 @@ const issuers: Readonly<Record<string, string>> = {
   'https://sso.example.com/application/o/mcp/': 'authentik',
 }
 
-t.test('profiles: each is recognised by its issuer', async (t) => {
+t.test('profiles: each is recognized by its issuer', async (t) => {
   for (const [issuer, id] of Object.entries(issuers)) t.equal(profileOf(issuer)?.id, id, issuer)
   t.same(new Set(Object.values(issuers)), new Set(profiles.map(({ id }) => id)), 'no profile is left out')
 })
 
-t.test('profiles: look-alikes are nobody', async (t) => {
+t.test('profiles: look-alike issuers match no profile', async (t) => {
   for (const issuer of [
     'https://okta.com.example.net',
     'https://login.microsoftonline.com.example.net/tenant/v2.0',
@@ -44,7 +44,7 @@ t.test('profiles: look-alikes are nobody', async (t) => {
     t.equal(profileOf(issuer), undefined, issuer.slice(0, 60))
 })
 
-t.test('profiles: ids are unique, fixes and errors are of codes that exist, links are https', async (t) => {
+t.test('profiles: ids are unique, fixes and errors have existing codes, and links use https', async (t) => {
   t.equal(new Set(profiles.map(({ id }) => id)).size, profiles.length)
   for (const { id, fixes, errors = [], docs, quirks } of profiles) {
     for (const code of [...Object.keys(fixes), ...errors.map((error) => error.code)])

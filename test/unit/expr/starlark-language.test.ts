@@ -1,7 +1,7 @@
 /**
- * The language, case by case: what scripts give, or where and why they fail. The responses were compared, one by one, with
- * those of the Go implementation; where ours says more (suggestions, several errors at once, right line numbers), that
- * is in the tables.
+ * The language, case by case: results of scripts, and errors with their location. The results were compared one by one
+ * with those of the Go implementation. Where this implementation reports more (suggestions, several errors at once,
+ * exact line numbers), the tables contain that.
  */
 import t from 'tap'
 import {

@@ -1,4 +1,4 @@
-/** The machine: waits and tasks side by side, one meter for all of them, the order of logs, what scripts are given. */
+/** The machine: waits and parallel tasks, one shared meter, the order of logs, and the names passed to scripts. */
 import t from 'tap'
 import {
   Builtin,
@@ -25,7 +25,7 @@ import type { SchedulerOptions } from '../../../runtime/expr/starlark/vm/schedul
 
 const LIMITS = { maxSteps: 100_000, maxBytes: 16 * 1024 * 1024 }
 
-/** A world outside that responds when it is told to. */
+/** A host that responds when the test tells it to. */
 class Outside {
   readonly open: {
     readonly name: string
@@ -51,7 +51,7 @@ class Outside {
     return response
   }
 
-  /** Answers everything that waits, last come first served, with its own name. */
+  /** Responds to all waiting requests in reverse order, each with its own name. */
   answerAll(): void {
     for (let next = this.open.pop(); next; next = this.open.pop()) next.settle(next.name)
   }
@@ -93,7 +93,7 @@ function start(
   return { outside, meter, logs, result }
 }
 
-/** What the work fails with; undefined when it does not. */
+/** Returns the error of the work, or undefined. */
 async function errorOf(work: () => Promise<unknown>): Promise<unknown> {
   try {
     await work()
@@ -103,7 +103,7 @@ async function errorOf(work: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-t.test('wait: the machine stops in the middle of an expression and goes on with the response', async (t) => {
+t.test('wait: the machine pauses inside an expression and continues with the response', async (t) => {
   const { outside, result } = start(
     'def f(x): return [wait(x) + "!"]\nreturn {"a": f("one"), "b": wait("two")}',
   )
@@ -116,7 +116,7 @@ t.test('wait: the machine stops in the middle of an expression and goes on with 
   t.equal(await result, '{"a": ["one!"], "b": "two"}')
 })
 
-t.test('wait: a failure ends the script where it waited', async (t) => {
+t.test('wait: a failure ends the script at the waiting call', async (t) => {
   const { outside, result } = start('x = 1\ny = wait("it")\nreturn x')
   outside.open.pop()?.fail('no luck')
   const error: unknown = await result.catch((failure: unknown) => failure)
@@ -124,20 +124,20 @@ t.test('wait: a failure ends the script where it waited', async (t) => {
   t.equal(error instanceof StarlarkError && error.describe('s'), 's:2:9: no luck')
 })
 
-t.test('wait: a key function may wait too', async (t) => {
+t.test('wait: a key function may wait, too', async (t) => {
   const { outside, result } = start('return sorted(["b", "a", "c"], key=lambda x: wait(x))')
   for (let i = 0; i < 3; i++) outside.answerAll()
   t.equal(await result, '["a", "b", "c"]')
 })
 
-t.test('parallel: results in the order of the list, whatever ends first', async (t) => {
+t.test('parallel: returns the results in the order of the list, whichever task ends first', async (t) => {
   const { outside, result } = start('return parallel([lambda n=n: wait(n) for n in ["a", "b", "c"]])')
   t.equal(outside.open.length, 3)
   outside.answerAll()
   t.equal(await result, '["a", "b", "c"]')
 })
 
-t.test('parallel: no more waits at once than allowed, nested ones included', async (t) => {
+t.test('parallel: the limit on concurrent waits includes nested tasks', async (t) => {
   const { outside, result } = start(
     'def inner(): return parallel([lambda: wait("x"), lambda: wait("y")])\nreturn len(parallel([inner for _ in range(7)]))',
   )
@@ -146,7 +146,7 @@ t.test('parallel: no more waits at once than allowed, nested ones included', asy
   t.equal(outside.most, 3)
 })
 
-t.test('parallel: all run to their end, then the first failure of the list is raised', async (t) => {
+t.test('parallel: all tasks run to their end, then the first failure in the list is raised', async (t) => {
   const { outside, result, logs } = start(
     'def go(n):\n  r = wait(n)\n  print(n)\n  if r == "bad": fail(n)\nparallel([lambda: go("a"), lambda: go("b"), lambda: go("c")])',
   )
@@ -166,11 +166,11 @@ t.test('parallel: built-in functions, empty lists and failures before any wait',
   })
 })
 
-t.test('parallel: recursion through it is recursion', async (t) => {
+t.test('parallel: a recursive call through it is rejected', async (t) => {
   await t.rejects(start('def f(): return parallel([f])\nf()').result, { message: /called recursively/ })
 })
 
-t.test('steps: one budget for the script and everything that it starts side by side', async (t) => {
+t.test('steps: a script and its parallel tasks share one budget', async (t) => {
   const loop = 'def spin():\n  for i in range(2000): pass\n'
   const alone = start(`${loop}spin()\nreturn 1`)
   await alone.result
@@ -181,16 +181,16 @@ t.test('steps: one budget for the script and everything that it starts side by s
   await t.rejects(four.result, { message: 'Starlark computation cancelled: too many steps' })
 })
 
-t.test('steps: when there are no more, nothing is waited for', async (t) => {
+t.test('steps: exceeding the budget ends the script without awaiting open calls', async (t) => {
   const { outside, result } = start(
     'def spin():\n  for i in range(1 << 30): pass\nparallel([lambda: wait("long"), spin])',
   )
   await t.rejects(result, { message: 'Starlark computation cancelled: too many steps' })
-  t.equal(outside.open.length, 1, 'the wait goes on without it')
+  t.equal(outside.open.length, 1, 'the call stays open')
   outside.answerAll()
 })
 
-t.test('steps: built-in functions pay for every element', async (t) => {
+t.test('steps: built-in functions count every element', async (t) => {
   const costs = [
     'list(range(50000))',
     'sorted(range(50000))',
@@ -207,7 +207,7 @@ t.test('steps: built-in functions pay for every element', async (t) => {
     await t.rejects(start(`x = ${cost}`, { maxSteps: 20_000 }).result, LimitError, cost)
 })
 
-t.test('steps and memory: a text built line by line costs about what its lines cost', async (t) => {
+t.test('steps and memory: building a text line by line costs about as much as its lines', async (t) => {
   const line = '"%d: a line of a report, as long as such lines usually are, in a report\\n" % i'
   for (const add of [`text += ${line}`, `text = text + ${line}`, `text = ${line} + text`]) {
     const { meter, result } = start(`text = ""\nfor i in range(1500): ${add}\nreturn len(text)`, {
@@ -219,7 +219,7 @@ t.test('steps and memory: a text built line by line costs about what its lines c
   }
 })
 
-t.test('memory: everything that grows is paid for', async (t) => {
+t.test('memory: everything that grows is counted', async (t) => {
   const bombs = [
     'x = "a"\nfor i in range(64): x = x + x',
     'x = [0]\nfor i in range(64): x = x + x',
@@ -246,7 +246,7 @@ t.test('memory: everything that grows is paid for', async (t) => {
   }
 })
 
-t.test('depth: nothing that is nested, in the text or in values, harms the host', async (t) => {
+t.test('depth: nesting in scripts or values cannot crash the host', async (t) => {
   const hostile = [
     `return ${'('.repeat(50_000)}1${')'.repeat(50_000)}`,
     `return ${'['.repeat(5_000)}${']'.repeat(5_000)}`,
@@ -270,12 +270,12 @@ t.test('depth: nothing that is nested, in the text or in values, harms the host'
     )
 })
 
-t.test('search: one text looked for in another is paid for by the product of the lengths', async (t) => {
+t.test('search: a substring search costs the product of both lengths', async (t) => {
   const script = 'x = "a" * 4000000\ny = "a" * 1000000 + "b"\nreturn x.find(y)'
   await t.rejects(start(script, { maxBytes: 1e9 }).result, LimitError)
 })
 
-t.test('given names: a script may assign to them, and reads them until then', async (t) => {
+t.test('given names: a script can read them and assign to them', async (t) => {
   const given = { items: new List([1, 2]), n: 3 }
   t.equal(
     await start('items = [i * n for i in items]\nn += 1\nreturn items, n', { given }).result,
@@ -284,7 +284,7 @@ t.test('given names: a script may assign to them, and reads them until then', as
   t.equal(await start('def f(): return n\nn = n + 1\nreturn f()', { given }).result, '4')
 })
 
-t.test('logs: sorted by their paths, lines are in the order of a run one after another', async (t) => {
+t.test('logs: sorted by path, in the order of a sequential run', async (t) => {
   const { outside, logs, result } = start(
     'print("first")\ndef go(n):\n  print(n, 1)\n  wait(n)\n  print(n, 2)\nparallel([lambda: go("a"), lambda: go("b")])\nprint("last")',
   )
@@ -300,7 +300,7 @@ t.test('logs: sorted by their paths, lines are in the order of a run one after a
   )
 })
 
-t.test('errors: the place of the innermost error, and who called', async (t) => {
+t.test('errors: the location of the innermost error, and its callers', async (t) => {
   const script = 'def f(x):\n    return 1 // x\n\ndef g():\n    return f(0)\n\nreturn g()'
   const error: unknown = await start(script).result.catch((failure: unknown) => failure)
   t.equal(
@@ -309,7 +309,7 @@ t.test('errors: the place of the innermost error, and who called', async (t) => 
   )
 })
 
-t.test('iteration: a sequence is free again after a loop was left by an error of a task', async (t) => {
+t.test('iteration: a sequence can be changed again after a failed task leaves its loop', async (t) => {
   const script =
     'x = [1]\ndef bad():\n  for i in x: fail("no")\ndef later():\n  wait("a")\n  x.append(2)\nparallel([bad, later])'
   const { outside, result } = start(script)
@@ -317,7 +317,7 @@ t.test('iteration: a sequence is free again after a loop was left by an error of
   await t.rejects(result, { message: 'parallel: task 0 failed: fail: no' })
 })
 
-t.test('JSON: values of every kind there and back, big integers included', (t) => {
+t.test('JSON: values of every type are encoded and decoded unchanged, including big integers', (t) => {
   const meter = new ScriptMeter(LIMITS)
   const texts = [
     '{"a":[1,-2,2.5,1e+300],"b":{"c":null},"d":true,"e":""}',
@@ -347,7 +347,7 @@ t.test('JSON: values of every kind there and back, big integers included', (t) =
   t.end()
 })
 
-t.test('JSON: what has no form is refused by name', (t) => {
+t.test('JSON: values without a JSON form are rejected by name', (t) => {
   const meter = new ScriptMeter(LIMITS)
   const cyclic = new List([])
   cyclic.items.push(cyclic)

@@ -1,8 +1,8 @@
 /**
- * Templates against the real thing: what Go's text/template made of each of these, and what is made of them here.
+ * Templates compared with Go: the output of Go's text/template for each template, and the output here.
  *
- * The table was written once with Go's own engine (with json, fromJson and quote added). Where something else is wanted
- * here, the row says why in `differs`, and what Go did in `go`.
+ * The table was recorded once with Go's own engine (with json, fromJson and quote added). Where the output should
+ * differ, `differs` contains the reason, and `go` the output of Go.
  */
 import t from 'tap'
 import {
@@ -22,7 +22,7 @@ interface Row {
   readonly failure?: string
 }
 
-/** `{"$int": 5}` stands for an integer: JSON alone has none. */
+/** `{"$int": 5}` represents an integer, because JSON has no integer type. */
 function dataOf(value: unknown): TemplateValue {
   if (Array.isArray(value)) return value.map(dataOf)
   if (typeof value !== 'object' || value === null) return value as TemplateValue
@@ -42,7 +42,7 @@ function run(text: string, data: TemplateValue): Omit<Row, 'template'> {
   }
 }
 
-t.test('template: gives what Go gives', async (t) => {
+t.test("template: the output matches Go's", async (t) => {
   const data = dataOf(table.data)
   const rows: readonly Row[] = table.cases
   t.ok(rows.length > 1000)

@@ -1,6 +1,4 @@
-/**
- * Templates beyond what Go's engine can say: values taken as they are, exact integers, and the limits of one expansion.
- */
+/** Templates beyond Go's engine: unformatted values, exact integers, and the limits of one expansion. */
 import t from 'tap'
 import {
   defaultLimits,
@@ -21,7 +19,7 @@ const run = (text: string, data: TemplateValue, limits = defaultLimits) =>
   expand(parseTemplate(text), data, meter(limits))
 const small = { maxBytes: 1000, maxWork: 10_000 }
 
-t.test('single action: its value can be taken as it is', async (t) => {
+t.test('single action: returns its value without formatting', async (t) => {
   const data = { n: 5, list: [1, 2], none: null }
   for (const text of ['{{.n}}', '{{- .n -}}', '{{ .n | print | len }}', '{{/* why */}}{{.n}}'])
     t.ok(isSingleAction(parseTemplate(text)), text)
@@ -42,7 +40,7 @@ t.test('single action: its value can be taken as it is', async (t) => {
   t.throws(() => valueOf(parseTemplate('x'), data, meter()), TypeError)
 })
 
-t.test('integers: what a float cannot hold stays exact', async (t) => {
+t.test('integers: values beyond the precision of a float stay exact', async (t) => {
   const data = parseJson(
     '{"id":9007199254740993,"ids":[12345678901234567890],"f":1.5,"text":"1234567890123456789"}',
     meter(),
@@ -60,7 +58,7 @@ t.test('integers: what a float cannot hold stays exact', async (t) => {
   )
 })
 
-t.test('integers: what is longer than any use of it is refused before it is computed with', async (t) => {
+t.test('integers: an overlong integer is rejected before any computation', async (t) => {
   const digits = '7'.repeat(400)
   t.equal(run('{{.n}}', parseJson(`{"n":${digits}}`, meter())), digits)
   t.throws(() => parseJson(`{"n":${digits}7}`, meter()), /a number has more than 400 digits/)
@@ -71,7 +69,7 @@ t.test('integers: what is longer than any use of it is refused before it is comp
   })
 })
 
-t.test('names: those of JavaScript mean nothing', async (t) => {
+t.test('names: names of JavaScript members have no meaning', async (t) => {
   const data = parseJson('{"a":{"__proto__":1},"s":"x"}', meter())
   t.equal(
     run('{{.constructor}} {{.a.toString}} {{index .a "hasOwnProperty"}} {{.a.__proto__}}', data),
@@ -80,7 +78,7 @@ t.test('names: those of JavaScript mean nothing', async (t) => {
   t.throws(() => run('{{.s.length}}', data), EvaluationError)
 })
 
-t.test('order: names and texts by the bytes of their UTF-8', async (t) => {
+t.test('order: names and texts are sorted by their UTF-8 bytes', async (t) => {
   const data = { '\u{1F600}': 1, '\uFB00': 2, a: 3 }
   t.equal(run('{{range $k, $v := .}}{{$v}}{{end}} {{lt "\uFB00" "\u{1F600}"}}', data), '321 true')
 })
@@ -124,7 +122,7 @@ t.test('limits: text, work and depth are bounded', async (t) => {
   t.throws(() => run('{{printf "%*d" 99999 1}}', null), /too large/)
 })
 
-t.test('limits: a text of the largest size can be taken apart and put together', async (t) => {
+t.test('limits: a text of the maximum size can be split and joined', async (t) => {
   const text = JSON.stringify(
     Array.from({ length: 100_000 }, (_, i) => `item ${i} of very many, all alike`.padEnd(90, '.')),
   )
@@ -133,7 +131,7 @@ t.test('limits: a text of the largest size can be taken apart and put together',
   t.equal(run('{{.}}', text).length, text.length)
 })
 
-t.test('errors: they tell types, never values', async (t) => {
+t.test('errors: contain types, never values', async (t) => {
   const secret = 'hunter2'
   for (const text of [
     '{{.x}}',

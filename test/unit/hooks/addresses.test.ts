@@ -63,11 +63,11 @@ t.test('addressViolation: private addresses require allowPrivateEndpoint', async
   }
 })
 
-t.test('addressViolation: public addresses are fine', async (t) => {
+t.test('addressViolation: public addresses are allowed', async (t) => {
   for (const url of outside) t.equal(addressFailure(url, { allowPrivateEndpoint: false }), undefined, url)
 })
 
-t.test('addressViolation: on one machine, and nowhere else, loopback is allowed', async (t) => {
+t.test('addressViolation: only local mode allows loopback addresses', async (t) => {
   for (const url of [
     'http://localhost:8000/mcp',
     'http://127.0.0.1/',
@@ -98,7 +98,7 @@ t.test('addressViolation: on one machine, and nowhere else, loopback is allowed'
   t.match(
     validateResource(entry).violations,
     [{ path: 'spec.remoteUrl' }],
-    'the webhook and gatehouse validate refuse it',
+    'the webhook and gatehouse validate reject it',
   )
   t.strictSame(
     validateResource(entry, { settings: { enableObo: false, allowLoopback: true } }).violations,

@@ -1,4 +1,4 @@
-/** POST /validate: what an AdmissionReview is answered with, and which operations are not checked. */
+/** POST /validate: the response to an AdmissionReview, and the operations that are not checked. */
 import t from 'tap'
 import { hookSettings, makeHooks, reviewAdmission } from '../../../hooks/index.ts'
 import { auth, server } from '../../hooks/resources.ts'
@@ -14,7 +14,7 @@ const review = (request: object) =>
 const bad = server('s', { env: [{ name: 'A', value: '1' }], secrets: [{ name: 'x', key: 'A' }] })
 const kind = { kind: { group: 'gatehouse.dev', version: 'v1beta1', kind: 'MCPServer' } }
 
-t.test('review: answers with the uid, 422 and every error', async (t) => {
+t.test('review: the response contains the uid, status 422 and every error', async (t) => {
   t.strictSame(review({ ...kind, operation: 'CREATE', object: server('s') }).review, {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -28,7 +28,7 @@ t.test('review: answers with the uid, 422 and every error', async (t) => {
   })
 })
 
-t.test('review: lets pass what is being deleted, and what leaves the spec as it is', async (t) => {
+t.test('review: objects being deleted and unchanged specs are allowed', async (t) => {
   const update = (object: object, oldObject: object) =>
     review({ ...kind, operation: 'UPDATE', object, oldObject }).review.response.allowed
   t.equal(update(bad, server('s')), false)
@@ -39,34 +39,37 @@ t.test('review: lets pass what is being deleted, and what leaves the spec as it 
   )
 })
 
-t.test('review: deleting what is in use is refused, naming who uses it, unless it is marked', async (t) => {
-  const used = (metadata: object = {}) => ({
-    ...auth.bearer,
-    metadata: { ...auth.bearer.metadata, ...metadata },
-    status: {
-      referenceCount: 3,
-      referencingWorkloads: [
-        { kind: 'MCPServer', name: 'files' },
-        { kind: 'VirtualMCPServer', name: 'door' },
-      ],
-    },
-  })
-  const remove = (oldObject: object) =>
-    review({ operation: 'DELETE', object: null, oldObject }).review.response
-  t.match(remove(used()), {
-    allowed: false,
-    status: {
-      message: /MCPServer files, VirtualMCPServer door, 1 other resources.*gatehouse\.dev\/allow-delete/,
-    },
-  })
-  t.equal(remove(used({ annotations: { 'gatehouse.dev/allow-delete': 'true' } })).allowed, true)
-  t.equal(remove(used({ annotations: { 'gatehouse.dev/allow-delete': 'yes' } })).allowed, false)
-  t.equal(remove(used({ deletionTimestamp: '2026-01-01T00:00:00Z' })).allowed, true)
-  t.equal(remove({ ...auth.bearer, status: { referenceCount: 0, referencingWorkloads: [] } }).allowed, true)
-  t.equal(remove(auth.bearer).allowed, true, 'nobody has looked yet')
-})
+t.test(
+  'review: deleting an object in use is denied with the names of its users, unless it is marked',
+  async (t) => {
+    const used = (metadata: object = {}) => ({
+      ...auth.bearer,
+      metadata: { ...auth.bearer.metadata, ...metadata },
+      status: {
+        referenceCount: 3,
+        referencingWorkloads: [
+          { kind: 'MCPServer', name: 'files' },
+          { kind: 'VirtualMCPServer', name: 'door' },
+        ],
+      },
+    })
+    const remove = (oldObject: object) =>
+      review({ operation: 'DELETE', object: null, oldObject }).review.response
+    t.match(remove(used()), {
+      allowed: false,
+      status: {
+        message: /MCPServer files, VirtualMCPServer door, 1 other resources.*gatehouse\.dev\/allow-delete/,
+      },
+    })
+    t.equal(remove(used({ annotations: { 'gatehouse.dev/allow-delete': 'true' } })).allowed, true)
+    t.equal(remove(used({ annotations: { 'gatehouse.dev/allow-delete': 'yes' } })).allowed, false)
+    t.equal(remove(used({ deletionTimestamp: '2026-01-01T00:00:00Z' })).allowed, true)
+    t.equal(remove({ ...auth.bearer, status: { referenceCount: 0, referencingWorkloads: [] } }).allowed, true)
+    t.equal(remove(auth.bearer).allowed, true, 'the members have not been checked yet')
+  },
+)
 
-t.test('review: a group with members may be deleted, and what will happen is told', async (t) => {
+t.test('review: deleting a group with members is allowed with a warning', async (t) => {
   const group = (members: object) => ({
     apiVersion: 'gatehouse.dev/v1beta1',
     kind: 'MCPGroup',
@@ -79,16 +82,16 @@ t.test('review: a group with members may be deleted, and what will happen is tol
   t.equal(allowed, true)
   t.match(warnings, [/^3 members remain; .* GroupRefNotFound/])
   t.ok((warnings[0] ?? '').length <= 120)
-  t.strictSame(remove(group({})), { uid: 'u-1', allowed: true }, 'nothing to tell of an empty one')
+  t.strictSame(remove(group({})), { uid: 'u-1', allowed: true }, 'an empty group causes no warning')
   t.equal(remove(group({ servers: 'odd', entries: null })).allowed, true)
 })
 
-t.test('review: subresources and other operations are none of our business', async (t) => {
+t.test('review: subresources and other operations are allowed without checks', async (t) => {
   t.equal(review({ operation: 'UPDATE', subResource: 'status', object: bad }).review.response.allowed, true)
   t.equal(review({ operation: 'CONNECT' }).review.response.allowed, true)
 })
 
-t.test('review: what is not a review is refused as such', async (t) => {
+t.test('review: a body that is not an AdmissionReview is rejected', async (t) => {
   for (const body of [
     undefined,
     null,
@@ -107,7 +110,7 @@ t.test('review: what is not a review is refused as such', async (t) => {
   t.match(review({ operation: 'CREATE', object: null }).review.response, { allowed: false })
 })
 
-t.test('review: a message without end is cut', async (t) => {
+t.test('review: an overlong message is truncated', async (t) => {
   const secrets = Array.from({ length: 200 }, (_, i) => ({
     name: `s${i}`,
     key: `K${i}`,

@@ -1,6 +1,4 @@
-/**
- * What the webhook refuses, kind by kind, and what it lets pass.
- */
+/** Manifests that the webhook rejects or accepts, by kind. */
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -37,7 +35,7 @@ const servedBy = {
   },
 }
 
-/** Manifest and where its one problem lies. */
+/** Manifest, and the location of its only problem. */
 const refused: readonly [string, object, RegExp][] = [
   [
     'cloudSts without role',
@@ -101,7 +99,7 @@ const refused: readonly [string, object, RegExp][] = [
     /the variable A is set twice/,
   ],
   [
-    'an inline policy that does not parse',
+    'an inline policy with a syntax error',
     server('s', {
       authzConfig: {
         type: 'inline',
@@ -111,7 +109,7 @@ const refused: readonly [string, object, RegExp][] = [
     /spec\.authzConfig\.inline\.policies\[1\]: is not a Cedar policy/,
   ],
   [
-    'entities that are no entities',
+    'entities in the wrong form',
     virtual({
       incomingAuth: {
         type: 'anonymous',
@@ -124,7 +122,7 @@ const refused: readonly [string, object, RegExp][] = [
     /entitiesJson: must be a JSON list/,
   ],
   [
-    'a shared policy that does not parse',
+    'a shared policy with a syntax error',
     authzConfig({ policies: ['forbid'] }),
     /spec\.config\.policies\[0\]: is not a Cedar policy/,
   ],
@@ -140,12 +138,12 @@ const refused: readonly [string, object, RegExp][] = [
     /neither query nor fragment/,
   ],
   [
-    'a collector that is no address',
+    'a collector with an invalid address',
     telemetryConfig({ endpoint: 'not a host' }),
     /must be host:port or a URL/,
   ],
   [
-    'two tools of one name',
+    'two tools with the same name',
     toolConfig({ toolsOverride: { a: { name: 'c' }, b: { name: 'c' } } }),
     /would both be called c/,
   ],
@@ -193,7 +191,7 @@ const refused: readonly [string, object, RegExp][] = [
     /the steps a -> a have a circular dependency/,
   ],
   [
-    'one workflow twice',
+    'the same workflow twice',
     door({
       compositeTools: [
         { name: 'w', description: 'd', steps: [{ id: 'a', tool: 'x.a' }] },
@@ -204,7 +202,7 @@ const refused: readonly [string, object, RegExp][] = [
   ],
 ]
 
-t.test('admission: refuses what can only fail later, naming the field', async (t) => {
+t.test('admission: a spec that can only fail later is rejected, naming the field', async (t) => {
   proves(
     '2.error.cloudSts.no-role',
     '3.error.passthroughHeaders',
@@ -213,12 +211,12 @@ t.test('admission: refuses what can only fail later, naming the field', async (t
   )
   for (const [what, manifest, where] of refused) {
     const { violations } = validateResource(manifest)
-    t.ok(violations.length > 0, `${what}: refused`)
+    t.ok(violations.length > 0, `${what}: rejected`)
     t.match(violations.map(({ path, message }) => `${path}: ${message}`).join('\n'), where, what)
   }
 })
 
-t.test('admission: accepts what is right, whatever else exists', async (t) => {
+t.test('admission: a valid spec is accepted, even if the objects it names do not exist', async (t) => {
   const right = [
     ...Object.values(auth),
     server('s'),
@@ -237,7 +235,7 @@ t.test('admission: accepts what is right, whatever else exists', async (t) => {
     t.strictSame(validateResource(manifest).violations, [], `${manifest.kind} ${manifest.metadata.name}`)
 })
 
-t.test('admission: says all errors at once', async (t) => {
+t.test('admission: all errors are reported at once', async (t) => {
   const { violations } = validateResource(
     virtual({
       incomingAuth: servedBy,
@@ -254,7 +252,7 @@ t.test('admission: says all errors at once', async (t) => {
   )
 })
 
-t.test('admission: warns of what is legal and seldom meant', async (t) => {
+t.test('admission: valid but unusual settings cause warnings', async (t) => {
   proves('3.version.telemetry', '3.version.primaryUpstreamProvider')
   const warned: [object, RegExp][] = [
     [auth.none, /no credentials are sent/],
@@ -292,7 +290,7 @@ t.test('admission: warns of what is legal and seldom meant', async (t) => {
   }
 })
 
-t.test('admission: warns of a step whose backend has nearly the name of a static one', async (t) => {
+t.test('admission: a step whose backend name resembles a static backend causes a warning', async (t) => {
   const withStep = (tool: string, aggregation?: object) =>
     validateResource(
       virtual({
@@ -313,10 +311,10 @@ t.test('admission: warns of a step whose backend has nearly the name of a static
     t.same(withStep(tool), { violations: [], warnings: [] }, `${tool}: of a static backend, or of a member`)
   }
   const priority = { conflictResolution: 'priority', conflictResolutionConfig: { priorityOrder: ['files'] } }
-  t.same(withStep('flies_read', priority).warnings, [], 'any name may be that of a tool')
+  t.same(withStep('flies_read', priority).warnings, [], 'a tool can have any name')
 })
 
-t.test('admission: obo is checked at reconcile, not here', async (t) => {
+t.test('admission: obo is checked during reconciliation instead', async (t) => {
   const incomplete = external('obo', { scopes: ['a'] })
   t.strictSame(validateResource(incomplete).violations, [])
   t.strictSame(validateResource(incomplete, { settings: { enableObo: true } }).violations, [])

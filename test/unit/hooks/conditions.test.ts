@@ -22,9 +22,9 @@ const old = {
   lastTransitionTime: '2020-01-01T00:00:00Z',
 }
 
-t.test('conditions: the time of the last transition stays while the status does', async (t) => {
+t.test('conditions: lastTransitionTime stays the same as long as the status does', async (t) => {
   const conditions = new Conditions(parent([old]), () => '2026-01-01T00:00:00Z')
-  conditions.set('Valid', 'True', 'Other', 'other words')
+  conditions.set('Valid', 'True', 'Other', 'another message')
   t.equal(conditions.get('Valid')?.lastTransitionTime, old.lastTransitionTime)
   t.equal(conditions.get('Valid')?.reason, 'Other')
   conditions.set('Valid', 'False', 'Broken', 'why')
@@ -32,7 +32,7 @@ t.test('conditions: the time of the last transition stays while the status does'
 })
 
 t.test(
-  'conditions: what is not set again is dropped, the rest is ordered and carries the generation',
+  'conditions: unset conditions are dropped, and the remaining ones are sorted and carry the generation',
   async (t) => {
     const conditions = new Conditions(parent([{ ...old, type: 'Gone' }]), () => '2026-01-01T00:00:00Z')
     conditions.set('B', 'Unknown', 'R', '')
@@ -47,7 +47,7 @@ t.test(
   },
 )
 
-t.test('conditions: a message is cut to what the schema allows, never through a character', async (t) => {
+t.test("conditions: a message is truncated to the schema's limit, never inside a character", async (t) => {
   const conditions = new Conditions(parent(), () => '2026-01-01T00:00:00Z')
   conditions.set('A', 'True', 'R', '😀'.repeat(20_000))
   const message = conditions.get('A')?.message ?? ''
@@ -69,7 +69,7 @@ t.test('conditions: every condition of every golden case fits the status schema'
   }
 })
 
-t.test('observedTime: the newest stamp in the request, in whole seconds', async (t) => {
+t.test('observedTime: returns the newest timestamp of the request, in whole seconds', async (t) => {
   const at = (time: string) => ({ managedFields: [{ time }] })
   const request = readSyncRequest(
     {
@@ -95,7 +95,7 @@ t.test('observedTime: the newest stamp in the request, in whole seconds', async 
 })
 
 t.test(
-  'observedTime: a request without any stamp is of the epoch, so that offline answers never differ',
+  'observedTime: returns the epoch for a request without timestamps, so that offline results never differ',
   async (t) => {
     t.equal(observedTime(readSyncRequest({ parent: parent() }, 'MCPGroup')), '1970-01-01T00:00:00Z')
   },

@@ -34,7 +34,7 @@ const authServer = (more: object): Stored =>
     embeddedAuthServer: embedded(more),
   })
 
-/** The three kinds that can host the server: how to write them, and where their children are. */
+/** The three kinds that can host the server, with their manifests and the names of their children. */
 const hosts = [
   {
     kind: 'MCPServer',
@@ -293,7 +293,7 @@ t.test('policies cannot read the claims of an upstream that does not exist', asy
   t.notMatch(JSON.stringify(file), 'primaryUpstreamProvider', 'policies read the claims of the caller')
 })
 
-/** Returns a host's objects with more fields in the spec of the host itself. */
+/** Returns a host's objects with additional fields in the host's own spec. */
 const hostObjects = (host: (typeof hosts)[number], more: object, spec: object): Stored[] =>
   host
     .objects(more)

@@ -104,20 +104,23 @@ t.test('sync: a broken reference leaves every child unchanged and is reported', 
   t.match(after.status, { phase: 'Failed', message: /MCPGroup tools does not exist/ })
 })
 
-t.test('sync: a configuration for another policy engine fails the server and names its type', async (t) => {
-  const { resource } = await import('../../hooks/world.ts')
-  const httpv1 = resource('MCPAuthzConfig', 'policies', {
-    type: 'httpv1',
-    config: { http: { url: 'https://pdp.example.com' }, claim_mapping: 'standard' },
-  })
-  const w = world(
-    httpv1,
-    virtual({ incomingAuth: { type: 'anonymous', authzConfigRef: { name: 'policies' } } }),
-  ).settle()
-  const status = w.get('VirtualMCPServer', 'door')['status'] as { conditions: { type: string }[] }
-  t.match(
-    status.conditions.find(({ type }) => type === 'AuthzConfigRefValidated'),
-    { status: 'False', reason: 'AuthzConfigRefNotValid', message: /httpv1.*cedarv1/ },
-  )
-  t.match(status, { phase: 'Failed' })
-})
+t.test(
+  'sync: a configuration for another policy engine fails the server, and the failure names its type',
+  async (t) => {
+    const { resource } = await import('../../hooks/world.ts')
+    const httpv1 = resource('MCPAuthzConfig', 'policies', {
+      type: 'httpv1',
+      config: { http: { url: 'https://pdp.example.com' }, claim_mapping: 'standard' },
+    })
+    const w = world(
+      httpv1,
+      virtual({ incomingAuth: { type: 'anonymous', authzConfigRef: { name: 'policies' } } }),
+    ).settle()
+    const status = w.get('VirtualMCPServer', 'door')['status'] as { conditions: { type: string }[] }
+    t.match(
+      status.conditions.find(({ type }) => type === 'AuthzConfigRefValidated'),
+      { status: 'False', reason: 'AuthzConfigRefNotValid', message: /httpv1.*cedarv1/ },
+    )
+    t.match(status, { phase: 'Failed' })
+  },
+)

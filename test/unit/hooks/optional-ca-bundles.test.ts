@@ -1,5 +1,6 @@
 /**
- * The condition of a configuration with several CA bundles names every one that is absent, and a consumer mounts the others.
+ * The condition of a configuration with several CA bundles names every absent bundle, and a consumer mounts the
+ * remaining ones.
  */
 import t from 'tap'
 import type { KubeObject } from '../../../hooks/base/kube.ts'

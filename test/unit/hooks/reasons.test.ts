@@ -1,6 +1,4 @@
-/**
- * Reasons of conditions that people meet when something that they refer to is not as it must be, one by one.
- */
+/** Condition reasons that users see when a referenced object is missing or invalid, one test per reason. */
 import t from 'tap'
 import { proves } from '../../helpers/proves.ts'
 import {
@@ -25,7 +23,7 @@ function conditionOf(w: World, kind: string, name: string, type: string): Condit
 const doorCondition = (w: World, type: string) => conditionOf(w, 'VirtualMCPServer', 'door', type)
 
 t.test(
-  'AuthServerConfigValidated: says what is wrong, also when the manifest is refused as a whole',
+  'AuthServerConfigValidated: the condition names the problem, even when admission rejects the whole manifest',
   async (t) => {
     proves('3.event.AuthServerConfigValidated', '3.error.primaryUpstreamProvider')
     const inline = {
@@ -50,7 +48,7 @@ t.test(
       }),
       { status: 'False', reason: 'AuthServerConfigInvalid', message: /credentials/ },
     )
-    t.equal(checked({ incomingAuth: { type: 'anonymous' } }), undefined, 'nothing to say without a server')
+    t.equal(checked({ incomingAuth: { type: 'anonymous' } }), undefined, 'no condition without a server')
     const shared = authzConfig({ primary_upstream_provider: 'elsewhere' })
     t.match(
       checked(
@@ -66,13 +64,13 @@ t.test(
   },
 )
 
-t.test('BackendsPending: nobody has looked at any backend yet', async (t) => {
+t.test('BackendsPending: the backends have not been checked yet', async (t) => {
   const w = world(server('files'), virtual()).settle()
   w.setStatus('Deployment', 'vmcp-door', { availableReplicas: 1, readyReplicas: 1, replicas: 1 }).settle()
   t.match(doorCondition(w, 'Ready'), { status: 'False', reason: 'BackendsPending' })
 })
 
-t.test('CompositeToolRefInvalid: a workflow that cannot run is named with its error', async (t) => {
+t.test('CompositeToolRefInvalid: the condition names the invalid workflow and its error', async (t) => {
   const workflow = (steps: object[]) =>
     resource('VirtualMCPCompositeToolDefinition', 'digest', { name: 'digest', description: 'Sums up', steps })
   const refs = { config: { compositeToolRefs: [{ name: 'digest' }] } }
@@ -109,7 +107,7 @@ t.test('the reason of an invalid workflow does not depend on text from its spec'
   })
 })
 
-t.test('EmbeddingServerNotReady: the server waits, and starts by itself', async (t) => {
+t.test('EmbeddingServerNotReady: the server waits and then starts without intervention', async (t) => {
   const w = world(
     resource('EmbeddingServer', 'words', {}),
     virtual({ embeddingServerRef: { name: 'words' }, config: { optimizer: {} } }),
@@ -131,7 +129,7 @@ t.test('EmbeddingServerNotReady: the server waits, and starts by itself', async 
   t.match(doorCondition(w, 'EmbeddingServerReady'), { status: 'True' })
 })
 
-t.test('InvalidExternalAuthConfig: entries and proxies say so, and why', async (t) => {
+t.test('InvalidExternalAuthConfig: entries and proxies report the reason', async (t) => {
   const broken = { ...auth.header, spec: { ...(auth.header['spec'] as object), headerInjection: undefined } }
   const ref = { externalAuthConfigRef: { name: 'header' } }
   const w = world(broken, entry('a', ref), remote('b', ref)).settle()
@@ -146,7 +144,7 @@ t.test('InvalidExternalAuthConfig: entries and proxies say so, and why', async (
   })
 })
 
-t.test('AuthzPolicySyntaxInvalid: a proxy names the policy that is none', async (t) => {
+t.test('AuthzPolicySyntaxInvalid: a proxy names the invalid policy', async (t) => {
   const authzConfig = {
     type: 'inline',
     inline: { policies: ['permit(principal, action, resource);', 'let all'] },
@@ -159,7 +157,7 @@ t.test('AuthzPolicySyntaxInvalid: a proxy names the policy that is none', async 
   })
 })
 
-t.test('UnknownBackend: settings for a backend that is not there are named; nothing stops', async (t) => {
+t.test('UnknownBackend: settings for an unknown backend are reported, and nothing stops', async (t) => {
   const spec = {
     outgoingAuth: { source: 'discovered', backends: { flies: { type: 'discovered' } } },
     config: {
@@ -186,6 +184,6 @@ t.test('UnknownBackend: settings for a backend that is not there are named; noth
   t.equal(
     doorCondition(world(server('files'), virtual()).ready(), 'BackendNamesValidated'),
     undefined,
-    'nothing to say without names',
+    'no condition without names',
   )
 })

@@ -1,5 +1,6 @@
 /**
- * Every field of the CRDs that names another object is asked for: what `customize` forgets, a sync takes for missing for ever.
+ * `customize` must request every field of the CRDs that names another object. Otherwise a sync would always treat the
+ * object as missing.
  */
 import t from 'tap'
 import { makeHooks } from '../../../hooks/index.ts'
@@ -8,13 +9,13 @@ import { resource, testSettings } from '../../hooks/world.ts'
 
 const hooks = makeHooks(testSettings)
 
-/** What looks like a reference, and no sync reads. */
+/** Fields that look like references, but that no sync reads. */
 const unread: Readonly<Record<string, string>> = {
   backendRef: 'a backend may be in no manifest at all',
   imagePullSecrets: 'the kubelet reads them',
 }
 
-/** Whether the rules of the object select the wanted one. */
+/** Returns true when the rules of the object select the required resource. */
 function isAsked(kind: string, spec: unknown, plural: string): boolean {
   const parent = resource(kind, 'one', spec)
   const { relatedResources = [] } = hooks.byKind(kind)?.customize({ controller: {}, parent }) ?? {}
@@ -24,7 +25,7 @@ function isAsked(kind: string, spec: unknown, plural: string): boolean {
 }
 
 for (const { kind, fields } of referenceFields()) {
-  t.test(`${kind}: ${fields.length} fields name an object, and customize asks for each`, async (t) => {
+  t.test(`${kind}: ${fields.length} fields name an object, and customize requests each`, async (t) => {
     for (const { path, field, spec } of fields) {
       const plural = resourceOf(field)
       if (plural !== 'secrets')

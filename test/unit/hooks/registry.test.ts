@@ -1,4 +1,4 @@
-/** The registry is the only table of kinds in hooks/: what else knows kinds is derived from it. */
+/** The registry is the only table of kinds in hooks/. All other lists of kinds are derived from it. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t from 'tap'
@@ -7,7 +7,7 @@ import { kinds } from '../../../schemas/index.ts'
 
 const hooks = resolve(import.meta.dirname, '../../../hooks')
 
-t.test('registry: every kind of the API has its hooks', async (t) => {
+t.test('registry: every kind of the API has hooks', async (t) => {
   t.strictSame(
     [...makeHooks(defaultSettings)].map(({ kind, plural }) => [kind, plural]),
     kinds.map(({ kind, plural }) => [kind, plural]),

@@ -1,6 +1,6 @@
 /**
- * What `customize` asks for: by name what a spec names, so that a change of some other object of the namespace wakes nobody and
- * requests do not carry it.
+ * The related objects that `customize` requests. It requests by name the objects that a spec names, so that a change of
+ * an unrelated object triggers no sync and requests do not contain it.
  */
 import t from 'tap'
 import { makeHooks } from '../../../hooks/index.ts'
@@ -9,7 +9,7 @@ import { auth, authzConfig, group, oidc, oidcConfig, entry, server, virtual } fr
 
 const hooks = makeHooks(testSettings)
 
-/** For each kind of ours that is asked for, the names; `all` without any. */
+/** Returns the requested names for each Gatehouse kind; `all` if the rule has no names. */
 function askedFor(object: ReturnType<typeof resource>): Record<string, readonly string[] | 'all'> {
   const { relatedResources = [] } =
     hooks.byKind(object.kind)?.customize({ controller: {}, parent: object }) ?? {}
@@ -19,40 +19,43 @@ function askedFor(object: ReturnType<typeof resource>): Record<string, readonly 
   )
 }
 
-t.test('a virtual server: members and their credentials of any name, the rest by name', async (t) => {
-  const anyName = {
-    mcpservers: 'all',
-    mcpremoteproxies: 'all',
-    mcpserverentries: 'all',
-    mcpexternalauthconfigs: 'all',
-  }
-  t.strictSame(askedFor(virtual()), { ...anyName, mcpgroups: ['tools'] })
-  const full = virtual({
-    incomingAuth: { ...oidc, authzConfigRef: { name: 'policies' } },
-    telemetryConfigRef: { name: 'otel' },
-    webhookConfigRef: { name: 'company' },
-    embeddingServerRef: { name: 'search' },
-    config: {
-      pinning: {},
-      compositeToolRefs: [{ name: 'report' }, { name: 'summary' }],
-      aggregation: { tools: [{ workload: 'a', toolConfigRef: { name: 'readonly' } }, { workload: 'b' }] },
-    },
-  })
-  t.strictSame(askedFor(full), {
-    ...anyName,
-    mcpgroups: ['tools'],
-    mcpoidcconfigs: ['login'],
-    mcpauthzconfigs: ['policies'],
-    mcptelemetryconfigs: ['otel'],
-    mcpwebhookconfigs: ['company'],
-    mcptoolconfigs: ['readonly'],
-    mcptoollocks: 'all',
-    embeddingservers: ['search'],
-    virtualmcpcompositetooldefinitions: ['report', 'summary'],
-  })
-})
+t.test(
+  'a virtual server requests all members and their credentials, and other objects by name',
+  async (t) => {
+    const anyName = {
+      mcpservers: 'all',
+      mcpremoteproxies: 'all',
+      mcpserverentries: 'all',
+      mcpexternalauthconfigs: 'all',
+    }
+    t.strictSame(askedFor(virtual()), { ...anyName, mcpgroups: ['tools'] })
+    const full = virtual({
+      incomingAuth: { ...oidc, authzConfigRef: { name: 'policies' } },
+      telemetryConfigRef: { name: 'otel' },
+      webhookConfigRef: { name: 'company' },
+      embeddingServerRef: { name: 'search' },
+      config: {
+        pinning: {},
+        compositeToolRefs: [{ name: 'report' }, { name: 'summary' }],
+        aggregation: { tools: [{ workload: 'a', toolConfigRef: { name: 'readonly' } }, { workload: 'b' }] },
+      },
+    })
+    t.strictSame(askedFor(full), {
+      ...anyName,
+      mcpgroups: ['tools'],
+      mcpoidcconfigs: ['login'],
+      mcpauthzconfigs: ['policies'],
+      mcptelemetryconfigs: ['otel'],
+      mcpwebhookconfigs: ['company'],
+      mcptoolconfigs: ['readonly'],
+      mcptoollocks: 'all',
+      embeddingservers: ['search'],
+      virtualmcpcompositetooldefinitions: ['report', 'summary'],
+    })
+  },
+)
 
-t.test('members ask by name only', async (t) => {
+t.test('members request objects by name only', async (t) => {
   t.strictSame(askedFor(entry('search', { externalAuthConfigRef: { name: 'exchange' } })), {
     mcpgroups: ['tools'],
     mcpexternalauthconfigs: ['exchange'],
@@ -75,7 +78,7 @@ t.test('members ask by name only', async (t) => {
   })
 })
 
-t.test('a spec that nobody has checked is no error, and asks for nothing it does not name', async (t) => {
+t.test('an invalid spec causes no error and requests only the objects that it names', async (t) => {
   for (const spec of [
     undefined,
     7,
@@ -86,7 +89,7 @@ t.test('a spec that nobody has checked is no error, and asks for nothing it does
     t.strictSame(askedFor(resource('MCPServerEntry', 'odd', spec)), {})
 })
 
-t.test('objects that are not named are not in the request, and the response is the same', async (t) => {
+t.test('unnamed objects are not in the request, and the response stays the same', async (t) => {
   const others = Array.from({ length: 50 }, (_, index) =>
     resource('MCPAuthzConfig', `other-${index}`, {
       type: 'cedarv1',

@@ -87,7 +87,7 @@ const rules: readonly (readonly [title: string, given: Case, path: string, messa
     'has the same selector as subjectBindings[0]',
   ],
   [
-    'a subject that is no ServiceAccount',
+    'a subject that is not a ServiceAccount',
     { issuer: { preset: 'kubernetes' }, binding: { subject: 'jobs:nightly' } },
     `${bindingAt}.subject`,
     'must have the form system:serviceaccount:<namespace>:<name>',
@@ -150,7 +150,7 @@ const rules: readonly (readonly [title: string, given: Case, path: string, messa
     `is not allowed for github; a matcher must compare repository_id or repository_owner_id, ${lasting}`,
   ],
   [
-    'a client with a subject that is no ServiceAccount',
+    'a client with a subject that is not a ServiceAccount',
     {
       issuer: { preset: 'kubernetes' },
       binding: { subject: 'system:serviceaccount:jobs:nightly' },

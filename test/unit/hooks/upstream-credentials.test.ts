@@ -210,7 +210,7 @@ t.test('two upstreams have separate files', async (t) => {
   )
 })
 
-t.test('the longest name of a provider makes valid volume names', async (t) => {
+t.test('the longest provider name results in valid volume names', async (t) => {
   const names = ['a', 'b'].map((last) => `${'p'.repeat(62)}${last}`)
   const providers = names.map((name) => ({ ...upstreamProviders[0], name }))
   const authServerConfig = embedded({ upstreamProviders: providers })

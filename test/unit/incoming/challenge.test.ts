@@ -1,4 +1,4 @@
-/** The 401 of every kind of request: status, challenge and body, and nothing of the verifier's inner workings. */
+/** The 401 response to every kind of request: status, challenge and body, without internals of the verifier. */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
 import { type Authenticator, makeAuthenticator } from '../../../runtime/incoming/index.ts'
@@ -21,7 +21,7 @@ const parts = {
 const where =
   'Bearer realm="https://idp.example", resource_metadata="https://mcp.example/.well-known/oauth-protected-resource/mcp", scope="read write"'
 
-/** A listener whose only job is to authenticate. */
+/** Starts a listener that only authenticates. */
 async function listener(t: Test, authenticator: Authenticator, dispatch?: () => void): Promise<string> {
   const handle = pipeline<Exchange>(
     {
@@ -67,7 +67,7 @@ const cases: readonly (readonly [string, string | undefined, string, object])[] 
     { error: 'invalid_request', error_description: 'empty token in authorization header' },
   ],
   [
-    'a token that is none',
+    'a malformed token',
     'bearer abc',
     `${where}, error="invalid_token", error_description="the access token is not valid"`,
     { error: 'invalid_token', error_description: 'the access token is not valid' },
@@ -89,18 +89,21 @@ for (const [title, authorization, challenge, body] of cases) {
   })
 }
 
-await t.test('503: an issuer that cannot be asked is not the token’s error, and nothing leaks', async (t) => {
-  const url = await listener(t, makeAuthenticator({ type: 'oidc', oidc }, parts))
-  const jwt = `${Buffer.from('{"alg":"RS256"}').toString('base64url')}.e30.c2ln`
-  const response = await fetch(url, { headers: { authorization: `Bearer ${jwt}` } })
-  t.equal(response.status, 503)
-  t.equal(response.headers.get('retry-after'), '5')
-  t.equal(response.headers.get('www-authenticate'), null)
-  t.notMatch(await response.text(), /secret-host|idp\.example/)
-})
+await t.test(
+  '503: an unreachable issuer is not an error of the token, and the response contains no details',
+  async (t) => {
+    const url = await listener(t, makeAuthenticator({ type: 'oidc', oidc }, parts))
+    const jwt = `${Buffer.from('{"alg":"RS256"}').toString('base64url')}.e30.c2ln`
+    const response = await fetch(url, { headers: { authorization: `Bearer ${jwt}` } })
+    t.equal(response.status, 503)
+    t.equal(response.headers.get('retry-after'), '5')
+    t.equal(response.headers.get('www-authenticate'), null)
+    t.notMatch(await response.text(), /secret-host|idp\.example/)
+  },
+)
 
 await t.test(
-  'answer: a 401 raised later in the pipeline gets the challenge, other errors are left alone',
+  'response: a 401 from a later stage gets the challenge, and other errors are not changed',
   async (t) => {
     const authenticator = makeAuthenticator({ type: 'oidc', oidc }, parts)
     const handle = pipeline<Exchange>(
@@ -129,7 +132,7 @@ await t.test(
   },
 )
 
-await t.test('challengeFor: parts that are not known are left out', async (t) => {
+await t.test('challengeFor: unknown parts are omitted', async (t) => {
   t.equal(challengeFor({ audience: 'api' }), 'Bearer')
   t.equal(challengeFor({ audience: 'api', issuer: 'https://i.example' }), 'Bearer realm="https://i.example"')
   t.equal(

@@ -1,4 +1,4 @@
-/** Incoming configuration: half a security setting is an error, never open access. */
+/** Incoming configuration: an incomplete security setting is an error and never opens access. */
 import t from 'tap'
 import { oidcViolations } from '../../../runtime/incoming/config.ts'
 import { makeAuthenticator } from '../../../runtime/incoming/index.ts'
@@ -35,9 +35,9 @@ const broken: readonly (readonly [OidcConfig, RegExp])[] = [
   [{ ...good, jwksAuthTokenPath: '/gone' }, /^jwksAuthTokenPath: the secret file \/gone cannot be read/],
 ]
 
-await t.test('oidcProblems: complete settings have none', async (t) => {
+await t.test('oidcProblems: complete settings have no problems', async (t) => {
   for (const config of fine) t.same(oidcViolations(config), [])
-  t.same(oidcViolations({ audience: 'a' }, { ownKeys: true }), [], 'keys of our own need no issuer')
+  t.same(oidcViolations({ audience: 'a' }, { ownKeys: true }), [], 'local keys need no issuer')
 })
 
 for (const [config, expected] of broken) {
@@ -47,7 +47,7 @@ for (const [config, expected] of broken) {
   })
 }
 
-await t.test('makeAuthenticator: all errors at once, by field, without values', async (t) => {
+await t.test('makeAuthenticator: reports all errors at once, by field, without values', async (t) => {
   t.throws(
     () =>
       makeAuthenticator({ type: 'oidc', oidc: { jwksUrl: 'http://secret.example', clientSecret: 'hush' } }),

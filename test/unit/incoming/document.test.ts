@@ -22,7 +22,7 @@ t.teardown(() => server.close())
 const address = server.address()
 const base = `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`
 
-await t.test('document: the same at the root form and at the path form, nowhere else', async (t) => {
+await t.test('document: the same at the root form and the path form, and at no other path', async (t) => {
   for (const path of [wellKnown, `${wellKnown}/mcp`, `${wellKnown}/mcp?x=1`]) {
     const response = await fetch(base + path)
     t.equal(response.status, 200, path)
@@ -52,7 +52,7 @@ await t.test('document: readable by every origin', async (t) => {
   t.match(preflight.headers.get('access-control-allow-headers'), /mcp-protocol-version/)
 })
 
-await t.test('document: other methods are refused, HEAD is GET without a body', async (t) => {
+await t.test('document: other methods are rejected, and HEAD is GET without a body', async (t) => {
   const post = await fetch(base + wellKnown, { method: 'POST', body: 'x' })
   t.equal(post.status, 405)
   t.equal(post.headers.get('allow'), 'GET, HEAD, OPTIONS')
@@ -62,7 +62,7 @@ await t.test('document: other methods are refused, HEAD is GET without a body', 
 })
 
 await t.test(
-  'document: unknown parts are left out, the audience stands in for the resource when it is a URL',
+  'document: unknown parts are omitted, and an audience that is a URL replaces an absent resource',
   async (t) => {
     t.equal(protectedResourceDocument({ audience: 'api' }), undefined)
     t.same(protectedResourceDocument({ audience: 'https://a.example/x', scopes: ['s'] }), {

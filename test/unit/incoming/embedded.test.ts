@@ -1,4 +1,6 @@
-/** What an embedded authorization server asks of its host: matching settings, and refusal of revoked grants. */
+/**
+ * Requirements of an embedded authorization server for its host: matching settings, and rejection of revoked grants.
+ */
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t from 'tap'
 import { makeAuthenticator, pairingViolations } from '../../../runtime/incoming/index.ts'
@@ -8,7 +10,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 const issuer = 'https://gate.example'
 const audience = 'https://gate.example/mcp'
 
-t.test('pairing: issuer, audience and resource must be those that the server issues tokens for', (t) => {
+t.test("pairing: issuer, audience and resource must match those of the server's tokens", (t) => {
   const server = { issuer, allowedAudiences: [audience] }
   t.same(pairingViolations(server, { issuer, audience }, 'oidc'), [])
   t.same(pairingViolations(server, { issuer, audience, resource: audience }, 'oidc'), [])
@@ -26,7 +28,7 @@ t.test('pairing: issuer, audience and resource must be those that the server iss
 })
 
 t.test(
-  'isLive: a good token of a revoked grant gets the challenge, an unknown response is passed on',
+  'isLive: a valid token of a revoked grant gets the challenge, and a failed lookup is passed on',
   async (t) => {
     const { publicKey, privateKey } = await generateKeyPair('ES256')
     const jwk = { ...(await exportJWK(publicKey)), kid: 'one', alg: 'ES256' }
@@ -51,7 +53,7 @@ t.test(
     const ask = async () => authenticator.authenticate(`Bearer ${token}`)
     t.equal((await ask()).subject, 'alice')
     live = false
-    // The token itself was remembered as good; the grant is asked about each time all the same.
+    // The token itself is cached as valid, but the grant is checked each time.
     await t.rejects(ask(), {
       code: 'INVALID_TOKEN',
       status: 401,

@@ -1,4 +1,4 @@
-/** Callers of servers without authentication, and how claims become a caller. */
+/** Callers of servers without authentication, and callers derived from claims. */
 import { inspect } from 'node:util'
 import t from 'tap'
 import { callerOf } from '../../../runtime/incoming/identity.ts'
@@ -7,7 +7,7 @@ import { proves } from '../../helpers/proves.ts'
 
 const rules = { issuer: 'i', origin: 'external' } as const
 
-await t.test('anonymous: everybody is the same caller, without a token, and sees no challenge', async (t) => {
+await t.test('anonymous: all callers are the same caller, without a token or a challenge', async (t) => {
   proves('3.config.incomingAuth.type')
   const authenticator = makeAuthenticator({ type: 'anonymous' })
   const caller = await authenticator.authenticate('Bearer ignored')
@@ -21,13 +21,13 @@ await t.test('anonymous: everybody is the same caller, without a token, and sees
   t.equal(authenticator.challenge(), undefined)
 })
 
-await t.test('local: the user of the operating system', async (t) => {
+await t.test('local: the caller is the user of the operating system', async (t) => {
   const caller = await makeAuthenticator({ type: 'local', username: 'dev' }).authenticate(undefined)
   t.match(caller, { subject: 'dev', issuer: 'gatehouse-local', displayName: 'Local User: dev' })
 })
 
 await t.test(
-  'callerOf: name, else e-mail, else subject; all claims kept; no subject is refused',
+  'callerOf: name, otherwise email, otherwise subject; all claims are kept; a missing subject is rejected',
   async (t) => {
     t.equal(callerOf({ sub: 's', email: 'e', name: 'n' }, 't', rules).displayName, 'n')
     t.equal(callerOf({ sub: 's', email: 'e', name: '' }, 't', rules).displayName, 'e')
@@ -43,7 +43,7 @@ await t.test(
   },
 )
 
-await t.test('callerOf: the token does not show in logs', async (t) => {
+await t.test('callerOf: the token does not appear in logs', async (t) => {
   const caller = callerOf({ sub: 's' }, 'tok-secret', rules)
   t.equal(caller.token, 'tok-secret')
   t.notMatch(JSON.stringify(caller) + inspect(caller), /tok-secret/)

@@ -14,7 +14,7 @@ function setup(isLive?: (caller: Caller) => Promise<boolean>) {
     streams,
     ended,
     open: (name: string, caller: Caller) => streams.add(caller, () => ended.push(name)),
-    /** Lets seconds pass, with a sweep after each. */
+    /** Advances the clock by seconds, with a sweep after each. */
     async pass(seconds: number) {
       for (let i = 0; i < seconds; i++) {
         now += 1_000
@@ -24,7 +24,7 @@ function setup(isLive?: (caller: Caller) => Promise<boolean>) {
   }
 }
 
-t.test('a stream ends when the token expires, and no other one does', async (t) => {
+t.test('a stream ends when its token expires, and no other stream ends', async (t) => {
   const { streams, ended, open, pass } = setup()
   open('short', callerUntil(1_010))
   open('long', callerUntil(1_100))
@@ -41,19 +41,16 @@ t.test('a stream ends when the token expires, and no other one does', async (t) 
   t.equal(streams.size, 0)
 })
 
-t.test(
-  'a token that is expired, but within the tolerance for clocks: until the tolerance ends',
-  async (t) => {
-    const { ended, open, pass } = setup()
-    open('late', callerUntil(999))
-    await pass(58)
-    t.same(ended, [])
-    await pass(1)
-    t.same(ended, ['late'])
-  },
-)
+t.test('an expired token within the clock tolerance keeps its stream until the tolerance ends', async (t) => {
+  const { ended, open, pass } = setup()
+  open('late', callerUntil(999))
+  await pass(58)
+  t.same(ended, [])
+  await pass(1)
+  t.same(ended, ['late'])
+})
 
-t.test('streams end within 10 s of a revocation, and each grant is asked about once', async (t) => {
+t.test('streams end within 10 s of a revocation, and each grant is checked once', async (t) => {
   const revoked = new Set<string>()
   const asked: string[] = []
   const { ended, open, pass } = setup(async ({ subject }) => {
@@ -73,7 +70,7 @@ t.test('streams end within 10 s of a revocation, and each grant is asked about o
   t.same(ended, ['a1', 'a2'])
 })
 
-t.test('grants that cannot be checked: streams go on for 10 s, and then they end', async (t) => {
+t.test('grants that cannot be checked: their streams continue for 10 s, and then end', async (t) => {
   let isDown = true
   let asked = 0
   const { ended, open, pass } = setup(async () => {
@@ -83,7 +80,7 @@ t.test('grants that cannot be checked: streams go on for 10 s, and then they end
   })
   for (let i = 0; i < 100; i++) open(`s${i}`, callerUntil(9_999, `user-${i}`))
   await pass(6)
-  t.ok(asked <= 64, 'a store that does not answer is not asked about every stream')
+  t.ok(asked <= 64, 'an unavailable store does not get a request for every stream')
   isDown = false
   await pass(6)
   t.same(ended, [])
@@ -92,7 +89,7 @@ t.test('grants that cannot be checked: streams go on for 10 s, and then they end
   t.equal(ended.length, 100)
 })
 
-t.test('a check that takes long is not begun again', async (t) => {
+t.test('a slow check is not started twice', async (t) => {
   const revoked = Promise.withResolvers<boolean>()
   let asked = 0
   const { ended, open, streams } = setup(() => {
@@ -107,7 +104,7 @@ t.test('a check that takes long is not begun again', async (t) => {
   t.same(ended, ['a'])
 })
 
-t.test('a check that is never answered keeps no stream open', async (t) => {
+t.test('a check without a response does not keep a stream open', async (t) => {
   const { ended, open, pass, streams } = setup(() => new Promise<boolean>(() => {}))
   open('a', callerUntil(9_999))
   const sweeps = [pass(3)]
@@ -117,7 +114,7 @@ t.test('a check that is never answered keeps no stream open', async (t) => {
   t.equal(streams.size, 0)
 })
 
-t.test('a grant that cannot be checked does not end the streams of others', async (t) => {
+t.test('a grant that cannot be checked does not end other streams', async (t) => {
   const { ended, open, pass } = setup(async ({ subject }) => {
     if (subject.startsWith('lost')) throw new Error('this part of the store is down')
     return true

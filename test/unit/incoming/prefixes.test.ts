@@ -1,4 +1,4 @@
-/** Claims in which the groups and roles of another issuer are renamed, and in which foreign ones are removed. */
+/** Claims of another issuer: groups and roles get a prefix, and foreign ones are removed. */
 import t from 'tap'
 import { claimRenamer, foreignGroupRemover } from '../../../runtime/incoming/prefixes.ts'
 
@@ -29,26 +29,23 @@ t.test('foreign groups are removed from each claim with groups', async (t) => {
   }
 })
 
-t.test(
-  'the keys of a claim that is an object are roles, except the steps of a configured path',
-  async (t) => {
-    const paths = ['realm.roles', 'roles.list']
-    const claims = {
-      sub: 'ci',
-      groups: { admin: { org: 'admin' } },
-      realm: { roles: { owner: true }, other: { owner: true } },
-      roles: { list: ['red'], blue: {} },
-    }
-    t.strictSame(claimRenamer({ ...issuer, groupPrefix: 'ci/' }, paths)(claims), {
-      sub: 'https://ci.example#ci',
-      groups: { 'ci/admin': { org: 'admin' } },
-      realm: { roles: { 'ci/owner': true }, other: { owner: true } },
-      roles: { list: ['ci/red'], 'ci/blue': {} },
-    })
-    const kept = foreignGroupRemover([{ ...issuer, groupPrefix: 'ci/' }], paths)
-    t.strictSame(kept({ groups: { 'ci/admin': {}, admin: {} }, roles: { list: ['ci/red', 'red'] } }), {
-      groups: { admin: {} },
-      roles: { list: ['red'] },
-    })
-  },
-)
+t.test('the keys of an object claim are roles, except the steps of a configured path', async (t) => {
+  const paths = ['realm.roles', 'roles.list']
+  const claims = {
+    sub: 'ci',
+    groups: { admin: { org: 'admin' } },
+    realm: { roles: { owner: true }, other: { owner: true } },
+    roles: { list: ['red'], blue: {} },
+  }
+  t.strictSame(claimRenamer({ ...issuer, groupPrefix: 'ci/' }, paths)(claims), {
+    sub: 'https://ci.example#ci',
+    groups: { 'ci/admin': { org: 'admin' } },
+    realm: { roles: { 'ci/owner': true }, other: { owner: true } },
+    roles: { list: ['ci/red'], 'ci/blue': {} },
+  })
+  const kept = foreignGroupRemover([{ ...issuer, groupPrefix: 'ci/' }], paths)
+  t.strictSame(kept({ groups: { 'ci/admin': {}, admin: {} }, roles: { list: ['ci/red', 'red'] } }), {
+    groups: { admin: {} },
+    roles: { list: ['red'] },
+  })
+})

@@ -1,4 +1,7 @@
-/** The cache of verified tokens: never beyond a minute, the token's end, or a change of keys; bounded. */
+/**
+ * The cache of verified tokens: an entry ends after a minute, with its token, or with a key change; the size is
+ * bounded.
+ */
 import t from 'tap'
 import { maxAgeMs, VerifiedTokens } from '../../../runtime/incoming/verified-tokens.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
@@ -6,7 +9,7 @@ import { makeCaller } from '../../../runtime/net/index.ts'
 const caller = makeCaller({ issuer: 'i', subject: 's', claims: {} })
 
 await t.test(
-  'VerifiedTokens: an entry ends after a minute or with the token, whichever is first',
+  'VerifiedTokens: an entry ends after a minute or with the token, whichever comes first',
   async (t) => {
     let now = 1_000_000
     const tokens = new VerifiedTokens(() => now)
@@ -29,7 +32,7 @@ await t.test(
   },
 )
 
-await t.test('VerifiedTokens: an entry of an older key set does not count', async (t) => {
+await t.test('VerifiedTokens: an entry for an older key set is ignored', async (t) => {
   const tokens = new VerifiedTokens(() => 0)
   tokens.set('a', caller, 1, undefined, 100)
   t.equal(tokens.get('a', 2), undefined)

@@ -1,4 +1,4 @@
-/** The verifier against responses that a good issuer would not give: introspection claims, key changes, no keys at all. */
+/** The verifier with unusual responses of an issuer: introspection claims, key changes, no keys at all. */
 import { CompactSign, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { makeAuthenticator } from '../../../runtime/incoming/index.ts'
@@ -53,7 +53,7 @@ await t.test('introspection: claims are checked like those of a JWT', async (t) 
   }
 })
 
-await t.test('a JWT whose exp is null is refused', async (t) => {
+await t.test('a JWT whose exp is null is rejected', async (t) => {
   const { publicKey, privateKey } = await generateKeyPair('ES256')
   const jwk = { ...(await exportJWK(publicKey)), kid: 'k', alg: 'ES256', use: 'sig' }
   const server = await startLoopback(() => ({ body: { keys: [jwk] } }))
@@ -74,7 +74,7 @@ await t.test('a JWT whose exp is null is refused', async (t) => {
   await t.rejects(check(await sign(null)), { code: 'INVALID_TOKEN' })
 })
 
-await t.test('a token beyond the limit: the error names the limit', async (t) => {
+await t.test('an oversized token: the error contains the limit', async (t) => {
   const { server, check } = await introspecting(t, () => ({ body: active }))
   await t.rejects(check('a'.repeat(16_385)), {
     code: 'INVALID_TOKEN',
@@ -86,7 +86,7 @@ await t.test('a token beyond the limit: the error names the limit', async (t) =>
 })
 
 await t.test(
-  'introspection: requests with one new token share one question; refusals are not remembered',
+  'introspection: concurrent checks of a new token share one request, and rejections are not cached',
   async (t) => {
     let body: object = active
     const { server, check } = await introspecting(t, () => ({ body }))
@@ -108,12 +108,12 @@ await t.test('introspection: an outage is 503 with the peer’s Retry-After', as
   await t.rejects(check('x'), { code: 'AUTH_UNAVAILABLE', headers: { 'retry-after': '42' } })
 })
 
-await t.test('introspection: an endless response is cut off', async (t) => {
+await t.test('introspection: an unlimited response is aborted', async (t) => {
   const { check } = await introspecting(t, () => ({ body: { ...active, junk: 'x'.repeat(70_000) } }))
   await t.rejects(check('x'), { code: 'AUTH_UNAVAILABLE' })
 })
 
-await t.test('introspection: an issuer without keys is asked about its JWTs too', async (t) => {
+await t.test('introspection: JWTs of an issuer without keys are introspected, too', async (t) => {
   const server = await startLoopback(({ path }) =>
     path === '/i' ? { body: active } : { status: 404, body: 'no' },
   )
@@ -127,7 +127,7 @@ await t.test('introspection: an issuer without keys is asked about its JWTs too'
   t.match(await authenticator.authenticate(`Bearer ${jwt}`), { subject: 'a' })
 })
 
-await t.test('keys: a remembered token is verified again once the key set has changed', async (t) => {
+await t.test('keys: a cached token is verified again after the key set changes', async (t) => {
   const pairs = await Promise.all([generateKeyPair('ES256'), generateKeyPair('ES256')])
   const [one, two] = await Promise.all(
     pairs.map(async (pair, index) => ({
@@ -156,13 +156,13 @@ await t.test('keys: a remembered token is verified again once the key set has ch
   await t.rejects(check(one?.token), { code: 'INVALID_TOKEN' }, 'within the minute, yet withdrawn')
 })
 
-await t.test('tokens: overlong ones are refused unseen', async (t) => {
+await t.test('tokens: oversized ones are rejected without a request', async (t) => {
   const { server, check } = await introspecting(t, () => ({ body: active }))
   await t.rejects(check('x'.repeat(16_385)), { code: 'INVALID_TOKEN' })
   t.equal(server.seen.length, 0)
 })
 
-await t.test('tokens: while the issuer is slow, only so many wait', async (t) => {
+await t.test('tokens: while the issuer is slow, the number of waiting checks is bounded', async (t) => {
   let release = () => {}
   const hold = new Promise<void>((resolve) => {
     release = resolve
@@ -182,13 +182,13 @@ await t.test('tokens: while the issuer is slow, only so many wait', async (t) =>
       (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),
     ),
   )
-  t.equal(await outcomes[1_000], 'AUTH_UNAVAILABLE', 'the one too many is told to come back')
+  t.equal(await outcomes[1_000], 'AUTH_UNAVAILABLE', 'the check beyond the limit gets Retry-After')
   release()
   t.same(new Set(await Promise.all(outcomes.slice(0, 1_000))), new Set(['INVALID_TOKEN']))
   t.equal(server.seen.length, 1)
 })
 
-await t.test('discovered key set: another scheme or a plain http host is refused', async (t) => {
+await t.test('discovered key set: another scheme or a plain http host is rejected', async (t) => {
   for (const jwks of ['file:///etc/passwd', 'http://keys.example/k']) {
     const server = await startLoopback(() => ({ body: { issuer: server.url, jwks_uri: jwks } }))
     t.teardown(() => server.close())

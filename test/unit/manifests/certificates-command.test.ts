@@ -1,11 +1,11 @@
-/** The `certificates` commands: flags are checked before anything is sent anywhere. */
+/** The `certificates` commands check their flags before they send anything. */
 import { Command } from 'commander'
 import t from 'tap'
 import { addCertificatesCommand } from '../../../hooks/certificates/command.ts'
 import { kustomized } from '../../helpers/hooks/manifests.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
-/** Parses without a cluster: the error, or what was printed. */
+/** Parses without a cluster. Returns the error or the output. */
 async function run(...args: readonly string[]): Promise<string> {
   let output = ''
   const take = (text: string) => {
@@ -30,7 +30,7 @@ async function run(...args: readonly string[]): Promise<string> {
 
 const where = ['--namespace', 'n', '--secret', 's', '--service', 'svc', '--kubeconfig', '/nonexistent']
 
-await t.test('certificates: says what it needs', async (t) => {
+await t.test('certificates: a missing flag is named, and the help lists the flags', async (t) => {
   t.match(await run('certificates', 'issue'), /required option '--\w+/)
   t.match(await run('certificates', 'publish', '--namespace', 'n'), "required option '--secret <name>'")
   t.match(await run('certificates', 'issue', '--help'), '--renew-before')
@@ -44,11 +44,11 @@ await t.test('certificates: durations and their relation are checked first', asy
   )
 })
 
-await t.test('certificates: a cluster that is not configured is a clear error', async (t) => {
+await t.test('certificates: a missing cluster configuration is reported', async (t) => {
   t.match(await run('certificates', 'issue', ...where), 'the Kubernetes configuration cannot be read')
 })
 
-await t.test('certificates: the flags of the manifests are flags of the command', async (t) => {
+await t.test('certificates: the command accepts the flags of the manifests', async (t) => {
   for (const folder of ['', 'overlays/cert-manager']) {
     const job = kustomized(folder).find(({ kind }) => kind === 'Job')
     const args: string[] = untyped(job?.['spec']).template.spec.containers[0].args

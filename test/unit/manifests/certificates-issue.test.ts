@@ -1,4 +1,4 @@
-/** The serving certificate of the hooks server: its profile, and that real TLS peers accept exactly what they should. */
+/** The serving certificate of the hooks server: its profile, and which connections real TLS peers accept. */
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, connect, type TLSSocket } from 'node:tls'
@@ -19,7 +19,7 @@ async function made(now = new Date()): Promise<IssuedCertificate> {
   return issueCertificate({ names, now, lifetimeMs: 24 * hour })
 }
 
-/** Serves the leaf on a free port; `dial` returns the error of the handshake, or undefined when it succeeded. */
+/** Serves the leaf on a free port. `dial` returns the error of the handshake, or undefined when it succeeds. */
 async function serve(t: Test, issued: IssuedCertificate) {
   const server = createServer({ cert: issued.certificate, key: issued.key }, (socket) => socket.end())
   server.on('tlsClientError', () => {})
@@ -40,7 +40,7 @@ async function serve(t: Test, issued: IssuedCertificate) {
 }
 
 await t.test(
-  'names: the one the API server dials comes first, and every in-cluster form is there',
+  'names: the name that the API server dials comes first, and every in-cluster form is included',
   async (t) => {
     t.strictSame(names, [
       'gatehouse-hooks.gatehouse-system.svc',
@@ -65,7 +65,7 @@ await t.test('certificate: a real TLS handshake succeeds under every name of the
   for (const name of names) t.equal(await dial(name, issued.ca), undefined, name)
 })
 
-await t.test('certificate: the handshake fails under another name, and for another authority', async (t) => {
+await t.test('certificate: the handshake fails under another name, and with another authority', async (t) => {
   const [issued, untrusted] = await Promise.all([made(), made()])
   const dial = await serve(t, issued)
   t.equal(await dial('other.gatehouse-system.svc', issued.ca), 'ERR_TLS_CERT_ALTNAME_INVALID')
@@ -73,7 +73,7 @@ await t.test('certificate: the handshake fails under another name, and for anoth
   t.equal(await dial(names[0] ?? '', joinBundle([untrusted.ca, issued.ca])), undefined, 'both together are')
 })
 
-await t.test('profile: authority and leaf carry what RFC 5280 asks, and no more', async (t) => {
+await t.test('profile: authority and leaf have exactly the extensions that RFC 5280 requires', async (t) => {
   const now = new Date()
   const issued = await made(now)
   const ca = new X509Certificate(issued.ca)
@@ -97,7 +97,7 @@ await t.test('profile: two authorities never share subject, serial or key', asyn
   )
 })
 
-await t.test('checkFitness: says why a stored pair may not serve', async (t) => {
+await t.test('checkFitness: reports why a stored pair cannot be used', async (t) => {
   const now = new Date()
   const [issued, other] = await Promise.all([made(now), made(now)])
   const why = (

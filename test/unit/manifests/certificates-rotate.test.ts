@@ -1,6 +1,6 @@
 /**
- * The life of the serving certificate, against a cluster of plain objects with resource versions.
- * After every single write the invariant is checked: what is served is trusted by every client that trusted it before.
+ * The life cycle of the serving certificate, in a cluster of plain objects with resource versions. After every write, a
+ * check confirms that every client that trusted the certificate before trusts the current one.
  */
 import t from 'tap'
 import {
@@ -29,7 +29,7 @@ class FakeCluster implements Cluster {
   readonly bundles: Record<string, string> = { webhook: '', controller: '' }
   readonly refuse = new Set<string>()
   readonly log: string[] = []
-  /** Runs before a Secret write, to play a second run. */
+  /** Called before a Secret is written, to simulate a second run. */
   meanwhile: (() => void) | undefined
   violations = 0
   readonly targets: readonly TrustTarget[] = Object.keys(this.bundles).map((name) => ({
@@ -54,7 +54,7 @@ class FakeCluster implements Cluster {
     return true
   }
 
-  /** Clients that were ever configured must trust what is served now. */
+  /** Every client that was ever configured must trust the current certificate. */
   check(): void {
     if (!this.stored.serving.certificate) return
     for (const [name, bundle] of Object.entries(this.bundles)) {
@@ -104,7 +104,7 @@ await t.test('second run: changes nothing', async (t) => {
 })
 
 await t.test(
-  'rotation: old and new authority are trusted first, then the leaf changes, then the old one goes',
+  'rotation: both authorities are trusted first, then the leaf changes, then the old authority is removed',
   async (t) => {
     const cluster = new FakeCluster()
     await cluster.run()
@@ -118,7 +118,7 @@ await t.test(
     cluster.later(day)
     await cluster.run()
     t.not(cluster.stored.serving.certificate, first, 'the new leaf')
-    t.equal(cluster.stored.next.key, '', 'its key is kept once')
+    t.equal(cluster.stored.next.key, '', 'its key is stored only once')
     t.equal(cluster.authorities(), 2, 'servers may show the old leaf a little longer')
 
     cluster.later(day)
@@ -132,20 +132,20 @@ await t.test(
   },
 )
 
-await t.test('rotation: a step is not taken before the one before has settled', async (t) => {
+await t.test('rotation: a step waits until the previous step has settled', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   await cluster.run({ force: true })
   const staged = cluster.stored
   cluster.later(3_599_000)
   await cluster.run()
-  t.equal(cluster.stored, staged, 'a second short of an hour: nothing')
+  t.equal(cluster.stored, staged, 'no change a second before the hour')
   cluster.later(1000)
   await cluster.run()
   t.equal(cluster.stored.serving.certificate, staged.next.certificate)
 })
 
-await t.test('rotation: the leaf is not changed while one client cannot be told', async (t) => {
+await t.test('rotation: the leaf does not change while one client cannot be updated', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   const first = cluster.stored.serving.certificate
@@ -156,11 +156,11 @@ await t.test('rotation: the leaf is not changed while one client cannot be told'
   t.equal(cluster.stored.serving.certificate, first)
   cluster.refuse.clear()
   await cluster.run()
-  t.not(cluster.stored.serving.certificate, first, 'goes on by itself when the client is back')
+  t.not(cluster.stored.serving.certificate, first, 'continues without intervention once the client responds')
   t.equal(cluster.violations, 0)
 })
 
-await t.test('force: one run without settling goes through the whole rotation', async (t) => {
+await t.test('force: one run without a settling time completes the rotation', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   const first = cluster.stored.serving.certificate
@@ -170,7 +170,7 @@ await t.test('force: one run without settling goes through the whole rotation', 
   t.equal(cluster.violations, 0)
 })
 
-await t.test('expired: a certificate that nobody rotated is replaced in one run', async (t) => {
+await t.test('expired: a certificate that was not rotated is replaced in one run', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   const first = cluster.stored.serving.certificate
@@ -180,7 +180,7 @@ await t.test('expired: a certificate that nobody rotated is replaced in one run'
   t.ok(checkFitness(cluster.stored.serving, cluster.bundles['webhook'] ?? '', names, cluster.clock).fit)
 })
 
-await t.test('expired while staged: the staged certificate is served at once', async (t) => {
+await t.test('expired while staged: the staged certificate is used at once', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   cluster.later(89 * day)
@@ -192,7 +192,7 @@ await t.test('expired while staged: the staged certificate is served at once', a
   t.equal(cluster.stored.serving.certificate, staged)
 })
 
-await t.test('drift: a client whose bundle was wiped is repaired', async (t) => {
+await t.test('drift: a client with a deleted bundle is repaired', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   cluster.bundles['webhook'] = ''
@@ -200,7 +200,7 @@ await t.test('drift: a client whose bundle was wiped is repaired', async (t) => 
   t.ok(sameBundle(cluster.bundles['webhook'] ?? '', cluster.stored.bundle))
 })
 
-await t.test('damage: a Secret with a key of another certificate is made whole', async (t) => {
+await t.test('damage: a Secret with the key of another certificate is repaired', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   const other = await issueCertificate({ names, now: cluster.clock, lifetimeMs: day })
@@ -209,7 +209,7 @@ await t.test('damage: a Secret with a key of another certificate is made whole',
   t.ok(checkFitness(cluster.stored.serving, cluster.stored.bundle, names, cluster.clock).fit)
 })
 
-await t.test('race: the run that loses adopts what the other one stored', async (t) => {
+await t.test('race: the run that loses adopts the certificate that the other run stored', async (t) => {
   const cluster = new FakeCluster()
   const winner = await issueCertificate({ names, now: cluster.clock, lifetimeMs: 90 * day })
   cluster.meanwhile = () => {
@@ -226,7 +226,7 @@ await t.test('race: the run that loses adopts what the other one stored', async 
 })
 
 await t.test(
-  'publish: a managed authority is spread beside the former one, and settles to two at most',
+  'publish: a managed authority is added next to the previous one, and at most two remain',
   async (t) => {
     const cluster = new FakeCluster()
     const report = () => {}

@@ -13,7 +13,7 @@ const chart = join(manifestsFolder, 'chart')
 const skip = helmMissing()
 type Objects = readonly Obj[]
 
-/** The member of an object at a path such as `spec.replicas`; numbers lead into lists. */
+/** Returns the member of an object at a path such as `spec.replicas`; numbers index lists. */
 function at(object: unknown, path: string): unknown {
   return path.split('.').reduce((from, key) => untyped(from)?.[key], object)
 }
@@ -34,7 +34,7 @@ const argument = (name: string) => (objects: Objects) =>
   untyped(job('containers.0.args')(objects)).find((text: string) => text.startsWith(`--${name}=`))
 const of = (kind: string, path: string) => (objects: Objects) =>
   objects.filter((object) => object.kind === kind).map((object) => at(object, path))
-/** The same member of the templates of all pods. */
+/** Returns the same member of all pod templates. */
 const pods = (path: string) => (objects: Objects) =>
   objects.flatMap((object) => {
     const template = {
@@ -46,12 +46,12 @@ const pods = (path: string) => (objects: Objects) =>
     return found ? [at(object, `${found[1]}.${path}`)] : []
   })
 
-/** What a value changes: where it is found, and as what (the value itself unless said). */
+/** The effect of a value: the path where it appears, and the expected result (by default the value itself). */
 interface Effect {
   readonly set: unknown
   readonly found: readonly ((objects: Objects) => unknown)[]
   readonly as?: unknown
-  /** Other values without which it has no effect. */
+  /** Other values that are required for the effect. */
   readonly with?: Readonly<Record<string, unknown>>
 }
 
@@ -112,7 +112,7 @@ const effects: Readonly<Record<string, Effect>> = {
     found: [of('ServiceAccount', 'metadata.annotations.role')],
     as: ['x', 'x', 'x', 'x'],
   },
-  // The templates of definitions are Helm's to render: chart.test.ts.
+  // Helm renders the templates of definitions; chart.test.ts covers them.
   'definitions.enabled': { set: false, found: [], as: undefined },
   'admission.failurePolicy': {
     set: 'Ignore',
@@ -199,7 +199,7 @@ const effects: Readonly<Record<string, Effect>> = {
   },
 }
 
-/** Paths of values.yaml: sections have settings, what stands alone has none. */
+/** Returns the paths of values.yaml: sections have settings, other values stand alone. */
 function pathsOf(values: Readonly<Record<string, unknown>>): readonly string[] {
   const alone = new Set(['commonLabels', 'podLabels', 'podAnnotations', 'serviceAccountAnnotations'])
   return Object.entries(values).flatMap(([section, members]) =>
@@ -228,11 +228,11 @@ await t.test('README: has a row for each value, with its default', async (t) => 
   t.strictSame(rows, expected)
 })
 
-await t.test('values: each has an effect that is tested', async (t) => {
+await t.test('values: each value has a tested effect', async (t) => {
   t.strictSame(pathsOf(values).toSorted(), Object.keys(effects).toSorted())
 })
 
-/** What values are compared with, each set rendered once. */
+/** Rendered objects for comparison; each set of values is rendered once. */
 const comparisons = new Map<string, Objects>()
 function rendered(set: Readonly<Record<string, unknown>>): Objects {
   const key = JSON.stringify(set)
@@ -253,7 +253,7 @@ for (const [path, { set, found, as = set, with: more = {} }] of Object.entries(e
   })
 }
 
-await t.test('the namespace of the release is everywhere', { skip }, async (t) => {
+await t.test('the namespace of the release is set everywhere', { skip }, async (t) => {
   const text = JSON.stringify(renderedChart({ 'serviceMonitor.enabled': true }, 'elsewhere'))
   t.notMatch(text, 'gatehouse-system', 'no trace of the default namespace')
   t.match(text, 'https://gatehouse-hooks.elsewhere.svc:8443/hooks/')
@@ -261,28 +261,31 @@ await t.test('the namespace of the release is everywhere', { skip }, async (t) =
 
 const validate = new Ajv().compile(JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8')))
 
-await t.test('values.schema.json: takes the defaults, refuses the misspelt and the unknown', async (t) => {
-  t.ok(validate(values), JSON.stringify(validate.errors))
-  t.notOk(validate({ ...values, hook: {} }), 'a section that is none')
-  t.notOk(validate({ ...values, hooks: { ...values['hooks'], replica: 1 } }), 'a setting that is none')
-  const refused = (section: string, given: object) =>
-    t.notOk(validate({ ...values, [section]: given }), JSON.stringify(given))
-  refused('certificates', { mode: 'selfsigned' })
-  for (const schedule of ['nonsense', '', '* * * *', '* * * * * *', '17 3 * * "'])
-    refused('certificates', { schedule })
-  for (const schedule of ['*/15 * * * *', '17 3 * * Mon-Fri', '0,30 0-6/2 1 JAN *', '@daily', '@every 12h'])
-    t.ok(validate({ ...values, certificates: { schedule } }), schedule)
-  for (const duration of ['90d', '2160', '', 'soon', '-1h'])
-    for (const name of ['lifetime', 'renewBefore']) refused('certificates', { [name]: duration })
-  refused('hooks', { replicas: 0 })
-  refused('redis', { address: 'redis' })
-  refused('redis', { address: '', secretName: 'cache' })
-  refused('commonLabels', { 'app.kubernetes.io/name': 'mine' })
-  refused('podLabels', { 'gatehouse.dev/instance': 'other' })
-  refused('podAnnotations', { weight: 1 })
-  refused('images', { runtimePullSecrets: ['Not a name'] })
-  refused('platform', { clusterDomain: 'a "b"' })
-})
+await t.test(
+  'values.schema.json: accepts the defaults, and rejects misspelled and unknown values',
+  async (t) => {
+    t.ok(validate(values), JSON.stringify(validate.errors))
+    t.notOk(validate({ ...values, hook: {} }), 'an unknown section')
+    t.notOk(validate({ ...values, hooks: { ...values['hooks'], replica: 1 } }), 'an unknown setting')
+    const refused = (section: string, given: object) =>
+      t.notOk(validate({ ...values, [section]: given }), JSON.stringify(given))
+    refused('certificates', { mode: 'selfsigned' })
+    for (const schedule of ['nonsense', '', '* * * *', '* * * * * *', '17 3 * * "'])
+      refused('certificates', { schedule })
+    for (const schedule of ['*/15 * * * *', '17 3 * * Mon-Fri', '0,30 0-6/2 1 JAN *', '@daily', '@every 12h'])
+      t.ok(validate({ ...values, certificates: { schedule } }), schedule)
+    for (const duration of ['90d', '2160', '', 'soon', '-1h'])
+      for (const name of ['lifetime', 'renewBefore']) refused('certificates', { [name]: duration })
+    refused('hooks', { replicas: 0 })
+    refused('redis', { address: 'redis' })
+    refused('redis', { address: '', secretName: 'cache' })
+    refused('commonLabels', { 'app.kubernetes.io/name': 'mine' })
+    refused('podLabels', { 'gatehouse.dev/instance': 'other' })
+    refused('podAnnotations', { weight: 1 })
+    refused('images', { runtimePullSecrets: ['Not a name'] })
+    refused('platform', { clusterDomain: 'a "b"' })
+  },
+)
 
 for (const name of readdirSync(join(chart, 'ci'))) {
   await t.test(`ci/${name}: is valid and renders`, { skip }, async (t) => {

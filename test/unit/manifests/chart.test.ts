@@ -16,7 +16,10 @@ import {
 
 const chart = join(manifestsFolder, 'chart')
 
-/** By id, for comparison: no CRDs, nothing of `helm test`, no namespace (a chart is installed into one), Jobs without the end of their name. */
+/**
+ * Returns the objects by id for comparison, without CRDs, objects of `helm test` and the namespace (a chart is
+ * installed into one), and without the last part of Job names.
+ */
 function comparable(objects: readonly Obj[]): Record<string, unknown> {
   const kept = objects.filter(
     ({ kind, metadata }) =>
@@ -36,7 +39,7 @@ function comparable(objects: readonly Obj[]): Record<string, unknown> {
   )
 }
 
-/** What the cert-manager component's patch adds. */
+/** Adds the fields of the cert-manager component's patch. */
 function annotated(objects: readonly Obj[]): readonly Obj[] {
   const annotations = { 'cert-manager.io/inject-ca-from': 'gatehouse-system/gatehouse-hooks' }
   return objects.map((object) =>
@@ -71,40 +74,44 @@ for (const { title, set, objects } of variants) {
   })
 }
 
-await t.test('helm lint: has nothing to say but that there is no icon', { skip }, async (t) => {
+await t.test('helm lint: reports nothing in strict mode', { skip }, async (t) => {
   const { code, stdout } = helm(['lint', '--strict', chart])
   t.equal(code, 0, stdout)
 })
 
 for (const name of readdirSync(join(chart, 'ci'))) {
-  await t.test(`helm template, ci/${name}: is taken`, { skip }, async (t) => {
+  await t.test(`helm template, ci/${name}: renders`, { skip }, async (t) => {
     const ran = template('-f', join(chart, 'ci', name))
     t.equal(ran.code, 0, ran.stderr)
   })
 }
 
-await t.test('helm template: what values.schema.json refuses', { skip }, async (t) => {
+await t.test('helm template: rejects values that values.schema.json does not allow', { skip }, async (t) => {
   const ran = template('--set', 'redis.secretName=cache', '--set', 'hooks.replica=1')
   t.equal(ran.code, 1)
   t.match(ran.stderr, 'redis')
   t.match(ran.stderr, 'replica')
 })
 
-await t.test('helm template: certificates that would be renewed at once are refused', { skip }, async (t) => {
-  const certificates = (lifetime: string, renewBefore: string) =>
-    template('--set', `certificates.lifetime=${lifetime},certificates.renewBefore=${renewBefore}`)
-  const ran = certificates('24h', '24h')
-  t.equal(ran.code, 1)
-  t.match(
-    ran.stderr,
-    'certificates.renewBefore is 24h: it must be shorter than certificates.lifetime, which is 24h',
-  )
-  t.equal(certificates('100h', '24h').code, 0, 'numbers, not texts, are compared')
-  t.equal(certificates('90m', '24m').code, 0)
-})
+await t.test(
+  'helm template: certificates that would be renewed at once are rejected',
+  { skip },
+  async (t) => {
+    const certificates = (lifetime: string, renewBefore: string) =>
+      template('--set', `certificates.lifetime=${lifetime},certificates.renewBefore=${renewBefore}`)
+    const ran = certificates('24h', '24h')
+    t.equal(ran.code, 1)
+    t.match(
+      ran.stderr,
+      'certificates.renewBefore is 24h: it must be shorter than certificates.lifetime, which is 24h',
+    )
+    t.equal(certificates('100h', '24h').code, 0, 'numbers, not texts, are compared')
+    t.equal(certificates('90m', '24m').code, 0)
+  },
+)
 
 await t.test(
-  'helm template: definitions are objects of the release, and stay when it goes',
+  'helm template: definitions are objects of the release, and are kept when it is removed',
   { skip },
   async (t) => {
     const crds = (...flags: readonly string[]) =>
@@ -122,7 +129,7 @@ await t.test(
   },
 )
 
-await t.test('chart: carries the definitions as files, which helm packages without a warning', async (t) => {
+await t.test('chart: contains the definitions as files, which helm packages without a warning', async (t) => {
   const there = readdirSync(join(manifestsFolder, 'crds')).toSorted()
   t.strictSame(
     readdirSync(join(chart, 'definitions')).toSorted(),
@@ -138,7 +145,7 @@ await t.test('chart: carries the definitions as files, which helm packages witho
 
 t.setTimeout(120_000)
 
-await t.test('chart: version and app version are the project’s', async (t) => {
+await t.test('chart: version and app version match the project’s', async (t) => {
   const { version }: { version: string } = JSON.parse(
     readFileSync(join(manifestsFolder, '../package.json'), 'utf8'),
   )

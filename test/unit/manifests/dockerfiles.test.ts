@@ -1,4 +1,4 @@
-/** The images: what a Dockerfile must and must not say, and that a bundle runs with nothing else around it. */
+/** The images: required and forbidden instructions of a Dockerfile, and a bundle that runs on its own. */
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ interface Instruction {
   readonly rest: string
 }
 
-/** Instructions in order, continuation lines joined, comments dropped. */
+/** Returns the instructions in order, with joined continuation lines and without comments. */
 function instructions(path: string): readonly Instruction[] {
   const text = readFileSync(join(root, path), 'utf8')
   const lines = text
@@ -45,7 +45,7 @@ for (const { path, program, options } of images) {
       readFileSync(join(root, 'package.json'), 'utf8'),
     )
     const { engines, devDependencies } = declared
-    t.equal(node, devDependencies.node, 'and is the one the project is tested with')
+    t.equal(node, devDependencies.node, 'and it is the version that the project is tested with')
     t.equal(Number(engines.node.match(/\d+/)?.[0]), Number(node?.split('.')[0]))
     t.strictSame(of('FROM'), [
       '--platform=$BUILDPLATFORM node:${NODE}-bookworm AS build',
@@ -56,7 +56,7 @@ for (const { path, program, options } of images) {
   })
 
   await t.test(
-    `${path}: nothing runs in the final stage, which has no shell and may be of another platform`,
+    `${path}: no instruction runs in the final stage, which has no shell and may have another platform`,
     async (t) => {
       t.notOk(final.some((one) => one.name === 'RUN'))
       t.notOk(final.some((one) => one.rest.startsWith('/bin/')))
@@ -64,7 +64,7 @@ for (const { path, program, options } of images) {
   )
 
   await t.test(
-    `${path}: the final stage runs as a numbered user that is not root, started without a shell`,
+    `${path}: the final stage runs as a numeric user that is not root, and starts without a shell`,
     async (t) => {
       const user = final.findLast((one) => one.name === 'USER')?.rest
       t.match(user, /^[1-9]\d*:[1-9]\d*$/)
@@ -83,7 +83,7 @@ for (const { path, program, options } of images) {
   )
 
   await t.test(
-    `${path}: nothing is fetched by URL, no secret is baked in, no whole folder is copied`,
+    `${path}: nothing is fetched by URL, no secret is included, and no whole folder is copied`,
     async (t) => {
       t.strictSame(of('ADD'), [])
       for (const rest of of('RUN')) t.notMatch(rest, /curl|wget|https?:\/\//)
@@ -96,7 +96,7 @@ for (const { path, program, options } of images) {
     },
   )
 
-  await t.test(`${path}: what it copies is let through by .dockerignore, and exists`, async (t) => {
+  await t.test(`${path}: the copied files exist, and .dockerignore does not exclude them`, async (t) => {
     const allowed = new Set(
       readFileSync(join(root, '.dockerignore'), 'utf8')
         .split('\n')
@@ -115,35 +115,31 @@ for (const { path, program, options } of images) {
   })
 
   const skip = !existsSync(join(root, 'dist', `${program}.js`)) && 'not built: run `make build`'
-  await t.test(
-    `${path}: the program starts with what the image holds and nothing else`,
-    { skip },
-    async (t) => {
-      const app = mkdtempSync(join(tmpdir(), 'gatehouse-image-'))
-      t.teardown(() => rmSync(app, { recursive: true, force: true }))
-      for (const { rest } of final.filter((one) => one.name === 'COPY')) {
-        if (rest.startsWith('--from=node')) continue
-        const [source = '', target = ''] = rest.split(/\s+/).filter((word) => !word.startsWith('--'))
-        cpSync(join(root, source.replace('/src/', '')), join(app, target), { recursive: true })
-      }
-      const run = (...args: string[]) =>
-        spawnSync(process.execPath, [join(app, 'app', `${program}.js`), ...args], {
-          cwd: tmpdir(),
-          env: {},
-          encoding: 'utf8',
-          timeout: 30_000,
-        })
-      const help = run('--help')
-      t.equal(help.status, 0, help.stderr)
-      t.match(help.stdout, program)
-      t.match(readFileSync(join(app, 'app', `${program}.NOTICES.txt`), 'utf8'), /\nundici \d|\nexpress \d/)
-      const sbom: { components: unknown[] } = JSON.parse(
-        readFileSync(join(app, 'usr/share/sbom', `${program}.cdx.json`), 'utf8'),
-      )
-      t.ok(sbom.components.length > 20, 'the list of contents names the packages')
-      if (program !== 'gatehouse') return
-      const policy = run('validate', '-f', join(root, 'manifests/examples/authz'))
-      t.equal(policy.status, 0, `the policy engine is there: ${policy.stderr}`)
-    },
-  )
+  await t.test(`${path}: the program starts with the contents of the image only`, { skip }, async (t) => {
+    const app = mkdtempSync(join(tmpdir(), 'gatehouse-image-'))
+    t.teardown(() => rmSync(app, { recursive: true, force: true }))
+    for (const { rest } of final.filter((one) => one.name === 'COPY')) {
+      if (rest.startsWith('--from=node')) continue
+      const [source = '', target = ''] = rest.split(/\s+/).filter((word) => !word.startsWith('--'))
+      cpSync(join(root, source.replace('/src/', '')), join(app, target), { recursive: true })
+    }
+    const run = (...args: string[]) =>
+      spawnSync(process.execPath, [join(app, 'app', `${program}.js`), ...args], {
+        cwd: tmpdir(),
+        env: {},
+        encoding: 'utf8',
+        timeout: 30_000,
+      })
+    const help = run('--help')
+    t.equal(help.status, 0, help.stderr)
+    t.match(help.stdout, program)
+    t.match(readFileSync(join(app, 'app', `${program}.NOTICES.txt`), 'utf8'), /\nundici \d|\nexpress \d/)
+    const sbom: { components: unknown[] } = JSON.parse(
+      readFileSync(join(app, 'usr/share/sbom', `${program}.cdx.json`), 'utf8'),
+    )
+    t.ok(sbom.components.length > 20, 'the list of contents names the packages')
+    if (program !== 'gatehouse') return
+    const policy = run('validate', '-f', join(root, 'manifests/examples/authz'))
+    t.equal(policy.status, 0, `the policy engine is included: ${policy.stderr}`)
+  })
 }

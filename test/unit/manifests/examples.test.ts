@@ -1,4 +1,4 @@
-/** The examples: every document is valid by the webhook's own code, complete in itself, and says what it is for. */
+/** The examples: every document passes the webhook's checks, is complete, and describes its purpose. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -18,7 +18,7 @@ interface Document {
   readonly value: Record<string, unknown>
 }
 
-/** The documents of one example, in the order of its kustomization. */
+/** Returns the documents of one example, in the order of its kustomization. */
 function documents(example: string): readonly Document[] {
   const { resources }: { resources: string[] } = parseOne(join(root, example, 'kustomization.yaml'))
   return resources.flatMap((file) => {
@@ -35,7 +35,7 @@ function parseOne(path: string): ReturnType<typeof untyped> {
   return parseAllDocuments(readFileSync(path, 'utf8'))[0]?.toJS()
 }
 
-/** Every `…Ref: {name}` of our own kinds, by the kind it points to. */
+/** The kind that each `…Ref: {name}` of a Gatehouse kind refers to. */
 const targets: Readonly<Record<string, string>> = Object.fromEntries(kindOfField)
 
 function references(value: unknown): { kind: string; name: string }[] {
@@ -55,13 +55,13 @@ function isOurs({ value }: Document): boolean {
 
 const examples = readdirSync(root).toSorted()
 
-await t.test('examples: at least one for each main use, and the quickstart', async (t) => {
+await t.test('examples: one for each main use, and the quickstart', async (t) => {
   const wanted =
     'authz cloud-sts composite-tools decision-point embedded-auth-server header-injection machine-clients oidc optimizer platform-identities quickstart quotas redis-sessions remote-entry token-exchange tool-locks webhooks workflows'
   for (const name of wanted.split(' ')) t.ok(examples.includes(name), name)
 })
 
-await t.test('examples: together they use every kind', async (t) => {
+await t.test('examples: every kind is used in at least one', async (t) => {
   const used = new Set(examples.flatMap(documents).map(({ kind }) => kind))
   for (const { kind } of kinds) t.ok(used.has(kind), kind)
 })
@@ -73,13 +73,13 @@ for (const example of examples) {
     for (const { kind, name, value } of all.filter(isOurs)) {
       const { violations, warnings } = validateResource(value)
       t.strictSame(violations, [], `${kind} ${name}: ${formatViolations(violations)}`)
-      // The quickstart is for a laptop, where its servers are started by a local command.
+      // The quickstart is for a laptop, where a local command starts its servers.
       if (example !== 'quickstart') t.strictSame(warnings, [], `${kind} ${name}`)
       t.ok(isDnsSubdomain(name), name)
     }
   })
 
-  await t.test(`${example}: what it refers to is in it, and nothing is there twice`, async (t) => {
+  await t.test(`${example}: contains every object that it refers to, each once`, async (t) => {
     const there = all.map(({ kind, name }) => `${kind} ${name}`)
     t.equal(new Set(there).size, there.length)
     for (const { value, file } of all) {
@@ -88,16 +88,19 @@ for (const example of examples) {
     }
   })
 
-  await t.test(`${example}: says in its first line what it is for, and lists all of its files`, async (t) => {
-    const { resources }: { resources: string[] } = parseOne(join(root, example, 'kustomization.yaml'))
-    t.match(readFileSync(join(root, example, resources[0] ?? ''), 'utf8'), /^# \S/)
-    const files = readdirSync(join(root, example)).filter((name) => name !== 'kustomization.yaml')
-    t.strictSame(files.toSorted(), resources.toSorted())
-    for (const file of resources) t.ok(existsSync(join(root, example, file)))
-  })
+  await t.test(
+    `${example}: the first line describes the purpose, and the kustomization lists all files`,
+    async (t) => {
+      const { resources }: { resources: string[] } = parseOne(join(root, example, 'kustomization.yaml'))
+      t.match(readFileSync(join(root, example, resources[0] ?? ''), 'utf8'), /^# \S/)
+      const files = readdirSync(join(root, example)).filter((name) => name !== 'kustomization.yaml')
+      t.strictSame(files.toSorted(), resources.toSorted())
+      for (const file of resources) t.ok(existsSync(join(root, example, file)))
+    },
+  )
 }
 
-await t.test('platform-identities: the token of the pod is the one that the server expects', async (t) => {
+await t.test('platform-identities: the token of the pod is the token that the server expects', async (t) => {
   const all = documents('platform-identities')
   const specOf = (kind: string) => untyped(all.find((document) => document.kind === kind)?.value)?.spec
   const { issuer, clients, trustedIssuers } = specOf('VirtualMCPServer').authServerConfig
@@ -114,7 +117,7 @@ await t.test('platform-identities: the token of the pod is the one that the serv
 })
 
 const kubectl = spawnSync('kubectl', ['version', '--client']).status === 0
-await t.test('examples: each is a kustomization', { skip: !kubectl && 'no kubectl in PATH' }, async (t) => {
+await t.test('examples: each has a kustomization', { skip: !kubectl && 'no kubectl in PATH' }, async (t) => {
   for (const example of examples) {
     const { status, stderr } = spawnSync('kubectl', ['kustomize', join(root, example)], { encoding: 'utf8' })
     t.equal(status, 0, `${example}: ${stderr}`)

@@ -1,4 +1,4 @@
-/** The generated manifests follow from the hooks' registry and the schemas, and nobody has edited them by hand. */
+/** The generated manifests match the hooks' registry and the schemas, without manual changes. */
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ await t.test('generated manifests: are current', async (t) => {
 })
 
 await t.test(
-  '--check: names what is stale, missing and not generated, changes nothing, and exits with 1',
+  '--check: names stale, missing and unexpected files, changes nothing, and exits with 1',
   async (t) => {
     const copy = mkdtempSync(join(tmpdir(), 'gatehouse-manifests-'))
     t.teardown(() => rmSync(copy, { recursive: true, force: true }))
@@ -41,7 +41,7 @@ await t.test(
     t.match(output, 'node manifests/generate/main.ts')
     t.equal(generate(copy, '--check').code, 1, 'nothing was repaired by looking')
     t.equal(generate(copy).code, 0)
-    t.equal(generate(copy, '--check').code, 0, 'writing repairs it')
+    t.equal(generate(copy, '--check').code, 0, 'writing fixes it')
   },
 )
 
@@ -53,19 +53,23 @@ for (const folder of [
   'overlays/private-metacontroller',
 ]) {
   const skip = !kubectl && 'no kubectl in PATH'
-  await t.test(`kubectl kustomize manifests/${folder}: builds what the files say`, { skip }, async (t) => {
-    const ran = spawnSync('kubectl', ['kustomize', join(manifestsFolder, folder)], {
-      encoding: 'utf8',
-      maxBuffer: 2 ** 26,
-    })
-    t.equal(ran.status, 0, ran.stderr)
-    t.equal(ran.stderr, '', 'no warnings')
-    t.strictSame(objectsIn(ran.stdout).map(idOf).toSorted(), kustomized(folder).map(idOf).toSorted())
-    if (folder === 'overlays/cert-manager') t.match(ran.stdout, 'cert-manager.io/inject-ca-from')
-  })
+  await t.test(
+    `kubectl kustomize manifests/${folder}: builds the objects of the files`,
+    { skip },
+    async (t) => {
+      const ran = spawnSync('kubectl', ['kustomize', join(manifestsFolder, folder)], {
+        encoding: 'utf8',
+        maxBuffer: 2 ** 26,
+      })
+      t.equal(ran.status, 0, ran.stderr)
+      t.equal(ran.stderr, '', 'no warnings')
+      t.strictSame(objectsIn(ran.stdout).map(idOf).toSorted(), kustomized(folder).map(idOf).toSorted())
+      if (folder === 'overlays/cert-manager') t.match(ran.stdout, 'cert-manager.io/inject-ca-from')
+    },
+  )
 }
 
-await t.test('kustomization: holds every definition', async (t) => {
+await t.test('kustomization: includes every definition', async (t) => {
   const crds = kustomized().filter(({ kind }) => kind === 'CustomResourceDefinition')
   t.ok(crds.length >= 12)
 })

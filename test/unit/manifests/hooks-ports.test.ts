@@ -1,4 +1,4 @@
-/** The two ports of the hooks server: from who calls, through the Service and the policy, to the flags of the program. */
+/** The two ports of the hooks server: each caller, the Service, the network policy, and the flags of the program. */
 import t from 'tap'
 import { kustomized, type Obj } from '../../helpers/hooks/manifests.ts'
 import { untyped } from '../../helpers/untyped.ts'
@@ -12,7 +12,7 @@ const objects = kustomized()
 const specOf = (kind: string, name = 'gatehouse-hooks'): ReturnType<typeof untyped> =>
   untyped(objects.find((object: Obj) => object.kind === kind && object.metadata.name === name)?.['spec'])
 
-/** The port of the container behind a port of the Service. */
+/** Returns the container port behind a port of the Service. */
 function behind(servicePort: number): number {
   const { targetPort } = specOf('Service').ports.find((each: { port: number }) => each.port === servicePort)
   const [container] = specOf('Deployment').template.spec.containers
@@ -30,7 +30,7 @@ function rulesOf(port: number): Rule[] {
   return ingress.filter((rule) => rule.ports.some((each) => each.port === port))
 }
 
-await t.test('Metacontroller calls the port of the hooks, and only it may', (t) => {
+await t.test('only Metacontroller can call the port of the hooks', (t) => {
   const controllers = objects.filter(({ kind }) => kind === 'CompositeController')
   t.ok(controllers.length > 5)
   for (const controller of controllers)
@@ -57,7 +57,7 @@ await t.test('Metacontroller calls the port of the hooks, and only it may', (t) 
   t.end()
 })
 
-await t.test('the API server calls the other, which no policy can restrict', (t) => {
+await t.test('the API server calls the other port, which no policy can restrict', (t) => {
   const configuration = objects.find(({ kind }) => kind === 'ValidatingWebhookConfiguration')
   const webhooks: { clientConfig: { service: { port: number } } }[] = untyped(configuration)['webhooks']
   t.equal(webhooks.length, 2)

@@ -1,6 +1,6 @@
 /**
- * Packages that are loaded at first use work in a built program. A bundle in several files gives what a CommonJS package
- * exports in `default` only, so that code that runs from its sources may fail in a built program.
+ * Packages that are loaded on first use work in a built program. A bundle with several files exports a CommonJS package
+ * only as `default`, so code that runs from its sources may fail in a built program.
  */
 import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ interface Use {
   readonly prints: RegExp
 }
 
-/** Package -> a program that uses it as ours do, and what it prints. */
+/** Package -> a program that uses it in the same way as Gatehouse, and its output. */
 const uses: Readonly<Record<string, Use>> = {
   '@peculiar/x509': {
     text: `
@@ -28,7 +28,7 @@ const uses: Readonly<Record<string, Use>> = {
   },
 }
 
-/** Packages behind a file of ours, which is loaded at first use. */
+/** Packages used by a module that is itself loaded on first use. */
 const behind: Readonly<Record<string, Use>> = {
   '@smithy/signature-v4': {
     text: `
@@ -57,7 +57,7 @@ for (const [name, { text, prints }] of Object.entries({ ...uses, ...behind })) {
   })
 }
 
-t.test('lazy packages: every package that is loaded at first use is among them', (t) => {
+t.test('lazy packages: every package that is loaded on first use is listed', (t) => {
   const files = globSync('{hooks,runtime,schemas}/**/*.ts', { cwd: root })
   const loaded = files.flatMap((file) =>
     [...readFileSync(join(root, file), 'utf8').matchAll(/\bimport\('(?![.#]|node:)([^']+)'\)/g)].map(

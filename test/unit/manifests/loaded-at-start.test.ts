@@ -1,4 +1,4 @@
-/** What a built program loads before it serves: nothing that only some configurations use, and no part of Node unasked. */
+/** Modules that a built program loads at the start: no module for optional features, and no unneeded part of Node. */
 import { execFile } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -8,11 +8,11 @@ import { bundleOptions, bundleParts } from '../../../manifests/bundle/options.ts
 
 const root = resolve(import.meta.dirname, '../../..')
 
-/** Loaded with their first use. */
+/** Loaded on first use. */
 const later =
   /^hooks\/|(?:^|\/)node_modules\/(?:@bufbuild|@kubernetes|@opentelemetry\/sdk|@redis|@smithy|ajv|express|ws)\/|\/undici\/lib\/(?:milo|web\/fetch\/index|dispatcher\/client-h2)/
 
-t.test('loaded at start: a server is without what it has no use for', async (t) => {
+t.test('loaded at start: a server loads no code for unused features', async (t) => {
   const { metafile } = await build({
     ...bundleOptions,
     absWorkingDir: root,
@@ -36,7 +36,7 @@ t.test('loaded at start: a server is without what it has no use for', async (t) 
   }
 })
 
-/** Sources of everything that an entry imports statically. */
+/** Returns the sources of all static imports of an entry. */
 function loadedBy({ outputs }: Metafile, entry: string): string[] {
   const seen = new Set<string>()
   const visit = (path: string | undefined): void => {
@@ -54,7 +54,7 @@ function loadedBy({ outputs }: Metafile, entry: string): string[] {
 }
 
 t.test(
-  'loaded at start: an import of http or fs brings no second HTTP client, readline or fs/promises, and no TLS unasked',
+  'loaded at start: importing http or fs loads no second HTTP client, readline, fs/promises or TLS',
   async (t) => {
     const outfile = join(t.testdir({ 'package.json': '{"type":"module"}' }), 'program.js')
     const contents = `
@@ -67,15 +67,15 @@ t.test(
     const used = getCACertificates().length > 0 && createTlsServer({}).constructor.name
     console.log(used, process.moduleLoadList.includes('NativeModule https'))`
     await build({ ...bundleOptions, stdin: { contents, resolveDir: root }, outfile, logLevel: 'silent' })
-    // Without what the test runner makes its children load.
+    // Removes the modules that the test runner preloads in its children.
     const { stdout } = await promisify(execFile)('env', ['-i', process.execPath, outfile])
     const [line = '', used] = stdout.split('\n')
     const [kind, ...loaded]: string[] = JSON.parse(line)
-    t.equal(used, 'Server true', 'what is called is loaded then')
+    t.equal(used, 'Server true', 'the called module is loaded on use')
     t.equal(kind, 'function')
     t.ok(
       loaded.some((name) => name.endsWith(' http')),
-      'Node names what it has loaded',
+      'Node lists its loaded modules',
     )
     t.same(
       loaded.filter((name) => /deps\/undici|readline|fs\/promises|Module (?:tls|https)$/.test(name)),

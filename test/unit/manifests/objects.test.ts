@@ -1,4 +1,4 @@
-/** Every object of every variant: named, labelled, selected, restricted, and connected to what it refers to. */
+/** Every object of every variant: names, labels, selectors, restrictions, and references. */
 import t from 'tap'
 import { idOf, kustomized, type Obj } from '../../helpers/hooks/manifests.ts'
 import { untyped } from '../../helpers/untyped.ts'
@@ -33,7 +33,7 @@ interface Pod {
   readonly spec: PodSpec
 }
 
-/** The member at a path. */
+/** Returns the member at a path. */
 function at(object: unknown, ...path: string[]): ReturnType<typeof untyped> {
   return path.reduce((from, key) => untyped(from)?.[key], untyped(object))
 }
@@ -67,9 +67,9 @@ for (const [variant, objects] of Object.entries(variants)) {
   const pods = podsOf(objects)
   const of = (kind: string) => objects.filter((object) => object.kind === kind)
 
-  await t.test(`${variant}: every object is named once, labelled and placed`, async (t) => {
+  await t.test(`${variant}: every object has a unique name, labels and a namespace`, async (t) => {
     const ids = objects.map(idOf)
-    t.equal(new Set(ids).size, ids.length, 'no object is there twice')
+    t.equal(new Set(ids).size, ids.length, 'no object is defined twice')
     for (const object of ours) {
       const { name, namespace, labels } = object.metadata
       t.match(name, /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/, idOf(object))
@@ -79,7 +79,7 @@ for (const [variant, objects] of Object.entries(variants)) {
     }
   })
 
-  await t.test(`${variant}: selectors find their pods, and nobody else's`, async (t) => {
+  await t.test(`${variant}: selectors match exactly their own pods`, async (t) => {
     for (const object of of('Deployment')) {
       const selector: Record<string, string> = at(object, 'spec', 'selector', 'matchLabels')
       t.strictSame(
@@ -145,7 +145,7 @@ for (const [variant, objects] of Object.entries(variants)) {
   )
 
   await t.test(
-    `${variant}: servers are probed, spread and allowed to leave; volumes and accounts exist`,
+    `${variant}: servers have probes, a spread and a disruption budget, and their volumes and accounts exist`,
     async (t) => {
       for (const { owner, spec } of pods) {
         const mounted = spec.containers.flatMap((one) => one.volumeMounts ?? []).map(({ name }) => name)
@@ -185,7 +185,7 @@ for (const [variant, objects] of Object.entries(variants)) {
       t.notOk('data' in secret || 'stringData' in secret, 'no key in a manifest')
   })
 
-  await t.test(`${variant}: roles are bound to accounts that exist, and grant no wildcard`, async (t) => {
+  await t.test(`${variant}: roles are bound to existing accounts, and grant no wildcard`, async (t) => {
     for (const binding of [...of('RoleBinding'), ...of('ClusterRoleBinding')]) {
       const role: { kind: string; name: string } = at(binding, 'roleRef')
       t.ok(

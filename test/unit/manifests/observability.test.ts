@@ -1,4 +1,4 @@
-/** Alert rules and dashboards: they ask for metrics that exist, each alert has its page, and promtool agrees. */
+/** Alert rules and dashboards: their metrics exist, each alert has a page, and promtool accepts them. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +27,7 @@ const rows = new Map<string, MetricRow>(
     .map((row) => [prometheusName(row), row]),
 )
 
-/** Words of PromQL that look like names of metrics. */
+/** PromQL keywords that look like metric names. */
 const words = new Set([
   'sum',
   'by',
@@ -41,7 +41,10 @@ const words = new Set([
   'le',
 ])
 
-/** Every metric of a query is in the table, histograms by their parts, and has the labels that are asked for. */
+/**
+ * Checks that the table contains every metric of a query, with the parts of histograms and the labels that the query
+ * uses.
+ */
 function check(t: Test, query: string, program?: keyof typeof programMetrics): void {
   const labels = new Set(
     [...query.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(/,\s*/)),
@@ -53,7 +56,7 @@ function check(t: Test, query: string, program?: keyof typeof programMetrics): v
     const row = rows.get(name) ?? rows.get(name.replace(/_(?:count|bucket|sum)$/, ''))
     t.ok(row, `${name} is a metric`)
     if (!row) continue
-    if (program) t.ok(programMetrics[program].includes(row), `${name} is one of ${program}`)
+    if (program) t.ok(programMetrics[program].includes(row), `${name} is a metric of ${program}`)
     const known = new Set([...row.labels.map((label) => label.replaceAll('.', '_')), 'job', 'instance', 'le'])
     for (const [, label = ''] of matchers.matchAll(/[{,]([a-z_]+)[=!]/g))
       t.ok(known.has(label), `${name} ${label}`)
@@ -61,7 +64,7 @@ function check(t: Test, query: string, program?: keyof typeof programMetrics): v
   }
 }
 
-t.test('alerts ask for metrics and labels that exist, and each has its page', async (t) => {
+t.test('alerts use existing metrics and labels, and each has a page', async (t) => {
   for (const alert of alertRules) {
     check(t, alert.expr)
     t.ok(existsSync(join(root, 'docs', runbookPath(alert))), runbookPath(alert))
@@ -72,7 +75,7 @@ t.test('alerts ask for metrics and labels that exist, and each has its page', as
 })
 
 for (const program of ['vmcp', 'proxy', 'attach', 'authserver', 'hooks'] as const) {
-  t.test(`the dashboard of ${program} asks for metrics of that program`, async (t) => {
+  t.test(`the dashboard of ${program} uses metrics of that program`, async (t) => {
     const { panels } = JSON.parse(readFileSync(join(folder, `dashboard-${program}.json`), 'utf8')) as {
       panels: { title: string; targets: { expr: string }[] }[]
     }
@@ -87,12 +90,12 @@ t.test('the object for the operator has the same rules as the file', async (t) =
   t.match(read('prometheus-rule.yaml'), { kind: 'PrometheusRule', spec: read('alerts.yaml') })
 })
 
-t.test('every alert has a case', async (t) => {
+t.test('every alert has a test case', async (t) => {
   const text = readFileSync(cases, 'utf8')
   for (const { name } of alertRules) t.match(text, name)
 })
 
-t.test('promtool takes the rules, and they fire when they should', { skip: noPromtool }, async (t) => {
+t.test('promtool accepts the rules, and they fire in the test cases', { skip: noPromtool }, async (t) => {
   for (const args of [
     ['check', 'rules', join(folder, 'alerts.yaml')],
     ['test', 'rules', cases],
@@ -102,7 +105,7 @@ t.test('promtool takes the rules, and they fire when they should', { skip: noPro
   }
 })
 
-t.test('promtool takes every query of the dashboards', { skip: noPromtool }, async (t) => {
+t.test('promtool accepts every query of the dashboards', { skip: noPromtool }, async (t) => {
   const queries = readdirSync(folder)
     .filter((name) => name.startsWith('dashboard-'))
     .flatMap((name) =>

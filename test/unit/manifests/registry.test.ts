@@ -1,4 +1,4 @@
-/** What follows from the hooks' registry: controllers, admission and rights cover it exactly, no more and no less. */
+/** Objects derived from the hooks' registry: controllers, admission and permissions match it exactly. */
 import t from 'tap'
 import { allowDelete, defaultSettings, makeHooks } from '../../../hooks/index.ts'
 import { apiGroup, apiVersion, kinds } from '../../../schemas/index.ts'
@@ -90,7 +90,7 @@ interface Webhook {
 
 const webhooks: Webhook[] = untyped(named('ValidatingWebhookConfiguration', 'gatehouse-hooks')['webhooks'])
 
-await t.test('admission: every kind is asked about at creation and change, nothing else is', async (t) => {
+await t.test('admission: reviews creation and updates of every kind, and nothing else', async (t) => {
   const [validate] = webhooks
   t.match(validate?.rules, [
     { apiGroups: [apiGroup], apiVersions: ['v1beta1'], operations: ['CREATE', 'UPDATE'] },
@@ -102,7 +102,7 @@ await t.test('admission: every kind is asked about at creation and change, nothi
   t.notMatch(JSON.stringify(webhooks.map(({ rules }) => rules)), '/status')
 })
 
-await t.test('admission: deletion is asked about where references are counted', async (t) => {
+await t.test('admission: reviews deletion of the kinds that count references', async (t) => {
   // A group counts its members instead.
   const guarded = kinds.filter(
     ({ kind, columns }) =>
@@ -151,7 +151,7 @@ interface Rule {
   readonly resourceNames?: string[]
 }
 
-/** `group/resource` -> sorted verbs; every rule must be of one group. */
+/** Returns `group/resource` -> sorted verbs; every rule must have exactly one group. */
 function grants(role: Obj): Record<string, string> {
   const found = new Map<string, Set<string>>()
   const rules: Rule[] = untyped(role['rules'])
@@ -170,7 +170,7 @@ const read = ['get', 'list', 'watch']
 const own = [...read, 'create', 'delete', 'patch', 'update']
 
 await t.test(
-  'rights of Metacontroller: exactly the child, related and parent kinds of the registry',
+  'permissions of Metacontroller: exactly the child, related and parent kinds of the registry',
   async (t) => {
     const wanted: Record<string, string[]> = {
       'metacontroller.k8s.io/compositecontrollers': own,
@@ -178,7 +178,7 @@ await t.test(
       'metacontroller.k8s.io/decoratorcontrollers': own,
       'apiextensions.k8s.io/customresourcedefinitions': read,
       '/namespaces': read,
-      // What the proxies of stdio servers are granted, each for one pod.
+      // Permissions of the proxies of stdio servers, each for one pod.
       '/pods': ['get'],
       '/pods/attach': ['create', 'get'],
       '/events': ['create', 'patch'],
@@ -199,18 +199,23 @@ await t.test(
   },
 )
 
-await t.test('rights of Metacontroller: Secrets are read at most, unless a kind creates them', async (t) => {
-  const creates = registry.some(({ childKinds }) => childKinds.some(({ resource }) => resource === 'secrets'))
-  const verbs = grants(named('ClusterRole', 'gatehouse-metacontroller'))['/secrets']
-  t.equal(verbs, creates ? own.toSorted().join(' ') : read.join(' '))
-})
+await t.test(
+  'permissions of Metacontroller: Secrets are read-only, unless a kind creates them',
+  async (t) => {
+    const creates = registry.some(({ childKinds }) =>
+      childKinds.some(({ resource }) => resource === 'secrets'),
+    )
+    const verbs = grants(named('ClusterRole', 'gatehouse-metacontroller'))['/secrets']
+    t.equal(verbs, creates ? own.toSorted().join(' ') : read.join(' '))
+  },
+)
 
-await t.test('rights of the hooks server: it may create Events, and nothing else', async (t) => {
+await t.test('permissions of the hooks server: may only create Events', async (t) => {
   t.strictSame(grants(named('ClusterRole', 'gatehouse-hooks')), { '/events': 'create' })
 })
 
 await t.test(
-  'rights of the certificate job: by name only, and exactly what it is told to work on',
+  'permissions of the certificate job: by name only, and exactly the objects in its arguments',
   async (t) => {
     const rules: Rule[] = ['Role', 'ClusterRole'].flatMap((kind) =>
       untyped(named(kind, 'gatehouse-certificates')['rules']),
@@ -232,7 +237,7 @@ await t.test(
 )
 
 await t.test(
-  'rights of people: view reads, edit changes, and both are added to the built-in roles',
+  'permissions of users: view reads, edit changes, and both are added to the built-in roles',
   async (t) => {
     const plurals = kinds.map(({ plural }) => `${apiGroup}/${plural}`)
     const view = grants(named('ClusterRole', 'gatehouse-view'))

@@ -1,4 +1,4 @@
-/** What a built program's stack traces are good for: its lines lead to sources, and error classes keep their names. */
+/** Stack traces of a built program: lines map to sources, and error classes keep their names. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -10,7 +10,7 @@ import { bundleOptions } from '../../../manifests/bundle/options.ts'
 const root = resolve(import.meta.dirname, '../../..')
 const skip = !existsSync(join(root, 'dist/maps')) && 'not built: run `make build`'
 
-t.test('stack traces: a place in a built program is given its source', { skip }, (t) => {
+t.test('stack traces: a location in a built program maps to its source', { skip }, (t) => {
   const marker = 'the Kubernetes configuration has no cluster for its current context'
   const file = globSync('dist/runtime/*.js', { cwd: root }).find((path) =>
     readFileSync(join(root, path), 'utf8').includes(marker),

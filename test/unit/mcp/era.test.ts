@@ -12,7 +12,7 @@ function era(method: string, params: unknown, header?: string) {
   return eraOf(message, paramsOf(message), header)
 }
 
-t.test('era: the declared metadata decides, then the header', async (t) => {
+t.test('era: the declared metadata decides, otherwise the header', async (t) => {
   t.equal(era('initialize', {}), 'session')
   t.equal(era('initialize', {}, VERSION), 'session')
   t.equal(era('initialize', { _meta: { [metaKey.protocolVersion]: VERSION } }, VERSION), 'stateless')
@@ -31,7 +31,7 @@ function check(method: string, params: unknown, headers: Record<string, string>)
   return checkStateless(message, paramsOf(message), headers, [VERSION])
 }
 
-t.test('checkStateless: a good request passes and says who asks', async (t) => {
+t.test("checkStateless: a valid request returns the client's metadata", async (t) => {
   const meta = check(
     'tools/call',
     { name: 'héllo', _meta: { ...good, [metaKey.logLevel]: 'info' } },

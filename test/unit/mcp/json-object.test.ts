@@ -25,7 +25,7 @@ t.test('JsonObject: accepts what JSON.parse accepts and keeps every value', asyn
   )
 })
 
-t.test('JsonObject: long runs of white space, wherever they begin', async (t) => {
+t.test('JsonObject: long runs of white space are accepted everywhere', async (t) => {
   const blanks = fc.string({ unit: fc.constantFrom(' ', '\n', '\t', '\r'), minLength: 60, maxLength: 90 })
   fc.assert(
     fc.property(blanks, fc.nat({ max: 7 }), fc.nat({ max: 7 }), (run, before, after) => {
@@ -38,7 +38,7 @@ t.test('JsonObject: long runs of white space, wherever they begin', async (t) =>
     for (let n = 60; n < 72; n++) t.throws(() => object(`{"a":1${' '.repeat(n)}${end}`), JsonError)
 })
 
-t.test('JsonObject: refuses exactly what JSON.parse refuses', async (t) => {
+t.test('JsonObject: rejects exactly what JSON.parse rejects', async (t) => {
   const alphabet = fc.constantFrom(
     '{',
     '}',
@@ -92,7 +92,7 @@ function accepts(read: () => unknown): boolean {
   }
 }
 
-/** JSON.parse takes the last of two equal members; here they are refused. */
+/** JSON.parse accepts repeated members and keeps the last one; JsonObject rejects them. */
 function hasDuplicates(text: string): boolean {
   try {
     object(text)
@@ -102,7 +102,7 @@ function hasDuplicates(text: string): boolean {
   }
 }
 
-t.test('JsonObject: a member that occurs twice is refused, however it is escaped', async (t) => {
+t.test('JsonObject: a repeated member is rejected, however it is escaped', async (t) => {
   t.throws(() => object('{"name":1,"name":2}'), DuplicateMember)
   t.throws(() => object('{"name":1,"n\\u0061me":2}'), DuplicateMember)
   t.throws(() => new JsonObject(Buffer.from('{"name":1,"NAME":2}'), { ignoreCase: true }), DuplicateMember)
@@ -115,7 +115,7 @@ t.test('JsonObject: nesting is bounded', async (t) => {
   t.throws(() => object(nest(maxDepth + 2)), JsonBoundError)
 })
 
-t.test('JsonObject.with: untouched bytes stay, the others change', async (t) => {
+t.test('JsonObject.with: unchanged members keep their bytes', async (t) => {
   const big = '{ "n": 123456789012345678901234567890, "s":"\\u00e9\\/", "x":1e400 ,"y":[1, 2]}'
   const changed = object(big).with({ s: '"new"', y: undefined, z: 'true' }).toString()
   t.equal(changed, '{"n": 123456789012345678901234567890,"s":"new","x":1e400,"z":true}')
@@ -123,13 +123,13 @@ t.test('JsonObject.with: untouched bytes stay, the others change', async (t) => 
   t.equal(object('{"a":1}').with({ a: undefined }).toString(), '{}')
 })
 
-t.test('scanElements: splits an array without reading it', async (t) => {
+t.test('scanElements: splits an array without parsing its elements', async (t) => {
   const elements = scanElements(Buffer.from(' [1, {"a":[2]} ,"x,]"]'))
   t.same(elements.map(String), ['1', '{"a":[2]}', '"x,]"'])
   t.throws(() => scanElements(Buffer.from('[1,]')), JsonError)
 })
 
-t.test('JsonObject: long strings are checked like short ones, wherever they lie', async () => {
+t.test('JsonObject: long strings are checked like short ones at any position', async () => {
   const special = fc.constantFrom(
     '\n',
     '\u0000',

@@ -16,7 +16,7 @@ function rpcError(code: number, message: string, id = 'null'): Buffer {
   )
 }
 
-t.test('lost session: what public servers answer after a restart', async (t) => {
+t.test('lost session: responses of public servers after a restart are recognized', async (t) => {
   const cases: readonly [string, number, Buffer][] = [
     ['the rule', 404, Buffer.alloc(0)],
     ['gone', 410, Buffer.from('gone')],
@@ -39,7 +39,7 @@ t.test('lost session: what public servers answer after a restart', async (t) => 
     t.equal(sessionRefusal(status, { headers: {}, requestId: '7' }, body), 'lost', name)
 })
 
-t.test('lost session: other refusals are not taken for one', async (t) => {
+t.test('lost session: other errors are not treated as a lost session', async (t) => {
   const cases: readonly [string, number, Buffer, boolean?][] = [
     ['success', 200, rpcError(-32000, 'Session not found')],
     ['bad arguments', 400, rpcError(-32602, 'Invalid params: session must be a string')],
@@ -66,29 +66,32 @@ t.test('lost session: other refusals are not taken for one', async (t) => {
     )
 })
 
-t.test('lost session: a response to the request itself proves no refusal', async (t) => {
-  const own = rpcError(-32001, 'Session not found', '7')
-  for (const status of [404, 410]) {
-    const answered = sessionRefusal(status, { headers: {}, requestId: '7' }, own)
-    t.equal(answered, 'answered')
-    t.equal(mayResend(answered, { isRepeatable: false }), false)
-    t.equal(mayResend(answered, { isRepeatable: true }), true)
-    for (const requestId of ['"7"', '8', undefined])
-      t.equal(sessionRefusal(status, { headers: {}, requestId }, own), 'lost')
-    const result = Buffer.from('{"jsonrpc":"2.0","id":7,"result":{}}')
-    t.equal(sessionRefusal(status, { headers: {}, requestId: '7' }, result), 'answered')
-  }
-  const headers = refusalHeaders(new GatehouseError('SESSION_NOT_FOUND'))
-  t.equal(
-    sessionRefusal(404, { headers, requestId: '7' }, own),
-    'lost',
-    'a server of this program marks a refusal',
-  )
-  t.strictSame(refusalHeaders(new GatehouseError('BACKEND_TIMEOUT')), {})
-  t.equal(mayResend('alive', { isRepeatable: true }), false)
-})
+t.test(
+  "lost session: a response with the request's own id does not prove that the request was rejected",
+  async (t) => {
+    const own = rpcError(-32001, 'Session not found', '7')
+    for (const status of [404, 410]) {
+      const answered = sessionRefusal(status, { headers: {}, requestId: '7' }, own)
+      t.equal(answered, 'answered')
+      t.equal(mayResend(answered, { isRepeatable: false }), false)
+      t.equal(mayResend(answered, { isRepeatable: true }), true)
+      for (const requestId of ['"7"', '8', undefined])
+        t.equal(sessionRefusal(status, { headers: {}, requestId }, own), 'lost')
+      const result = Buffer.from('{"jsonrpc":"2.0","id":7,"result":{}}')
+      t.equal(sessionRefusal(status, { headers: {}, requestId: '7' }, result), 'answered')
+    }
+    const headers = refusalHeaders(new GatehouseError('SESSION_NOT_FOUND'))
+    t.equal(
+      sessionRefusal(404, { headers, requestId: '7' }, own),
+      'lost',
+      'a Gatehouse server marks its rejection',
+    )
+    t.strictSame(refusalHeaders(new GatehouseError('BACKEND_TIMEOUT')), {})
+    t.equal(mayResend('alive', { isRepeatable: true }), false)
+  },
+)
 
-t.test('lost session: by the head alone', async (t) => {
+t.test('lost session: detected from the status and headers alone', async (t) => {
   t.equal(sessionVerdict(404, { headers: {} }), 'lost')
   t.equal(sessionVerdict(404, { headers: {}, requestId: '7' }), 'read')
   t.equal(sessionVerdict(400, { headers: {} }), 'read')
@@ -97,7 +100,7 @@ t.test('lost session: by the head alone', async (t) => {
   t.equal(sessionVerdict(500, { headers: {} }), 'alive')
 })
 
-t.test('lost session: what belongs to the lost one does not enter the next', async (t) => {
+t.test('lost session: messages of the lost session are not sent to the next one', async (t) => {
   const may = (message: unknown): boolean =>
     mayEnterNextSession(scanMessage(Buffer.from(JSON.stringify(message))))
   t.equal(may({ jsonrpc: '2.0', id: 1, method: 'tools/call' }), true)

@@ -13,7 +13,7 @@ function scan(text: string) {
   return scanMessage(Buffer.from(text))
 }
 
-t.test('scanMessage: tells the four kinds apart', async (t) => {
+t.test('scanMessage: distinguishes the four kinds of messages', async (t) => {
   t.equal(scan('{"jsonrpc":"2.0","id":1,"method":"ping"}').kind, 'request')
   t.equal(scan('{"jsonrpc":"2.0","method":"notifications/initialized"}').kind, 'notification')
   t.equal(scan('{"jsonrpc":"2.0","id":"a","result":{}}').kind, 'result')
@@ -26,12 +26,12 @@ t.test('scanMessage: an id keeps its exact text', async (t) => {
   t.equal(scan('{"jsonrpc":"2.0","id":"\\u0041","method":"ping"}').id, '"\\u0041"')
 })
 
-t.test('scanMessage: params and result are the bytes that were sent', async (t) => {
+t.test('scanMessage: params and result keep their original bytes', async (t) => {
   const params = '{ "arguments":{"n":9007199254740993} }'
   t.equal(scan(`{"jsonrpc":"2.0","id":1,"method":"m","params":${params}}`).params?.toString(), params)
 })
 
-t.test('scanMessage: refusals carry the id that could be read', async (t) => {
+t.test('scanMessage: errors contain the id if it could be read', async (t) => {
   const cases: [string, string, string | undefined][] = [
     ['[{"jsonrpc":"2.0","id":1,"method":"ping"}]', 'BATCH_REFUSED', undefined],
     ['  [broken', 'BATCH_REFUSED', undefined],
@@ -59,7 +59,7 @@ t.test('scanMessage: refusals carry the id that could be read', async (t) => {
   }
 })
 
-t.test('scanMessage: text that is not UTF-8 is refused', async (t) => {
+t.test('scanMessage: text that is not UTF-8 is rejected', async (t) => {
   const bytes = Buffer.concat([
     Buffer.from('{"jsonrpc":"2.0","method":"'),
     Buffer.from([0xc0, 0xaf]),
@@ -68,12 +68,12 @@ t.test('scanMessage: text that is not UTF-8 is refused', async (t) => {
   t.throws(() => scanMessage(bytes), { code: 'PARSE_ERROR' })
 })
 
-t.test('paramsOf: names that differ in case alone are refused', async (t) => {
+t.test('paramsOf: names that differ only in case are rejected', async (t) => {
   const message = scan('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","Name":"b"}}')
   t.throws(() => paramsOf(message), { code: 'INVALID_PARAMS', id: '1' })
 })
 
-t.test('paramsOf: scans large params once and leaves the objects in them unread', async (t) => {
+t.test('paramsOf: scans large params once and does not parse the objects in them', async (t) => {
   const pad = '1,'.repeat(200_000)
   const message = scan(
     `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"b":{"c":{"d":[${pad}1]}}}}}`,
@@ -90,7 +90,7 @@ t.test('paramsOf: scans large params once and leaves the objects in them unread'
   t.equal(scanned, message.params?.length)
 })
 
-t.test('scanMessage: a message of a client holds a bounded number of values', async (t) => {
+t.test('scanMessage: the number of values in a client message is bounded', async (t) => {
   const call = (values: number) =>
     Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"l":[${'1,'.repeat(values - 3)}1]}}`)
   t.equal(scanMessage(call(maxClientValues), clientRules).method, 'm')
@@ -101,7 +101,7 @@ t.test('scanMessage: a message of a client holds a bounded number of values', as
   t.equal(scanMessage(call(maxClientValues + 1)).method, 'm', 'a backend may send more')
 })
 
-t.test('scanMessage: removes optional members that are null from a message of a client', async (t) => {
+t.test('scanMessage: removes optional members that are null from a client message', async (t) => {
   const read = (members: string) => scanMessage(Buffer.from(`{"jsonrpc":"2.0",${members}}`), clientRules)
   for (const [members, rest] of [
     ['"id":1,"method":"m","params":null,"error":null,"result":null', '"id":1,"method":"m"'],
@@ -119,12 +119,12 @@ t.test('scanMessage: removes optional members that are null from a message of a 
     t.throws(() => read(members), { code: 'INVALID_REQUEST' }, members)
 })
 
-t.test('scanMessage: does not copy a message from which no null may be removed', async (t) => {
+t.test('scanMessage: does not copy a message without removable nulls', async (t) => {
   const body = Buffer.from('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}')
   t.equal(scanMessage(body, clientRules).bytes, body)
 })
 
-t.test('readClientMessage: reads a large message in turns, like a small one', async (t) => {
+t.test('readClientMessage: reads a large message over several turns, with the same result', async (t) => {
   const pad = 'x'.repeat(300_000)
   for (const text of [
     '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"b":null,"pad":""}}}',

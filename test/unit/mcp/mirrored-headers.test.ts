@@ -9,7 +9,7 @@ import {
 } from '../../../runtime/mcp/index.ts'
 import { readHeaderValue } from '../../../runtime/mcp/mirrored-headers.ts'
 
-/** The params of a call. */
+/** Returns the params of a call. */
 function call(args: unknown): JsonObject {
   return new JsonObject(Buffer.from(JSON.stringify({ name: 'x', arguments: args })))
 }
@@ -22,7 +22,7 @@ t.test('header values: the examples of the specification', async (t) => {
   t.equal(writeHeaderValue('=?base64?literal?='), '=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=')
 })
 
-t.test('header values: every string survives the way there and back', async () => {
+t.test('header values: every string survives encoding and decoding', async () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), (value) => {
       const written = writeHeaderValue(value)
@@ -52,14 +52,14 @@ t.test('x-mcp-header: arguments at any depth of properties become headers', asyn
   t.equal(mismatchedHeader(mirrored, call({ region: 'eu', where: { page: 3 }, dry: true }), sent), 'Dry')
 })
 
-t.test('x-mcp-header: an object on the way that names a member twice is refused', async (t) => {
+t.test('x-mcp-header: a repeated member on the path is rejected', async (t) => {
   const mirrored = [{ path: ['where', 'page'], header: 'Page', type: 'integer' as const }]
   const params = new JsonObject(Buffer.from('{"arguments":{"where":{"page":1,"page":2}}}'))
   t.throws(() => argumentHeaders(mirrored, params), { code: 'INVALID_PARAMS', message: /occurs twice/ })
   t.throws(() => mismatchedHeader(mirrored, params, {}), { code: 'INVALID_PARAMS' })
 })
 
-t.test('x-mcp-header: broken annotations are refused', async (t) => {
+t.test('x-mcp-header: invalid annotations are rejected', async (t) => {
   const broken: unknown[] = [
     { properties: { a: { type: 'string', 'x-mcp-header': '' } } },
     { properties: { a: { type: 'string', 'x-mcp-header': 'a b' } } },

@@ -1,4 +1,4 @@
-/** A large result that passes while it arrives, in an envelope that has to be repaired. */
+/** A large result that is streamed while it arrives, in an envelope that must be repaired. */
 import t from 'tap'
 import { ResultSplitter } from '../../../runtime/mcp/index.ts'
 
@@ -25,7 +25,7 @@ function split(message: string) {
 const blob = 'x'.repeat(40)
 const result = `{"isError":false,"structuredContent":{"blob":"${blob}"}}`
 
-t.test('the id as a text, and members that are null, after the result', async (t) => {
+t.test('an id as a string and members that are null are repaired after the result', async (t) => {
   for (const rest of ['"id":7', '"id":"7"', '"id":7,"error":null,"method":null']) {
     const { message, passed } = split(`{"jsonrpc":"2.0","result":${result},${rest}}`)
     t.match(message, { kind: 'result', id: '7', passed: { names: ['structuredContent'] } }, rest)
@@ -33,7 +33,7 @@ t.test('the id as a text, and members that are null, after the result', async (t
   }
 })
 
-t.test('another id, or an error beside the result, breaks the response off', async (t) => {
+t.test('another id, or an error next to the result, aborts the response', async (t) => {
   for (const rest of ['"id":8', '"id":"8"', '"id":7.5', '"id":7,"error":{"code":1,"message":"x"}'])
     t.throws(() => split(`{"jsonrpc":"2.0","result":${result},${rest}}`), rest)
 })

@@ -1,4 +1,4 @@
-/** Messages of servers: what is repaired, and what stays invalid, small and large. */
+/** Messages of servers, small and large: which errors are repaired, and which are not. */
 import t from 'tap'
 import {
   type EnvelopeRepair,
@@ -43,14 +43,14 @@ for (const [size, filler] of [
       `{"jsonrpc":"2.0","method":"notifications/x","params":{"a":1${filler}}}`,
     ],
   ]
-  t.test(`${size}: what means one thing is repaired`, async (t) => {
+  t.test(`${size}: an unambiguous error is repaired`, async (t) => {
     for (const [text, repairs, bytes] of cases) {
       const got = await read(text)
       t.same(got.repairs, repairs, text.slice(0, 60))
       t.equal(got.message.bytes.toString(), bytes)
     }
   })
-  t.test(`${size}: what could mean two things is invalid`, async (t) => {
+  t.test(`${size}: an ambiguous message is invalid`, async (t) => {
     for (const text of [
       `[{"jsonrpc":"2.0","id":1,"result":${result}},{"jsonrpc":"2.0","id":2,"result":{}}]`,
       `[[{"jsonrpc":"2.0","id":1,"result":${result}}]]`,
@@ -71,7 +71,7 @@ for (const [size, filler] of [
   })
 }
 
-t.test('an empty list or null is an empty result, and absent params', async (t) => {
+t.test('an empty list or null becomes an empty result or absent params', async (t) => {
   for (const empty of ['null', '[]', '[ ]'])
     t.match(await read(`{"jsonrpc":"2.0","id":1,"result":${empty}}`), {
       message: { kind: 'result', result: Buffer.from('{}') },
@@ -87,7 +87,7 @@ t.test('an empty list or null is an empty result, and absent params', async (t) 
     })
 })
 
-t.test('what is not UTF-8 is no message', async (t) => {
+t.test('text that is not UTF-8 is not a message', async (t) => {
   for (const body of ['[{"jsonrpc":"2.0","id":1,"result":{"a":"', '{"jsonrpc":"2.0","id":1,"result":{"a":"'])
     await t.rejects(read(Buffer.concat([Buffer.from(body), Buffer.from([0xff]), Buffer.from('"}}')])))
 })

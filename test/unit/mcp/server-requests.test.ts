@@ -1,4 +1,4 @@
-/** Questions from a server: the reply may fail because the server has ended, and a withdrawn question gets no reply. */
+/** Requests from a server: the reply may fail because the server has ended, and a withdrawn request gets no reply. */
 import t from 'tap'
 import { type Message, scanMessage, ServerRequests } from '../../../runtime/mcp/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -9,7 +9,7 @@ function request(id: string, method: string): Message {
 
 const reply = { result: Buffer.from('{"action":"accept"}') }
 
-t.test('a server that has ended fails neither the question nor the caller', async (t) => {
+t.test('a server that has ended fails neither the request nor the caller', async (t) => {
   const requests = new ServerRequests(() => {
     throw new GatehouseError('BACKEND_UNREACHABLE')
   })
@@ -23,7 +23,7 @@ t.test('a server that has ended fails neither the question nor the caller', asyn
   requests.refuse('"r"', new GatehouseError('METHOD_NOT_FOUND'))
 })
 
-t.test('a withdrawn question gets no reply, even when the client has answered it', async (t) => {
+t.test('a withdrawn request gets no reply, even when the client has responded', async (t) => {
   const sent: string[] = []
   const requests = new ServerRequests((message) => sent.push(message.toString()))
   const answer = Promise.withResolvers<typeof reply>()

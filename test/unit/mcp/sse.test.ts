@@ -32,7 +32,7 @@ function read(bytes: Buffer, size: number, onRetry?: (ms: number) => void): Read
 
 const whiteSpace = fc.constantFrom(' ', '\n', '\r', '\r\n', '\t')
 
-t.test('server-sent events: JSON that is written is read, in chunks of any size', async () => {
+t.test('server-sent events: written JSON is read back, in chunks of any size', async () => {
   fc.assert(
     fc.property(fc.jsonValue(), whiteSpace, fc.integer({ min: 1, max: 7 }), (value, blank, size) => {
       const text = `${blank}${JSON.stringify(value, undefined, 2).replaceAll(/\n(?= )/g, blank)}${blank}`
@@ -42,14 +42,14 @@ t.test('server-sent events: JSON that is written is read, in chunks of any size'
   )
 })
 
-/** What lines of an event stream are made of. */
+/** Generates the parts of an event stream's lines. */
 const piece = fc.oneof(
   { weight: 5, arbitrary: fc.constantFrom('\n', '\n\n', '\r', '\r\n', ':', ': ', ' ') },
   { weight: 5, arbitrary: fc.constantFrom('data:', 'data', 'id:', 'event:', 'retry:', 'datas:', 'x') },
   { weight: 1, arbitrary: fc.constantFrom('\0', '12', 'é', '😀', '\uFEFF', 'a'.repeat(5_000)) },
 )
 
-t.test('server-sent events: events are read as the reference parser reads them', async (t) => {
+t.test('server-sent events: events are parsed like in the reference parser', async (t) => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 40 }), fc.integer({ min: 1, max: 9 }), (pieces, size) => {
       const text = `${pieces.join('')}\n\n`
@@ -72,7 +72,7 @@ t.test('server-sent events: events are read as the reference parser reads them',
   )
 })
 
-t.test('server-sent events: data cannot end its event and begin another', async (t) => {
+t.test('server-sent events: data cannot end its event and start another', async (t) => {
   for (const breakOut of ['\n\n', '\r\r', '\r\n\r\n']) {
     const forged = Buffer.from(`{"a":1}${breakOut}data: {"forged":true}`)
     for (const bytes of [encodeEvent(forged), Buffer.concat(eventParts([forged, forged], { id: '1' }))]) {
@@ -91,7 +91,7 @@ t.test('server-sent events: id, event name and comments', async (t) => {
   t.same(read(bytes, 100), [{ event: 'endpoint', id: '7', data: '/x' }])
 })
 
-t.test('server-sent events: large data comes later, as it was sent', async (t) => {
+t.test('server-sent events: large data is delivered later, unchanged', async (t) => {
   const lines = Array.from({ length: 100_000 }, (_, i) => `line ${i}`)
   const long = 'x'.repeat(400_000)
   const arrived: (Buffer | Promise<Buffer>)[] = []
@@ -104,7 +104,7 @@ t.test('server-sent events: large data comes later, as it was sent', async (t) =
   t.equal((await arrived[2])?.toString(), '{}')
 })
 
-t.test('server-sent events: what is not UTF-8 is replaced', async (t) => {
+t.test('server-sent events: invalid UTF-8 is replaced', async (t) => {
   for (const length of [3, 300_000, 3_000_000]) {
     const bytes = Buffer.concat([Buffer.alloc(length, '\u{1F600}'), Buffer.from([0xff]), Buffer.from('é')])
     const arrived: (Buffer | Promise<Buffer>)[] = []
@@ -114,7 +114,7 @@ t.test('server-sent events: what is not UTF-8 is replaced', async (t) => {
   }
 })
 
-t.test('server-sent events: an endless event is refused', async (t) => {
+t.test('server-sent events: an unlimited event is rejected', async (t) => {
   for (const line of ['data: 0123456789abcdef\n', 'data:\n', `id: ${'x'.repeat(100)}`, 'event:xxxxxxx']) {
     const reader = sseReader(64, () => t.fail('no event is complete'))
     t.throws(() => {
@@ -124,7 +124,7 @@ t.test('server-sent events: an endless event is refused', async (t) => {
   }
 })
 
-t.test('server-sent events: a comment has no end that would matter', async (t) => {
+t.test('server-sent events: a comment may have any length', async (t) => {
   const reader = sseReader(64, () => t.fail('there is no event'))
   for (let i = 0; i < 1_000; i++) reader.push(Buffer.from(': 0123456789abcdef'))
   t.notOk(reader.overflowed)

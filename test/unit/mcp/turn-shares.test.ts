@@ -3,12 +3,15 @@ import t, { type Test } from 'tap'
 import { inTurns, TurnQueue, type TurnWork } from '../../../runtime/mcp/index.ts'
 
 const stepMs = 2
-/** What a turn may take, once for what arrives and once for what waits: its time, and the step that passes it. */
+/**
+ * Maximum time of a turn: the limit for arriving work plus the limit for waiting work, each exceeded by at most one
+ * step.
+ */
 const mostMs = 2 * (5 + stepMs)
 
-/** A clock that only work moves, and how far it was moved in the longest turn. */
+/** Starts a clock that only work advances, and records the longest turn. */
 async function workClock(t: Test): Promise<{ work: () => void; longestTurnMs: () => Promise<number> }> {
-  // The turn in which the clocks are changed is none of those that are measured.
+  // The turn that changes the clocks is not measured.
   await setImmediate()
   let now = performance.now()
   let turnBegan = now
@@ -36,7 +39,7 @@ async function workClock(t: Test): Promise<{ work: () => void; longestTurnMs: ()
   }
 }
 
-t.test('turns: however much work there is at once, a turn is no longer', async (t) => {
+t.test('turns: the length of a turn does not depend on the amount of work', async (t) => {
   const clock = await workClock(t)
   const done: number[] = Array.from({ length: 50 }, () => 0)
   let largestLead = 0
@@ -50,10 +53,10 @@ t.test('turns: however much work there is at once, a turn is no longer', async (
   }
   await Promise.all(done.map(async (_, own) => inTurns(steps(own))))
   t.ok((await clock.longestTurnMs()) <= mostMs)
-  t.ok(largestLead <= 3, `nobody is far ahead of others: ${largestLead} steps`)
+  t.ok(largestLead <= 3, `no task is far ahead of the others: ${largestLead} steps`)
 })
 
-t.test('turns: what follows from the end of work counts, too', async (t) => {
+t.test('turns: work that follows from finished work counts, too', async (t) => {
   const clock = await workClock(t)
   function* short(): TurnWork<void> {
     yield
@@ -68,7 +71,7 @@ t.test('turns: what follows from the end of work counts, too', async (t) => {
   t.ok((await clock.longestTurnMs()) <= mostMs)
 })
 
-t.test('turns: queues share them, and a short one is not behind all items of a long one', async (t) => {
+t.test('turns: queues share them, and a short queue does not wait for all items of a long one', async (t) => {
   const clock = await workClock(t)
   const order: string[] = []
   const fail = (error: unknown): void => void t.fail(String(error))
@@ -93,7 +96,7 @@ t.test('turns: queues share them, and a short one is not behind all items of a l
   }
 })
 
-t.test('turns: an item that fails ends its own queue only', async (t) => {
+t.test('turns: a failing item ends only its own queue', async (t) => {
   const clock = await workClock(t)
   const errors: unknown[] = []
   const handled: string[] = []

@@ -74,7 +74,7 @@ t.test('a subscription is removed when the session cannot be opened', async (t) 
   t.equal(watchers.size, 0)
 })
 
-t.test('resources beyond the maximum are left out and reported once per minute', async (t) => {
+t.test('resources beyond the maximum are excluded and reported once per minute', async (t) => {
   const { listen, warnings } = setup(t)
   const uris = Array.from({ length: 103 }, (_, i) => `file:///${i}`)
   for (let i = 0; i < 2; i++) {

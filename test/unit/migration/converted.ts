@@ -1,8 +1,8 @@
-/** Conversion of ToolHive objects as these tests ask for it. */
+/** Converts ToolHive objects with the settings of these tests. */
 import { validateResource } from '../../../hooks/index.ts'
 import { type Migration, migrate, type SourceDocument } from '../../../runtime/tools/migration/convert.ts'
 
-/** Documents as a file would have them; paths lead to no line. */
+/** Returns documents as if read from a file, without line numbers. */
 function documents(...docs: readonly Readonly<Record<string, unknown>>[]): SourceDocument[] {
   return docs.map((doc) => ({ doc, file: 'given.yaml', lineOf: () => 1 }))
 }

@@ -1,4 +1,4 @@
-/** Run configurations, files of virtual servers and files of policies as ours. */
+/** Run configurations, virtual server files and policy files, converted to Gatehouse's form. */
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
 import { validateRuntime } from '../../../schemas/index.ts'
@@ -96,37 +96,40 @@ t.test('run configuration: a remote server, its token and headers', async (t) =>
   t.notMatch(JSON.stringify(migration.documents), /hush/)
 })
 
-t.test('run configuration: a guard that is not converted refuses it', async (t) => {
-  const server = { ...run, image: 'example/notes:1', transport: 'sse' }
-  const cases: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-    authz_config_path: { authz_config_path: '/etc/policies.json' },
-    authz_config: { authz_config: { version: '1.0', type: 'httpv1', pdp: {} } },
-    'validating_webhooks[0].url': { validating_webhooks: [{ name: 'w' }] },
-    token_exchange_config: {
-      remote_url: 'https://mcp.example.com',
-      remote_auth_config: { bearer_token: 'hush' },
-      token_exchange_config: { token_url: 'https://idp.example.com/token', audience: 'a' },
-    },
-    'middleware_configs[1]': { middleware_configs: [{ type: 'mcp-parser' }, { type: 'authorization' }] },
-    'additional_middleware_configs[0]': { additional_middleware_configs: [{ type: 'own' }] },
-  }
-  for (const [field, fields] of Object.entries(cases)) {
-    const migration = convert({ ...server, ...fields })
-    t.equal(migration.documents[0]?.outcome, 'not converted', field)
-    t.match(
-      migration.documents[0]?.rows.filter(({ effect }) => effect === 'refused'),
-      [{ field }],
-    )
-    t.equal(migration.files.size, 0)
-  }
-  const policies = ['permit(principal, action, resource);']
-  const said = convert({
-    ...server,
-    authz_config: { version: '1.0', type: 'cedarv1', cedar: { policies, entities_json: '[]' } },
-    middleware_configs: [{ type: 'authorization' }],
-  })
-  t.match(made(said, 'MCPServer'), { spec: { authzConfig: { type: 'inline', inline: { policies } } } })
-})
+t.test(
+  'run configuration: a protection that cannot be converted rejects the whole configuration',
+  async (t) => {
+    const server = { ...run, image: 'example/notes:1', transport: 'sse' }
+    const cases: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+      authz_config_path: { authz_config_path: '/etc/policies.json' },
+      authz_config: { authz_config: { version: '1.0', type: 'httpv1', pdp: {} } },
+      'validating_webhooks[0].url': { validating_webhooks: [{ name: 'w' }] },
+      token_exchange_config: {
+        remote_url: 'https://mcp.example.com',
+        remote_auth_config: { bearer_token: 'hush' },
+        token_exchange_config: { token_url: 'https://idp.example.com/token', audience: 'a' },
+      },
+      'middleware_configs[1]': { middleware_configs: [{ type: 'mcp-parser' }, { type: 'authorization' }] },
+      'additional_middleware_configs[0]': { additional_middleware_configs: [{ type: 'own' }] },
+    }
+    for (const [field, fields] of Object.entries(cases)) {
+      const migration = convert({ ...server, ...fields })
+      t.equal(migration.documents[0]?.outcome, 'not converted', field)
+      t.match(
+        migration.documents[0]?.rows.filter(({ effect }) => effect === 'refused'),
+        [{ field }],
+      )
+      t.equal(migration.files.size, 0)
+    }
+    const policies = ['permit(principal, action, resource);']
+    const said = convert({
+      ...server,
+      authz_config: { version: '1.0', type: 'cedarv1', cedar: { policies, entities_json: '[]' } },
+      middleware_configs: [{ type: 'authorization' }],
+    })
+    t.match(made(said, 'MCPServer'), { spec: { authzConfig: { type: 'inline', inline: { policies } } } })
+  },
+)
 
 t.test('run configuration: an isolated network stays isolated', async (t) => {
   const server = { ...run, image: 'example/notes:1', transport: 'sse', isolate_network: true }
@@ -144,7 +147,7 @@ t.test('run configuration: an isolated network stays isolated', async (t) => {
   t.notMatch(JSON.stringify(made(open, 'MCPServer')), /permissionProfile/, 'nothing was enforced')
 })
 
-t.test('virtual server: the file has our form but for a few names', async (t) => {
+t.test("virtual server: the file is in Gatehouse's form, except for a few names", async (t) => {
   const migration = convert(
     {
       name: 'team',
@@ -194,7 +197,7 @@ t.test(
   },
 )
 
-t.test('policies: a file of them is an MCPAuthzConfig; anything else is skipped', async (t) => {
+t.test('policies: a policy file becomes an MCPAuthzConfig, and any other file is skipped', async (t) => {
   const policies = ['permit(principal, action, resource);']
   const migration = convert(
     { version: '1.0', type: 'cedarv1', cedar: { policies, entities_json: '[]' } },

@@ -1,4 +1,4 @@
-/** Objects of ToolHive whose settings end up elsewhere: in a virtual server, its workflows, and objects of their own. */
+/** ToolHive objects whose settings move: into a virtual server, its workflows, or separate objects. */
 import t from 'tap'
 import { stringify } from 'yaml'
 import { isFields } from '../../../schemas/index.ts'
@@ -43,7 +43,7 @@ t.test('objects: settings of a virtual server', async (t) => {
   t.equal(migration.documents[0]?.outcome, 'differs')
 })
 
-t.test('objects: workflows that the other server takes with fields that it ignores', async (t) => {
+t.test('objects: workflows with fields that ToolHive accepts and ignores', async (t) => {
   const steps = [
     {
       id: 'a',
@@ -75,7 +75,7 @@ t.test('objects: workflows that the other server takes with fields that it ignor
       { tool: 'notes.add', onError: { action: 'retry', retryCount: 3 } },
     ],
   })
-  t.equal(migration.documents[0]?.outcome, 'differs', 'the text that is not there is told')
+  t.equal(migration.documents[0]?.outcome, 'differs', 'the missing text is reported')
   const deep = (value: unknown) =>
     specs(
       convert([
@@ -90,7 +90,7 @@ t.test('objects: workflows that the other server takes with fields that it ignor
   t.notMatch(deep('plain'), { nestedTemplates: true })
 })
 
-t.test('objects: settings that were inline become objects', async (t) => {
+t.test('objects: inline settings become objects', async (t) => {
   const migration = convert([
     object('MCPServer', {
       image: 'example/notes:1',

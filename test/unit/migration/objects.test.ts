@@ -1,11 +1,11 @@
-/** Objects of toolhive.stacklok.dev as ours: field by field, and every result passes admission. */
+/** Conversion of toolhive.stacklok.dev objects, field by field; every result passes admission. */
 import t from 'tap'
 import { stringify } from 'yaml'
 import { readYaml } from '../../../runtime/config/index.ts'
 import { isFields } from '../../../schemas/index.ts'
 import { convert, object, rowsOf, specs } from './converted.ts'
 
-t.test('objects: a field without a rule is equal, and the group is ours', async (t) => {
+t.test('objects: fields without a rule are copied, and the API group is replaced', async (t) => {
   const spec = { image: 'example/notes:1', transport: 'streamable-http', mcpPort: 9000, args: ['--quiet'] }
   const server = object('MCPServer', spec, { namespace: 'tools', labels: { team: 'a' } })
   const migration = convert([server, { ...server, apiVersion: 'toolhive.stacklok.dev/v1alpha1' }])
@@ -18,12 +18,12 @@ t.test('objects: a field without a rule is equal, and the group is ours', async 
   )
   const [first, second] = [...migration.files.values()].flat()
   t.equal(first?.['apiVersion'], 'gatehouse.dev/v1beta1')
-  t.same(first, second, 'both versions have one schema')
+  t.same(first, second, 'both versions have the same schema')
   t.same(first?.['spec'], spec)
   t.same(first?.['metadata'], { name: 'one', namespace: 'tools', labels: { team: 'a' } })
 })
 
-t.test('objects: what a cluster wrote into one stays there', async (t) => {
+t.test('objects: fields written by a cluster are removed', async (t) => {
   const migration = convert([
     {
       ...object(
@@ -57,10 +57,10 @@ t.test('objects: what a cluster wrote into one stays there', async (t) => {
     },
     spec: { description: 'd' },
   })
-  t.equal(migration.documents[0]?.outcome, 'differs', 'the strategy is left out, and told')
+  t.equal(migration.documents[0]?.outcome, 'differs', 'the strategy is omitted and reported')
 })
 
-t.test('objects: fields and values under another name', async (t) => {
+t.test('objects: renamed fields and values', async (t) => {
   const exchange = convert([
     object('MCPExternalAuthConfig', {
       type: 'tokenExchange',
@@ -108,7 +108,7 @@ t.test('objects: fields and values under another name', async (t) => {
     t.equal(migration.documents[0]?.outcome, 'converted')
 })
 
-t.test('objects: one whose guard has no counterpart is not written', async (t) => {
+t.test('objects: an object whose protection has no equivalent is not written', async (t) => {
   const server = { image: 'example/notes:1', transport: 'sse' }
   const cases: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     spec: object('MCPWebhookConfig', { validating: [] }),
@@ -134,7 +134,7 @@ t.test('objects: one whose guard has no counterpart is not written', async (t) =
   }
 })
 
-t.test('objects: what is lost is told; a default that is lost is not', async (t) => {
+t.test('objects: lost settings are reported, except defaults', async (t) => {
   const provider = {
     name: 'idp',
     type: 'oauth2',
@@ -253,7 +253,7 @@ t.test('objects: a virtual server keeps its upstream filter', async (t) => {
 })
 
 t.test(
-  'objects: a stdio server without a command is attached to; an image that names a package has one',
+  'objects: a proxy attaches to a stdio server without a command, and a package image gets a command',
   async (t) => {
     const bare = convert([object('MCPServer', { image: 'example/notes:1' })])
     t.match(bare.documents[0]?.rows, [{ effect: 'differs', field: 'spec.image', text: /own entrypoint/ }])
@@ -294,7 +294,7 @@ t.test(
 )
 
 t.test(
-  'objects: other groups stay, the registry is skipped, a name that is taken gets a number',
+  'objects: other API groups are copied, the registry is skipped, and a name in use gets a number',
   async (t) => {
     const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, stringData: { a: 'b' } }
     const migration = convert([
@@ -346,7 +346,7 @@ t.test('objects: names in another case, and fields that are null', async (t) => 
   t.same(rowsOf(migration), ['renamed spec.inline.clientID'])
 })
 
-t.test('objects: the same documents give the same bytes', async (t) => {
+t.test('objects: the same documents result in the same bytes', async (t) => {
   const { documents: docs, violations } = readYaml(
     'apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPServer\nmetadata: {name: a}\nspec: {image: i, tools: [b, a]}\n',
   )

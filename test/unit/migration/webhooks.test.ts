@@ -1,4 +1,4 @@
-/** Webhooks of ToolHive: objects, files of --webhook-config, and lists of run configurations. */
+/** ToolHive webhooks: objects, files of --webhook-config, and lists in run configurations. */
 import t, { type Test } from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
 import { untyped } from '../../helpers/untyped.ts'
@@ -19,7 +19,7 @@ const written = ({ files, secrets }: Migration): readonly Doc[] => [...[...files
 const one = (migration: Migration, kind: string) =>
   untyped(written(migration).find((doc) => doc['kind'] === kind))
 
-/** All that is written passes admission. */
+/** Checks that every written object passes admission. */
 function admitted(t: Test, migration: Migration): void {
   for (const doc of written(migration).filter(({ kind }) => kind !== 'Secret'))
     t.same(validateResource(doc).violations, [], String(doc['kind']))
@@ -85,7 +85,7 @@ const ours = (secret: string) => ({
 })
 const empty = { 'check-ca': '', 'check-client-cert': '', 'check-client-key': '', 'check-hmac': '' }
 
-t.test('a file of --webhook-config is an MCPWebhookConfig, with a Secret to fill in', async (t) => {
+t.test('a file of --webhook-config becomes an MCPWebhookConfig, with a Secret to fill in', async (t) => {
   const open = { name: 'open', url: 'http://hook.example', tls_config: { insecure_skip_verify: true } }
   const migration = convert([{ validating: [theirs], mutating: [open] }])
   t.match(one(migration, 'MCPWebhookConfig'), {
@@ -105,7 +105,7 @@ t.test('a file of --webhook-config is an MCPWebhookConfig, with a Secret to fill
   admitted(t, migration)
 })
 
-t.test('webhooks of a run configuration are those of its server', async (t) => {
+t.test('webhooks of a run configuration apply to its server', async (t) => {
   const run = { schema_version: 'v0.1.0', name: 'notes', transport: 'sse', image: 'example/notes:1' }
   const migration = convert([
     {
@@ -140,7 +140,7 @@ t.test('webhooks of a run configuration are those of its server', async (t) => {
   }
 })
 
-t.test('what is not valid here is not written', async (t) => {
+t.test('webhooks that are invalid in Gatehouse are not written', async (t) => {
   const rows: readonly (readonly [Doc, string])[] = [
     [{ validating: [{ ...theirs, url: `${url}?a=b` }] }, 'spec.validating[0].url'],
     [{ validating: [{ ...theirs, failure_policy: 'open' }] }, 'spec.validating[0].failurePolicy'],

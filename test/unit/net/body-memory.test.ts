@@ -1,4 +1,4 @@
-/** What bodies of requests hold together: bounded, shared between callers, and given back. */
+/** Memory of request bodies: bounded, shared between callers, and released. */
 import { EventEmitter } from 'node:events'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
@@ -15,7 +15,7 @@ function rig() {
     wait(ms: number) {
       now += ms
     },
-    /** A body of this user that is arriving. */
+    /** Starts the body of a request by this user. */
     begin(subject: string) {
       const req = new IncomingMessage(new Socket())
       const exchange = new Exchange(req, new ServerResponse(req))
@@ -32,7 +32,7 @@ function rig() {
   }
 }
 
-t.test('body memory: what a request held is free again when its response is over', async (t) => {
+t.test('body memory: the memory of a request is released when its response is complete', async (t) => {
   const { memory, begin } = rig()
   const one = begin('a')
   one.take(300)
@@ -42,7 +42,7 @@ t.test('body memory: what a request held is free again when its response is over
   t.equal(memory.bytes, 0)
 })
 
-t.test('body memory: one caller has a share, and others the rest', async (t) => {
+t.test('body memory: one caller is limited to a share, and other callers can use the rest', async (t) => {
   const { memory, begin } = rig()
   for (let i = 0; i < 7; i++) {
     const one = begin('a')
@@ -55,13 +55,13 @@ t.test('body memory: one caller has a share, and others the rest', async (t) => 
   t.equal(memory.bytes, 950)
 })
 
-t.test('body memory: a slow body of the largest holder gives way, a fast one does not', async (t) => {
+t.test('body memory: a slow body of the largest holder is dropped, a fast one is not', async (t) => {
   const { memory, begin, wait } = rig()
   const slow = begin('a')
   slow.take(600)
   const fair = begin('b')
   fair.take(300)
-  t.throws(() => begin('c').take(200), /refused/, 'none has been arriving for long')
+  t.throws(() => begin('c').take(200), /refused/, 'no body has been arriving for long')
   wait(1_000)
   begin('c').take(200)
   t.same([slow.body.gaveWay, fair.body.gaveWay], [true, false])

@@ -20,14 +20,14 @@ function make() {
   }
 }
 
-t.test('breaker: opens after as many failures in a row as the threshold says', async (t) => {
+t.test('breaker: opens when consecutive failures reach the threshold', async (t) => {
   const { breaker } = make()
   breaker.failure()
   breaker.failure()
   breaker.success()
   breaker.failure()
   breaker.failure()
-  t.equal(breaker.state, 'closed', 'a success begins the count again')
+  t.equal(breaker.state, 'closed', 'a success resets the count')
   t.equal(breaker.changedAt, 0)
   breaker.failure()
   t.equal(breaker.state, 'open')
@@ -35,7 +35,7 @@ t.test('breaker: opens after as many failures in a row as the threshold says', a
   t.notOk(breaker.allows())
 })
 
-t.test('breaker: one trial after the time, whose outcome decides', async (t) => {
+t.test('breaker: allows one trial after the timeout, and its outcome decides', async (t) => {
   const { breaker, pass } = make()
   for (let i = 0; i < 3; i++) breaker.failure()
   pass(59_999)
@@ -47,7 +47,7 @@ t.test('breaker: one trial after the time, whose outcome decides', async (t) => 
   t.notOk(breaker.allows(), 'one at a time')
   breaker.failure()
   t.equal(breaker.state, 'open')
-  t.equal(breaker.changedAt, 61_000, 'the time starts again')
+  t.equal(breaker.changedAt, 61_000, 'the timeout starts again')
   pass(60_000)
   breaker.start()
   breaker.success()
@@ -55,7 +55,7 @@ t.test('breaker: one trial after the time, whose outcome decides', async (t) => 
   t.ok(breaker.allows())
 })
 
-t.test('breaker: what ends while it is open changes nothing', async (t) => {
+t.test('breaker: a call that ends while it is open changes nothing', async (t) => {
   const { breaker, pass } = make()
   for (let i = 0; i < 9; i++) breaker.failure()
   breaker.success()
@@ -65,7 +65,7 @@ t.test('breaker: what ends while it is open changes nothing', async (t) => {
   t.ok(breaker.allows())
 })
 
-t.test('breaker: a trial that was given up leaves space for the next', async (t) => {
+t.test('breaker: an abandoned trial allows another one', async (t) => {
   const { breaker, pass } = make()
   for (let i = 0; i < 3; i++) breaker.failure()
   pass(60_000)

@@ -1,4 +1,4 @@
-/** The document fetch: SSRF guard over literals and lookups, redirects, size and time limits, jose and oauth4webapi. */
+/** The document fetch: SSRF guard for literals and lookups, redirects, size and time limits, jose and oauth4webapi. */
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
@@ -84,7 +84,7 @@ async function reason(fetch: Fetch, url: string): Promise<string> {
 }
 
 await t.test(
-  'fetch: an unguarded one reads a document and follows a redirect on the same authority',
+  'fetch: without the guard, reads a document and follows a redirect on the same authority',
   async (t) => {
     const fetch = makeFetch()
     t.equal(await (await fetch(`${base}/ok`)).text(), 'ok GET')
@@ -97,7 +97,7 @@ await t.test(
   },
 )
 
-await t.test('fetch: a guarded one never dials a private address, whatever its notation', async (t) => {
+await t.test('fetch: with the guard, never dials a private address, whatever its notation', async (t) => {
   const fetch = makeFetch({ guard: true, allowHttp: true })
   for (const host of [
     '127.0.0.1',
@@ -127,7 +127,7 @@ await t.test('fetch: a guarded one never dials a private address, whatever its n
 })
 
 await t.test(
-  'fetch: where private networks are allowed, metadata services and the machine itself are not',
+  'fetch: metadata services and loopback stay forbidden where private networks are allowed',
   async (t) => {
     const fetch = makeFetch({ guard: 'private', allowHttp: true })
     for (const host of ['127.0.0.1', '169.254.169.254', '100.100.100.200', '[fd00:ec2::254]', '224.0.0.1']) {
@@ -137,7 +137,7 @@ await t.test(
   },
 )
 
-await t.test('fetch: a guarded one checks what a name resolves to, and dials only that', async (t) => {
+await t.test('fetch: with the guard, checks the addresses of a name, and dials only those', async (t) => {
   const fetch = makeFetch({
     guard: true,
     allowHttp: true,
@@ -148,23 +148,26 @@ await t.test('fetch: a guarded one checks what a name resolves to, and dials onl
   await fetch.close()
 })
 
-await t.test('fetch: plain http goes to loopback only, and never with credentials in the URL', async (t) => {
-  const fetch = makeFetch({
-    lookup: (_name, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
-  })
-  t.equal(await reason(fetch, `http://intranet.example:${port}/ok`), 'URL_REFUSED')
-  t.equal(await reason(fetch, `http://user:pw@127.0.0.1:${port}/ok`), 'URL_REFUSED')
-  t.equal(await reason(fetch, 'file:///etc/passwd'), 'URL_REFUSED')
-  await fetch.close()
-  const open = makeFetch({
-    allowHttp: true,
-    lookup: (_name, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
-  })
-  t.equal(await reason(open, `http://intranet.example:${port}/ok`), 'allowed')
-  await open.close()
-})
+await t.test(
+  'fetch: plain http is allowed to loopback only, and a URL cannot contain credentials',
+  async (t) => {
+    const fetch = makeFetch({
+      lookup: (_name, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
+    })
+    t.equal(await reason(fetch, `http://intranet.example:${port}/ok`), 'URL_REFUSED')
+    t.equal(await reason(fetch, `http://user:pw@127.0.0.1:${port}/ok`), 'URL_REFUSED')
+    t.equal(await reason(fetch, 'file:///etc/passwd'), 'URL_REFUSED')
+    await fetch.close()
+    const open = makeFetch({
+      allowHttp: true,
+      lookup: (_name, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
+    })
+    t.equal(await reason(open, `http://intranet.example:${port}/ok`), 'allowed')
+    await open.close()
+  },
+)
 
-await t.test('fetch: a response beyond the cap or the time limit is refused', async (t) => {
+await t.test('fetch: a response beyond the size or time limit is rejected', async (t) => {
   const small = makeFetch({ maxBytes: 4999 })
   t.equal(await reason(small, `${base}/big`), 'ANSWER_TOO_LARGE')
   await small.close()
@@ -176,27 +179,30 @@ await t.test('fetch: a response beyond the cap or the time limit is refused', as
   await roomy.close()
 })
 
-await t.test('fetch: a coded response is decoded, and counts as large as it is then', async (t) => {
-  const fetch = makeFetch()
-  for (const path of Object.keys(codings).filter((name) => !['/broken', '/six'].includes(name))) {
-    const response = await fetch(base + path)
-    t.equal(await response.text(), plain.toString(), path)
-    if (path !== '/other') t.equal(response.headers.get('content-length'), null, path)
-  }
-  await t.rejects(fetch(`${base}/broken`), TypeError)
-  await t.rejects(
-    fetch(`${base}/six`),
-    { cause: { message: /6 content codings/ } },
-    'a chain costs every turn',
-  )
-  await fetch.close()
-  const small = makeFetch({ maxBytes: plain.length - 1 })
-  for (const path of ['/gzip', '/raw-deflate', '/br', '/twice'])
-    t.equal(await reason(small, base + path), 'ANSWER_TOO_LARGE', path)
-  await small.close()
-})
+await t.test(
+  'fetch: a compressed response is decoded, and the limit applies to its decoded size',
+  async (t) => {
+    const fetch = makeFetch()
+    for (const path of Object.keys(codings).filter((name) => !['/broken', '/six'].includes(name))) {
+      const response = await fetch(base + path)
+      t.equal(await response.text(), plain.toString(), path)
+      if (path !== '/other') t.equal(response.headers.get('content-length'), null, path)
+    }
+    await t.rejects(fetch(`${base}/broken`), TypeError)
+    await t.rejects(
+      fetch(`${base}/six`),
+      { cause: { message: /6 content codings/ } },
+      'a chain costs every turn',
+    )
+    await fetch.close()
+    const small = makeFetch({ maxBytes: plain.length - 1 })
+    for (const path of ['/gzip', '/raw-deflate', '/br', '/twice'])
+      t.equal(await reason(small, base + path), 'ANSWER_TOO_LARGE', path)
+    await small.close()
+  },
+)
 
-await t.test('fetch: a body says what it is, unless the caller says it', async (t) => {
+await t.test('fetch: the body sets the content type, unless the caller sets it', async (t) => {
   const fetch = makeFetch()
   const sent = async (init: Parameters<Fetch>[1]): Promise<Record<string, string>> =>
     (await (await fetch(`${base}/headers`, init)).json()) as Record<string, string>
@@ -211,11 +217,11 @@ await t.test('fetch: a body says what it is, unless the caller says it', async (
   t.equal(await typeOf({ body: new Uint8Array(3) }), undefined)
   const headers = await sent({ headers: new Headers({ Accept: 'application/json' }) })
   t.equal(headers['accept'], 'application/json')
-  t.ok(headers['user-agent'], 'some servers refuse requests without')
+  t.ok(headers['user-agent'], 'some servers reject requests without it')
   await fetch.close()
 })
 
-await t.test('fetch: the caller ends it with a reason, before and while it runs', async (t) => {
+await t.test('fetch: the caller can abort it with a reason, before and while it runs', async (t) => {
   const fetch = makeFetch()
   const ending = new AbortController()
   const running = fetch(`${base}/silent`, { signal: ending.signal })
@@ -226,7 +232,7 @@ await t.test('fetch: the caller ends it with a reason, before and while it runs'
   await fetch.close()
 })
 
-await t.test('fetch: it serves as customFetch of oauth4webapi and jose', async (t) => {
+await t.test('fetch: works as customFetch of oauth4webapi and jose', async (t) => {
   const fetch = makeFetch()
   const as = await oauth.processDiscoveryResponse(
     new URL(base),

@@ -1,8 +1,8 @@
-/** A signal that makes an AbortSignal only for who asks for one. */
+/** A signal that creates an AbortSignal only on demand. */
 import t from 'tap'
 import { abortable, LazySignal, signalOf } from '../../../runtime/net/index.ts'
 
-t.test('listeners are called once, in their order, and the first reason counts', async (t) => {
+t.test('listeners are called once, in order, with the first reason', async (t) => {
   const lazy = new LazySignal()
   const called: string[] = []
   const removed = (): void => void called.push('removed')
@@ -18,7 +18,7 @@ t.test('listeners are called once, in their order, and the first reason counts',
   t.match(lazy, { aborted: true, reason: { message: 'first' } })
 })
 
-t.test('a listener may take others away while it is called', async (t) => {
+t.test('a listener can remove other listeners while it runs', async (t) => {
   const lazy = new LazySignal()
   const called: string[] = []
   const other = (): void => void called.push('other')
@@ -29,7 +29,7 @@ t.test('a listener may take others away while it is called', async (t) => {
   t.ok(called.includes('last'))
 })
 
-t.test('an AbortSignal made before or after says the same', async (t) => {
+t.test('an AbortSignal created before or after the abort has the same reason', async (t) => {
   const before = new LazySignal()
   const { signal } = before
   t.equal(signalOf(before), signal)
@@ -40,7 +40,7 @@ t.test('an AbortSignal made before or after says the same', async (t) => {
   t.match(after.signal, { aborted: true, reason: { message: 'over' } })
 })
 
-t.test('waiting ends with it', async (t) => {
+t.test('waiting ends with the abort', async (t) => {
   const lazy = new LazySignal()
   const waiting = abortable(new Promise(() => {}), lazy)
   lazy.abort(new Error('over'))

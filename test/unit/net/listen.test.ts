@@ -1,4 +1,4 @@
-/** The listener's life: binding, refusing to bind, and a graceful end in four steps. */
+/** The listener's life cycle: bind, bind errors, and a graceful shutdown in four steps. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
@@ -6,7 +6,7 @@ import { registerStream, listen, silentLog } from '../../../runtime/net/index.ts
 
 const base = { host: '127.0.0.1', port: 0, log: silentLog }
 
-await t.test('listen: reports address and port, and rejects when the port is taken', async (t) => {
+await t.test('listen: reports address and port, and rejects when the port is in use', async (t) => {
   const first = await listen({ ...base, handler: (_req, res) => res.end('ok') })
   t.equal(first.url, `http://127.0.0.1:${first.port}`)
   t.equal(await (await fetch(first.url)).text(), 'ok')
@@ -28,37 +28,42 @@ await t.test('listen: IPv6 addresses are written in brackets', async (t) => {
   await listener.close({ graceMs: 0 })
 })
 
-await t.test('close: idle connections go, streams are ended, requests in flight finish', async (t) => {
-  let finish = (): void => {}
-  const slow = Promise.withResolvers<void>()
-  const listener = await listen({
-    ...base,
-    handler(req, res) {
-      if (req.url === '/stream') {
-        res.writeHead(200, { 'Content-Type': 'text/event-stream' })
-        res.write('data: 1\n\n')
-        registerStream(res, () => res.end('data: bye\n\n'))
-      } else if (req.url === '/slow') {
-        finish = () => res.end('done')
-        slow.resolve()
-      } else res.end('ok')
-    },
-  })
-  await (await fetch(listener.url)).text()
-  const stream = await fetch(`${listener.url}/stream`)
-  const response = fetch(`${listener.url}/slow`)
-  await slow.promise
+await t.test(
+  'close: idle connections are closed, streams are ended, and requests in flight finish',
+  async (t) => {
+    let finish = (): void => {}
+    const slow = Promise.withResolvers<void>()
+    const listener = await listen({
+      ...base,
+      handler(req, res) {
+        if (req.url === '/stream') {
+          res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+          res.write('data: 1\n\n')
+          registerStream(res, () => res.end('data: bye\n\n'))
+        } else if (req.url === '/slow') {
+          finish = () => res.end('done')
+          slow.resolve()
+        } else res.end('ok')
+      },
+    })
+    await (await fetch(listener.url)).text()
+    const stream = await fetch(`${listener.url}/stream`)
+    const response = fetch(`${listener.url}/slow`)
+    await slow.promise
 
-  const closed = listener.close({ graceMs: 60_000 })
-  t.equal(await stream.text(), 'data: 1\n\ndata: bye\n\n', 'the stream ends in order')
-  await t.rejects(fetch(listener.url), 'nobody new is accepted')
-  finish()
-  t.equal(await (await response).text(), 'done', 'the request in flight gets its response')
-  await closed
-  t.equal(listener.close(), closed, 'a second close is the same one')
-})
+    const closed = listener.close({ graceMs: 60_000 })
+    t.equal(await stream.text(), 'data: 1\n\ndata: bye\n\n', 'the stream ends in order')
+    await t.rejects(fetch(listener.url), 'no new connection is accepted')
+    finish()
+    t.equal(await (await response).text(), 'done', 'the request in flight gets its response')
+    await closed
+    t.equal(listener.close(), closed, 'a second close returns the same promise')
+  },
+)
 
-/** A connection of a client that keeps it: sends, and gets what comes until the next blank line and its body `ok`. */
+/**
+ * Opens a keep-alive connection that sends a request and returns the response up to the blank line and its body `ok`.
+ */
 function kept(port: number) {
   const socket = connect(port, '127.0.0.1')
   let text = ''
@@ -82,20 +87,23 @@ function kept(port: number) {
   }
 }
 
-await t.test('close: a request on a connection that was idle is answered, and is its last', async (t) => {
-  const listener = await listen({ ...base, handler: (_req, res) => res.end('ok') })
-  const [one, other] = [kept(listener.port), kept(listener.port)]
-  t.match(await one.get('/'), /^connection: keep-alive/im)
-  await other.get('/')
-  const closed = listener.close({ graceMs: 60_000 })
-  t.match(await one.get('/'), /^connection: close/im)
-  await one.closed
-  await other.closed
-  await closed
-  t.pass('and one that says nothing goes as well')
-})
+await t.test(
+  'close: an idle connection gets a response to one more request, and is then closed',
+  async (t) => {
+    const listener = await listen({ ...base, handler: (_req, res) => res.end('ok') })
+    const [one, other] = [kept(listener.port), kept(listener.port)]
+    t.match(await one.get('/'), /^connection: keep-alive/im)
+    await other.get('/')
+    const closed = listener.close({ graceMs: 60_000 })
+    t.match(await one.get('/'), /^connection: close/im)
+    await one.closed
+    await other.closed
+    await closed
+    t.pass('and one that says nothing goes as well')
+  },
+)
 
-await t.test('close: a response that was not begun is the last of its connection', async (t) => {
+await t.test('close: a response that has not started is the last on its connection', async (t) => {
   const arrived = Promise.withResolvers<void>()
   let finish = (): void => {}
   const listener = await listen({
@@ -114,7 +122,7 @@ await t.test('close: a response that was not begun is the last of its connection
   await Promise.all([client.closed, closed])
 })
 
-await t.test('close: a stream that is opened meanwhile is ended', async (t) => {
+await t.test('close: a stream that opens during the shutdown is ended', async (t) => {
   const listener = await listen({
     ...base,
     handler(req, res) {
@@ -131,7 +139,7 @@ await t.test('close: a stream that is opened meanwhile is ended', async (t) => {
   await Promise.all([client.closed, closed])
 })
 
-await t.test('close: what is left after the grace is cut', async (t) => {
+await t.test('close: remaining connections are cut after the grace period', async (t) => {
   const arrived = Promise.withResolvers<void>()
   const listener = await listen({ ...base, handler: () => arrived.resolve() })
   const response = fetch(listener.url)
@@ -141,7 +149,7 @@ await t.test('close: what is left after the grace is cut', async (t) => {
   await t.rejects(response)
 })
 
-await t.test('unused connections: they are ended without a word, by close and by the clock', async (t) => {
+await t.test('unused connections: closed without a response, by close and by the timeout', async (t) => {
   async function opened(limits: { headersTimeoutMs?: number; checkIntervalMs?: number } = {}) {
     const listener = await listen({ ...base, handler: (_req, res) => res.end(), limits })
     const socket = connect(listener.port, '127.0.0.1')
@@ -152,9 +160,9 @@ await t.test('unused connections: they are ended without a word, by close and by
         text += part.toString()
       })
     await once(socket, 'connect')
-    // Before the request: on a busy machine the connection may end while that is answered.
+    // Listen first: on a busy machine, the connection may close during the next request.
     const closed = once(socket, 'close')
-    // The listener knows the connection once it has answered on a later one.
+    // A response on a later connection shows that the listener has accepted this one.
     await (await fetch(listener.url)).text()
     return { listener, closed, text: () => text }
   }
@@ -163,7 +171,7 @@ await t.test('unused connections: they are ended without a word, by close and by
   t.equal(ahead.text(), '', 'a closing listener does not wait for it')
   const late = await opened({ headersTimeoutMs: 50, checkIntervalMs: 20 })
   await late.closed
-  t.equal(late.text(), '', 'no 408 that would pass for the response to the next request')
+  t.equal(late.text(), '', 'no 408 that the client could treat as the response to its next request')
   await late.listener.close()
 })
 
@@ -186,7 +194,7 @@ await t.test('close: tunnels end, too', async (t) => {
   t.pass('closed without waiting for the grace')
 })
 
-await t.test('upgrade: only a WebSocket takes the connection over', async (t) => {
+await t.test('upgrade: only a WebSocket request takes over the connection', async (t) => {
   let upgrades = 0
   const listener = await listen({
     ...base,

@@ -2,12 +2,12 @@ import fc from 'fast-check'
 import t from 'tap'
 import { Pieces } from '../../../runtime/net/index.ts'
 
-/** Memory that the pieces keep from being freed. */
+/** Returns the memory that the pieces retain. */
 function retained(pieces: readonly Buffer[]): number {
   return [...new Set(pieces.map(({ buffer }) => buffer))].reduce((sum, { byteLength }) => sum + byteLength, 0)
 }
 
-t.test('pieces: the bytes, in order', async () => {
+t.test('pieces: returns the bytes in order', async () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(fc.nat(100), fc.nat(20_000)), { maxLength: 30 }),
@@ -23,7 +23,7 @@ t.test('pieces: the bytes, in order', async () => {
   )
 })
 
-t.test('pieces: many small chunks become few objects', async (t) => {
+t.test('pieces: many small chunks are merged into few objects', async (t) => {
   const read = Buffer.alloc(65_536, 'x')
   const own = Buffer.from(new ArrayBuffer(1))
   for (const chunkAt of [(i: number) => read.subarray(i % 65_536, (i % 65_536) + 1), () => own]) {
@@ -35,7 +35,7 @@ t.test('pieces: many small chunks become few objects', async (t) => {
   }
 })
 
-t.test('pieces: a part of a large buffer does not keep the whole of it', async (t) => {
+t.test('pieces: a part of a large buffer does not retain the whole buffer', async (t) => {
   for (const length of [100, 4_096, 16_384, 30_000]) {
     const pieces = new Pieces()
     for (let i = 0; i < 100; i++) pieces.add(Buffer.allocUnsafeSlow(65_536), 7, 7 + length)

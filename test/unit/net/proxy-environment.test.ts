@@ -1,4 +1,4 @@
-/** HTTP_PROXY, HTTPS_PROXY and NO_PROXY: which requests go through a proxy, and that they really do. */
+/** HTTP_PROXY, HTTPS_PROXY and NO_PROXY: which requests use a proxy, checked with a real proxy. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
@@ -8,7 +8,7 @@ import { proxyFor } from '../../../runtime/net/outgoing/proxy-environment.ts'
 
 const both = { http: 'http://proxy.example:3128', https: 'http://secure-proxy.example:3128' }
 
-await t.test('proxy environment: scheme decides, loopback is never proxied', async (t) => {
+await t.test('proxy environment: the scheme selects the proxy, and loopback is never proxied', async (t) => {
   t.equal(proxyFor('http://mcp.example', both), both.http)
   t.equal(proxyFor('https://mcp.example', both), both.https)
   t.equal(proxyFor('https://mcp.example', { http: both.http }), undefined)

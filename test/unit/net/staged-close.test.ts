@@ -1,10 +1,10 @@
-/** A connection that is closed in stages ends at the latest when one of its three bounds is reached. */
+/** A connection that is closed in stages ends when one of its three bounds is reached. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { closeInStages, stagedCloseLimits } from '../../../runtime/net/listener/staged-close.ts'
 
-/** Both ends of one connection; the client keeps its side open until told otherwise. */
+/** Returns both ends of a connection; the client keeps its side open until the test ends it. */
 async function pair(t: Test): Promise<{ client: Socket; server: Socket }> {
   const listener = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1')
   await once(listener, 'listening')
@@ -21,7 +21,7 @@ async function pair(t: Test): Promise<{ client: Socket; server: Socket }> {
   return { client, server }
 }
 
-await t.test('staged close: it ends with the client', async (t) => {
+await t.test('staged close: ends when the client closes', async (t) => {
   const { client, server } = await pair(t)
   server.write('bye')
   closeInStages(server)
@@ -30,7 +30,7 @@ await t.test('staged close: it ends with the client', async (t) => {
     text += part
   })
   await once(client, 'end')
-  t.equal(text, 'bye', 'what was written arrives, then the end')
+  t.equal(text, 'bye', 'the written data arrives before the end')
   t.notOk(server.destroyed, 'the other side is still read')
   client.write('late')
   client.end()
@@ -42,7 +42,7 @@ await t.test('staged close: bytes and time are bounded', async (t) => {
   closeInStages(flood.server, { ...stagedCloseLimits, maxBytes: 1_000 })
   flood.client.write(Buffer.alloc(2_000))
   await once(flood.server, 'close')
-  t.ok(flood.server.bytesRead >= 1_000, 'by what is read')
+  t.ok(flood.server.bytesRead >= 1_000, 'bounded by the bytes read')
 
   const silent = await pair(t)
   closeInStages(silent.server, { ...stagedCloseLimits, idleMs: 20 })

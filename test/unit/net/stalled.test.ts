@@ -1,4 +1,4 @@
-/** Clients that do not read what they are sent: cut after a while; slow ones and quiet ones are not. */
+/** Clients that do not read their response are disconnected after a while; slow and idle clients are not. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
@@ -13,7 +13,7 @@ async function serve(handler: Parameters<typeof listen>[0]['handler']) {
   return listen({ host: '127.0.0.1', port: 0, log: silentLog, limits: { stalledMs }, handler })
 }
 
-t.test('a client that reads nothing is cut, and what waits for it is let go', async (t) => {
+t.test('a client that reads nothing is disconnected, and its pending data is released', async (t) => {
   const cut = Promise.withResolvers<boolean>()
   const listener = await serve((_req, res) => {
     res.once('close', () => cut.resolve(res.writableFinished))
@@ -39,11 +39,11 @@ t.test('a client that reads slowly gets everything, although it takes longer', a
     await setTimeout(20)
   }
   t.ok(received >= large.length)
-  t.ok(performance.now() - from > stalledMs, 'the test has tried what it says')
+  t.ok(performance.now() - from > stalledMs, 'the transfer took longer than the limit')
   await listener.close({ graceMs: 0 })
 })
 
-t.test('a stream that was blocked once and is quiet afterwards stays open', async (t) => {
+t.test('a stream that was blocked once and is idle afterwards stays open', async (t) => {
   const blocked = Promise.withResolvers<() => void>()
   const listener = await serve((_req, res) => {
     res.writeHead(200, { 'content-type': 'text/event-stream' }).write(large)
@@ -53,7 +53,7 @@ t.test('a stream that was blocked once and is quiet afterwards stays open', asyn
   const socket = connect(listener.port, '127.0.0.1')
   socket.write(request)
   const late = await blocked.promise
-  // One look finds the connection blocked, and the next ones do not.
+  // One check finds the connection blocked, and the next ones do not.
   await setTimeout(stalledMs / 2)
   let text = ''
   let received = 0

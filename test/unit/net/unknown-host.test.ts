@@ -1,4 +1,4 @@
-/** A name that does not resolve is an error of one request, in each kind of dispatcher, and never the process's end. */
+/** A name that does not resolve fails only its own request, in each kind of dispatcher, and never the process. */
 import t from 'tap'
 import { makeDispatcher, makeFetch } from '../../../runtime/net/index.ts'
 
@@ -11,7 +11,7 @@ for (const guard of [false, true]) {
   })
 }
 
-t.test('unknown host: a dispatched request is told', async (t) => {
+t.test('unknown host: a dispatched request gets an error', async (t) => {
   const dispatcher = makeDispatcher({})
   const told = await new Promise<Error>((resolve) => {
     dispatcher.dispatch(

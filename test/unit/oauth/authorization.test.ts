@@ -1,4 +1,4 @@
-/** The front channel: what is sent to the authorization endpoint, and what is believed of the redirect back. */
+/** The front channel: parameters of the authorization request, and validation of the redirect back. */
 import t from 'tap'
 import {
   authorizationUrl,
@@ -17,7 +17,7 @@ const request = {
   codeChallenge: 'x',
 }
 
-await t.test('authorizationUrl: keeps the query of the endpoint, ours wins', async (t) => {
+await t.test("authorizationUrl: keeps the endpoint's query, but Gatehouse's parameters win", async (t) => {
   const url = authorizationUrl({ ...request, resource: 'https://r.example/mcp', extra: { prompt: 'login' } })
   t.same(Object.fromEntries(url.searchParams), {
     tenant: 't',
@@ -33,7 +33,7 @@ await t.test('authorizationUrl: keeps the query of the endpoint, ours wins', asy
   })
 })
 
-await t.test('authorizationUrl: another name for scopes replaces scope', async (t) => {
+await t.test('authorizationUrl: a custom parameter name replaces scope', async (t) => {
   const url = authorizationUrl({
     ...request,
     endpoint: 'https://idp.example/a',
@@ -79,7 +79,11 @@ await t.test('readAuthorizationCode: iss rules of RFC 9207', async (t) => {
   t.equal(read('code=1', silent), '1')
   t.equal(read(`code=1&iss=${issuer}`, silent), '1')
   t.equal(read(`code=1&iss=${issuer}`, promised), '1')
-  t.equal(read('code=1&iss=https://any.example', {}), '1', 'no issuer is known: nothing to compare')
+  t.equal(
+    read('code=1&iss=https://any.example', {}),
+    '1',
+    'without a known issuer there is nothing to compare',
+  )
   const refused = { name: 'OAuthClientError', kind: 'protocol' }
   t.throws(() => read('code=1', promised), refused, 'promised but missing')
   t.throws(() => read('code=1&iss=https://evil.example', silent), refused, 'wrong, though never promised')
@@ -87,7 +91,7 @@ await t.test('readAuthorizationCode: iss rules of RFC 9207', async (t) => {
   t.throws(() => read('error=access_denied&iss=https://evil.example', silent), refused, 'errors too')
 })
 
-await t.test('readAuthorizationCode: errors, doubles and emptiness', async (t) => {
+await t.test('readAuthorizationCode: errors, repeated parameters and empty values', async (t) => {
   const read = (query: string) => readAuthorizationCode(new URLSearchParams(query), silent)
   t.throws(() => read('error=access_denied&error_description=no%0Away'), {
     name: 'OAuthClientError',
@@ -100,7 +104,7 @@ await t.test('readAuthorizationCode: errors, doubles and emptiness', async (t) =
     t.throws(() => read(query), { name: 'OAuthClientError', kind: 'protocol' }, query)
 })
 
-await t.test('isOurState: one value, equal', async (t) => {
+await t.test('isOurState: requires exactly one equal value', async (t) => {
   t.ok(isOurState(new URLSearchParams('state=abc'), 'abc'))
   for (const query of ['', 'state=', 'state=abcd', 'state=abc&state=abc'])
     t.notOk(isOurState(new URLSearchParams(query), 'abc'), query)

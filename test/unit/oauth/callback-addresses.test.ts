@@ -8,7 +8,7 @@ const skip = lacksIpv6
 
 const statusAt = async (origin: string): Promise<number> => (await fetch(`${origin}/callback?state=x`)).status
 
-t.test('callback: localhost is served on both addresses', { skip }, async (t) => {
+t.test('callback: localhost is bound on both addresses', { skip }, async (t) => {
   const callback = await openCallback(0, silentLog)
   t.teardown(() => callback.close())
   for (const host of ['127.0.0.1', '[::1]', 'localhost']) {
@@ -23,7 +23,7 @@ t.test('callback: a port that another program uses on either address is rejected
   ] as const) {
     const port = await takePort(t, taken)
     await t.rejects(openCallback(port, silentLog), { code: 'EADDRINUSE', address: taken, port })
-    t.ok(await isFree(other, port), 'the other address is free again')
+    t.ok(await isFree(other, port), 'the other address is released')
   }
 })
 

@@ -1,4 +1,4 @@
-/** WWW-Authenticate: the whole grammar is read, values are quoted when written. */
+/** WWW-Authenticate: the parser accepts the complete grammar, and written values are quoted. */
 import * as fc from 'fast-check'
 import t from 'tap'
 import {
@@ -8,7 +8,7 @@ import {
   tokenChallenge,
 } from '../../../runtime/oauth/index.ts'
 
-/** Challenges as plain data. */
+/** Returns challenges as plain data. */
 function read(values: string | readonly string[]) {
   return parseChallenges(values).map(({ scheme, params }) => ({
     scheme,
@@ -76,26 +76,29 @@ await t.test('parseChallenges: names like __proto__ are ordinary parameters', as
   t.equal(parseChallenges('Bearer __proto__=x')[0]?.params.get('__proto__'), 'x')
 })
 
-await t.test('findChallenge: the one with the wanted parameter goes before the first', async (t) => {
+await t.test('findChallenge: a challenge with the given parameter wins over the first one', async (t) => {
   const challenges = parseChallenges(['Bearer realm="a"', 'Basic realm="b"', 'Bearer resource_metadata="u"'])
   t.equal(findChallenge(challenges, 'bearer', 'resource_metadata')?.params.get('resource_metadata'), 'u')
   t.equal(findChallenge(challenges, 'bearer', 'nothing')?.params.get('realm'), 'a')
   t.equal(findChallenge(challenges, 'digest'), undefined)
 })
 
-await t.test('formatChallenge: leaves out what is undefined, escapes, never breaks the header', async (t) => {
-  t.equal(
-    formatChallenge('Bearer', [
-      ['realm', 'a"b\\c'],
-      ['scope', undefined],
-      ['error_description', 'line\r\nx: yé'],
-    ]),
-    'Bearer realm="a\\"b\\\\c", error_description="line??x: y?"',
-  )
-  t.equal(formatChallenge('Bearer', []), 'Bearer')
-})
+await t.test(
+  'formatChallenge: omits undefined values, escapes others, and never breaks the header',
+  async (t) => {
+    t.equal(
+      formatChallenge('Bearer', [
+        ['realm', 'a"b\\c'],
+        ['scope', undefined],
+        ['error_description', 'line\r\nx: yé'],
+      ]),
+      'Bearer realm="a\\"b\\\\c", error_description="line??x: y?"',
+    )
+    t.equal(formatChallenge('Bearer', []), 'Bearer')
+  },
+)
 
-await t.test('challenges: what was written is read back', async (t) => {
+await t.test('challenges: written challenges are parsed back unchanged', async (t) => {
   const name = fc.stringMatching(/^[a-z][a-z0-9_-]{0,10}$/)
   const value = fc.stringMatching(/^[\t\x20-\x7e]{0,40}$/)
   fc.assert(
@@ -107,7 +110,7 @@ await t.test('challenges: what was written is read back', async (t) => {
   )
 })
 
-await t.test('challenges: no input makes the reader throw or hang', async (t) => {
+await t.test('challenges: no input makes the parser throw or hang', async (t) => {
   fc.assert(
     fc.property(
       fc.string({ maxLength: 200, unit: fc.constantFrom('"', '\\', ',', '=', ' ', 'a', 'B', '\t', '/') }),
@@ -119,7 +122,7 @@ await t.test('challenges: no input makes the reader throw or hang', async (t) =>
   t.ok(parseChallenges(`Bearer a="${'\\"'.repeat(100_000)}`).length <= 1)
 })
 
-await t.test('tokenChallenge: what a server requires for access tokens', async (t) => {
+await t.test("tokenChallenge: returns the server's requirements for access tokens", async (t) => {
   const rows: readonly (readonly [string | string[] | undefined, object | undefined])[] = [
     [undefined, undefined],
     ['Basic realm="x"', undefined],

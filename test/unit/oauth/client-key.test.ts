@@ -1,4 +1,4 @@
-/** Client assertions: which private keys are read, and what an assertion contains. */
+/** Client assertions: accepted private keys, and the contents of an assertion. */
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { decodeProtectedHeader, jwtVerify } from 'jose'
 import t, { type Test } from 'tap'

@@ -1,4 +1,4 @@
-/** Key sets: rotation, one fetch at a time, cooldown, outage and recovery; all on a clock of the test's own. */
+/** Key sets: rotation, one fetch at a time, cooldown, outage and recovery; all with the test's own clock. */
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
@@ -43,35 +43,32 @@ async function rig(t: Test) {
 const unreachable = { name: 'OAuthClientError', kind: 'unreachable' }
 const unknownKey = { name: 'TokenRefused', reason: 'key' }
 
-await t.test('RemoteKeys: a hundred first tokens cost one fetch', async (t) => {
+await t.test('RemoteKeys: a hundred first tokens cause one fetch', async (t) => {
   const { server, verify } = await rig(t)
   await Promise.all(Array.from({ length: 100 }, () => verify(one.token)))
   t.equal(server.seen.length, 1)
 })
 
-await t.test(
-  'RemoteKeys: an unknown key is looked up at once, but not more often than the cooldown',
-  async (t) => {
-    const { state, server, keys, verify } = await rig(t)
-    await verify(one.token)
-    const before = keys.version
-    state.response = { body: { keys: [two.jwk] } }
-    await t.rejects(verify(two.token), unknownKey, 'too early')
-    t.equal(server.seen.length, 1)
-    state.now += keySetTimes.cooldownMs
-    await Promise.all([verify(two.token), verify(two.token)])
-    t.equal(server.seen.length, 2)
-    t.ok(keys.version > before, 'the change is visible')
-    await t.rejects(verify(one.token), unknownKey, 'the withdrawn key is gone')
-    state.now += keySetTimes.cooldownMs
-    const seen = server.seen.length
-    for (let i = 0; i < 5; i++) await t.rejects(verify(one.token), unknownKey)
-    t.equal(server.seen.length, seen + 1, 'an untrusted client cannot make us ask again and again')
-  },
-)
+await t.test('RemoteKeys: an unknown key is looked up at once, but only once per cooldown', async (t) => {
+  const { state, server, keys, verify } = await rig(t)
+  await verify(one.token)
+  const before = keys.version
+  state.response = { body: { keys: [two.jwk] } }
+  await t.rejects(verify(two.token), unknownKey, 'too early')
+  t.equal(server.seen.length, 1)
+  state.now += keySetTimes.cooldownMs
+  await Promise.all([verify(two.token), verify(two.token)])
+  t.equal(server.seen.length, 2)
+  t.ok(keys.version > before, 'the change is visible')
+  await t.rejects(verify(one.token), unknownKey, 'the withdrawn key is rejected')
+  state.now += keySetTimes.cooldownMs
+  const seen = server.seen.length
+  for (let i = 0; i < 5; i++) await t.rejects(verify(one.token), unknownKey)
+  t.equal(server.seen.length, seen + 1, 'an untrusted client cannot cause repeated fetches')
+})
 
 await t.test(
-  'RemoteKeys: an issuer that is down from the start is an outage, retried after a pause, then works',
+  'RemoteKeys: an issuer that is down at the start is an outage, is retried after a pause, and then works',
   async (t) => {
     const { state, server, verify } = await rig(t)
     state.response = { status: 503 }
@@ -85,7 +82,7 @@ await t.test(
 )
 
 await t.test(
-  'RemoteKeys: known keys survive an outage for an hour, unknown ones cannot be checked',
+  'RemoteKeys: known keys stay valid for an hour of an outage, unknown keys cannot be checked',
   async (t) => {
     const { state, verify } = await rig(t)
     await verify(one.token)
@@ -98,7 +95,7 @@ await t.test(
   },
 )
 
-await t.test('RemoteKeys: an old set is renewed in the background', async (t) => {
+await t.test('RemoteKeys: an old set is refreshed in the background', async (t) => {
   const { state, server, keys, verify } = await rig(t)
   await verify(one.token)
   const before = keys.version
@@ -115,7 +112,7 @@ await t.test('RemoteKeys: an old set is renewed in the background', async (t) =>
   t.ok(keys.version > before)
 })
 
-await t.test('RemoteKeys: the same set fetched again is no change', async (t) => {
+await t.test('RemoteKeys: fetching the same set again changes no version', async (t) => {
   const { state, keys, verify } = await rig(t)
   await verify(one.token)
   const before = keys.version
@@ -124,26 +121,23 @@ await t.test('RemoteKeys: the same set fetched again is no change', async (t) =>
   t.equal(keys.version, before)
 })
 
-await t.test(
-  'RemoteKeys: nonsense instead of a key set is an error, symmetric keys are dropped',
-  async (t) => {
-    for (const body of [
-      {},
-      { keys: 'x' },
-      { keys: [1] },
-      { keys: Array.from({ length: 101 }, () => one.jwk) },
-    ]) {
-      const { state, verify } = await rig(t)
-      state.response = { body }
-      await t.rejects(verify(one.token), { name: 'OAuthClientError', kind: 'protocol' })
-    }
+await t.test('RemoteKeys: an invalid key set is an error, and symmetric keys are dropped', async (t) => {
+  for (const body of [
+    {},
+    { keys: 'x' },
+    { keys: [1] },
+    { keys: Array.from({ length: 101 }, () => one.jwk) },
+  ]) {
     const { state, verify } = await rig(t)
-    state.response = { body: { keys: [{ kty: 'oct', k: 'c2VjcmV0', kid: 'one' }] } }
-    await t.rejects(verify(one.token), unknownKey)
-  },
-)
+    state.response = { body }
+    await t.rejects(verify(one.token), { name: 'OAuthClientError', kind: 'protocol' })
+  }
+  const { state, verify } = await rig(t)
+  state.response = { body: { keys: [{ kty: 'oct', k: 'c2VjcmV0', kid: 'one' }] } }
+  await t.rejects(verify(one.token), unknownKey)
+})
 
-await t.test('localKeys: another key set object means another version', async (t) => {
+await t.test('localKeys: a different key set object has a different version', async (t) => {
   let set = { keys: [one.jwk] }
   const keys = localKeys(() => set)
   const verify = (token: string) => verifyJwt(token, { keys, audience: 'aud', types: ['jwt'] })
@@ -156,7 +150,7 @@ await t.test('localKeys: another key set object means another version', async (t
   await verify(two.token)
 })
 
-await t.test('keys: the content type of a key set decides nothing', async (t) => {
+await t.test('keys: the content type of a key set is ignored', async (t) => {
   for (const type of ['application/jwk-set+json', 'text/plain', 'application/octet-stream', '']) {
     const { state, verify } = await rig(t)
     state.response = { headers: { 'content-type': type }, body: { keys: [one.jwk] } }

@@ -1,10 +1,10 @@
-/** What the browser gets from the login's local server: one look with all other pages, nothing repeated, nothing kept. */
+/** Pages of the login's local server: the common layout, no repeated input, and no caching. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { openCallback } from '../../../runtime/oauth/index.ts'
 
-await t.test('login pages: styled by a sheet that the policy names by hash, and nothing else', async (t) => {
+await t.test('login pages: the policy allows only the style sheet, by its hash', async (t) => {
   const callback = await openCallback(0, silentLog)
   t.teardown(() => callback.close())
   const origin = `http://localhost:${callback.port}`

@@ -1,4 +1,4 @@
-/** What a server says about its refusal: in the log, bounded and plain, and never for clients. */
+/** Error descriptions from a server: logged, bounded and sanitized, and never sent to clients. */
 import t from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
 import { makeLog } from '../../../runtime/observe/index.ts'
@@ -50,18 +50,18 @@ for (const [name, response, words] of bodies) {
   })
 }
 
-t.test('words: of a redirect', (t) => {
+t.test('words: from a redirect', (t) => {
   const params = new URLSearchParams({ error: 'access_denied', error_description: 'Ask\nyour admin\u202e' })
   try {
     readAuthorizationCode(params, {})
-    t.fail('it is refused')
+    t.fail('expected a rejection')
   } catch (error) {
     t.equal(serverWords(error), 'Ask your admin')
   }
   t.end()
 })
 
-t.test('words: plain, bounded, and without what looks like a token', (t) => {
+t.test('words: sanitized, bounded, and without texts that look like tokens', (t) => {
   t.equal(peerWords('a\u001b[31mb\r\n\u0000c\u200b\u2028d\u009b'), 'a [31mb c d')
   t.equal(peerWords('x '.repeat(1_000))?.length, 301)
   const token = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJlLXRoYXQtaXMtbG9uZw'

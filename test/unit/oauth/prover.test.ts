@@ -1,4 +1,4 @@
-/** Proofs that our client signs: claims, nonces per server, and stored keys. */
+/** Proofs that the client signs: claims, nonces per server, and stored keys. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import t from 'tap'
@@ -7,7 +7,7 @@ import { isProofKey, Prover, proofTarget, verifyProof } from '../../../runtime/o
 const nowMs = 1_800_000_000_000
 const url = 'https://mcp.example/mcp?query=1#part'
 
-await t.test('a proof is accepted by our server, for one method, URL and token', async (t) => {
+await t.test('the server accepts a proof for one method, URL and token', async (t) => {
   const prover = new Prover(undefined, () => nowMs)
   const proof = prover.forToken('token').sign('POST', url)
   const rules = {
@@ -26,7 +26,7 @@ await t.test('a proof is accepted by our server, for one method, URL and token',
   t.not(decodeJwt(again).jti, decodeJwt(proof).jti)
 })
 
-await t.test('a stored key signs for the same thumbprint', async (t) => {
+await t.test('a stored key has the same thumbprint', async (t) => {
   const prover = new Prover()
   const stored: unknown = JSON.parse(JSON.stringify(prover.key))
   t.ok(isProofKey(stored))
@@ -35,7 +35,7 @@ await t.test('a stored key signs for the same thumbprint', async (t) => {
     t.notOk(isProofKey(value))
 })
 
-await t.test('nonces are kept for each server and purpose, and illegal ones are ignored', async (t) => {
+await t.test('nonces are kept for each server and purpose, and invalid ones are ignored', async (t) => {
   const prover = new Prover()
   const token = prover.forToken('token')
   const nonceFor = (target: string) => decodeJwt(token.sign('GET', target))['nonce']

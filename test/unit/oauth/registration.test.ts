@@ -17,7 +17,7 @@ async function peer(t: Test, response: PeerResponse) {
 const metadata = { redirect_uris: ['http://localhost:8666/callback'], client_name: 'x' }
 
 await t.test(
-  'registerClient: sends JSON with the initial access token, reads what was granted',
+  'registerClient: sends JSON with the initial access token, and reads the registered client',
   async (t) => {
     const server = await peer(t, {
       status: 201,
@@ -43,16 +43,19 @@ await t.test(
   },
 )
 
-await t.test('registerClient: a secret that never expires has no expiry; scope may be text', async (t) => {
-  const server = await peer(t, {
-    body: { client_id: 'id', client_secret: 's', client_secret_expires_at: 0, scope: 'a  b' },
-  })
-  const got = await registerClient(server.url, metadata, { fetch })
-  t.equal(got.clientSecretExpiresAt, undefined)
-  t.same(got.scopes, ['a', 'b'])
-})
+await t.test(
+  'registerClient: a secret without an end does not expire, and scope may be a string',
+  async (t) => {
+    const server = await peer(t, {
+      body: { client_id: 'id', client_secret: 's', client_secret_expires_at: 0, scope: 'a  b' },
+    })
+    const got = await registerClient(server.url, metadata, { fetch })
+    t.equal(got.clientSecretExpiresAt, undefined)
+    t.same(got.scopes, ['a', 'b'])
+  },
+)
 
-await t.test('registerClient: errors say whether registration exists at all', async (t) => {
+await t.test('registerClient: errors distinguish whether the endpoint supports registration', async (t) => {
   for (const status of [404, 405, 501])
     await t.rejects(registerClient((await peer(t, { status })).url, metadata, { fetch }), {
       name: 'OAuthClientError',
@@ -76,7 +79,7 @@ await t.test('registerClient: errors say whether registration exists at all', as
   t.equal(moved.seen.length, 1, 'redirects are not followed')
 })
 
-await t.test('client document: which client_id can be one', async (t) => {
+await t.test('client document: requirements for a client_id that is a URL', async (t) => {
   for (const good of ['https://app.example/client.json', 'https://app.example/c?v=1', 'http://127.0.0.1:1/c'])
     t.equal(clientDocumentUrlViolation(good), undefined, good)
   for (const bad of [
@@ -93,7 +96,7 @@ await t.test('client document: which client_id can be one', async (t) => {
     t.type(clientDocumentUrlViolation(bad), 'string', bad)
 })
 
-await t.test('client document: fetched from the client_id itself, and about it', async (t) => {
+await t.test('client document: fetched from the client_id itself, whose URL it must contain', async (t) => {
   const server = await startLoopback(({ path }) => {
     if (path === '/moved') return { status: 302, headers: { location: '/c' } }
     return { body: { ...metadata, client_id: `${server.url}/c`, token_endpoint_auth_method: 'none' } }

@@ -1,4 +1,4 @@
-/** RFC 9728 discovery: where documents are looked for, and which ones count. */
+/** RFC 9728 discovery: the locations of documents, and which ones are valid. */
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
 import { canonicalResource, discoverResource, resourceMetadataUrl } from '../../../runtime/oauth/index.ts'
@@ -28,10 +28,10 @@ await t.test('discoverResource: path form before root form', async (t) => {
   })
   const found = await discoverResource(`${server.url}/mcp`, { fetch })
   t.same(found?.authorizationServers, ['https://a.example'])
-  t.equal(server.seen.length, 1, 'the root was not asked')
+  t.equal(server.seen.length, 1, 'the root form was not requested')
 })
 
-await t.test('discoverResource: the URL of the challenge goes first, wherever it is', async (t) => {
+await t.test('discoverResource: the URL of the challenge is read first, at any location', async (t) => {
   const server = await serve(t, {
     '/custom': { body: { resource: '$/mcp', scopes_supported: ['a'] } },
     [wellKnown]: { body: { resource: '$' } },
@@ -41,7 +41,7 @@ await t.test('discoverResource: the URL of the challenge goes first, wherever it
   t.same(found?.authorizationServers, [])
 })
 
-await t.test('discoverResource: root form, when the path form is absent or a web page', async (t) => {
+await t.test('discoverResource: root form, if the path form is absent or a web page', async (t) => {
   const server = await serve(t, {
     [`${wellKnown}/mcp`]: { headers: { 'content-type': 'text/html' }, body: '<p>' },
     [wellKnown]: { body: { resource: '$' } },
@@ -49,7 +49,7 @@ await t.test('discoverResource: root form, when the path form is absent or a web
   t.equal((await discoverResource(`${server.url}/mcp`, { fetch }))?.resource, server.url)
 })
 
-await t.test('discoverResource: JSON counts with any content type', async (t) => {
+await t.test('discoverResource: JSON is accepted with any content type', async (t) => {
   for (const type of ['text/plain', 'application/octet-stream', 'text/html', '']) {
     const server = await serve(t, {
       [`${wellKnown}/mcp`]: { headers: { 'content-type': type }, body: { resource: '$/mcp' } },
@@ -59,7 +59,7 @@ await t.test('discoverResource: JSON counts with any content type', async (t) =>
 })
 
 await t.test(
-  'discoverResource: what is skipped is reported with the reason, but for what is not there',
+  'discoverResource: skipped documents are reported with a reason, except absent ones',
   async (t) => {
     const server = await serve(t, {
       [`${wellKnown}/mcp`]: { headers: { 'content-type': 'text/html' }, body: '<p>' },
@@ -77,17 +77,20 @@ await t.test(
   },
 )
 
-await t.test('discoverResource: none is undefined, a dead host is not', async (t) => {
-  const server = await serve(t, {})
-  t.equal(await discoverResource(`${server.url}/mcp`, { fetch }), undefined)
-  await server.close()
-  await t.rejects(discoverResource(`${server.url}/mcp`, { fetch }), {
-    name: 'OAuthClientError',
-    kind: 'unreachable',
-  })
-})
+await t.test(
+  'discoverResource: returns undefined without documents, and throws for an unreachable host',
+  async (t) => {
+    const server = await serve(t, {})
+    t.equal(await discoverResource(`${server.url}/mcp`, { fetch }), undefined)
+    await server.close()
+    await t.rejects(discoverResource(`${server.url}/mcp`, { fetch }), {
+      name: 'OAuthClientError',
+      kind: 'unreachable',
+    })
+  },
+)
 
-await t.test('discoverResource: a document for another resource is refused, not skipped', async (t) => {
+await t.test('discoverResource: a document for another resource is rejected, not skipped', async (t) => {
   for (const resource of ['https://other.example/mcp', '$/mcp2', '$/other', 'nonsense']) {
     const server = await serve(t, {
       [`${wellKnown}/mcp`]: { body: { resource } },
@@ -100,7 +103,7 @@ await t.test('discoverResource: a document for another resource is refused, not 
   }
 })
 
-await t.test('resourceCovers: same origin, whole path segments', async (t) => {
+await t.test('resourceCovers: same origin and complete path segments', async (t) => {
   const target = 'https://h.example/a/b'
   for (const good of [
     'https://h.example',

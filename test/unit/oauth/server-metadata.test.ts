@@ -8,7 +8,7 @@ import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 const fetch = makeFetch()
 t.teardown(() => fetch.close())
 
-/** A server that knows these documents, keyed by path; `$` stands for its own URL. */
+/** Starts a server with these documents, keyed by path; `$` stands for its own URL. */
 async function serve(t: Test, documents: Record<string, PeerResponse>) {
   const server = await startLoopback(({ path }) => {
     const response = documents[path] ?? { status: 404, body: 'no' }
@@ -20,7 +20,7 @@ async function serve(t: Test, documents: Record<string, PeerResponse>) {
 
 const full = { issuer: '$', authorization_endpoint: '$/a', token_endpoint: '$/t', jwks_uri: '$/k' }
 
-await t.test('serverMetadataUrls: MCP order, path inserted before suffix', async (t) => {
+await t.test('serverMetadataUrls: MCP order, path inserted before the suffix', async (t) => {
   t.same(serverMetadataUrls('https://idp.example/t'), [
     'https://idp.example/.well-known/oauth-authorization-server/t',
     'https://idp.example/.well-known/openid-configuration/t',
@@ -32,7 +32,7 @@ await t.test('serverMetadataUrls: MCP order, path inserted before suffix', async
   ])
 })
 
-await t.test('discoverServer: goes on to the next document when one is absent', async (t) => {
+await t.test('discoverServer: continues with the next document if one is absent', async (t) => {
   const server = await serve(t, {
     '/t/.well-known/openid-configuration': { body: { ...full, issuer: '$/t' } },
   })
@@ -41,18 +41,21 @@ await t.test('discoverServer: goes on to the next document when one is absent', 
   t.equal(server.seen.length, 3)
 })
 
-await t.test('discoverServer: a document of another issuer is refused, a slash counts', async (t) => {
-  for (const issuer of ['https://evil.example', '$/']) {
-    const server = await serve(t, { '/.well-known/openid-configuration': { body: { ...full, issuer } } })
-    await t.rejects(discoverServer(server.url, { fetch }), {
-      name: 'OAuthClientError',
-      kind: 'protocol',
-      code: 'OAUTH_PROTOCOL',
-    })
-  }
-})
+await t.test(
+  'discoverServer: a document of another issuer is rejected, and a trailing slash matters',
+  async (t) => {
+    for (const issuer of ['https://evil.example', '$/']) {
+      const server = await serve(t, { '/.well-known/openid-configuration': { body: { ...full, issuer } } })
+      await t.rejects(discoverServer(server.url, { fetch }), {
+        name: 'OAuthClientError',
+        kind: 'protocol',
+        code: 'OAUTH_PROTOCOL',
+      })
+    }
+  },
+)
 
-await t.test('discoverServer: a wrong first document does not hide a right second one', async (t) => {
+await t.test('discoverServer: an invalid first document does not hide a valid second one', async (t) => {
   const server = await serve(t, {
     '/.well-known/oauth-authorization-server': { body: { ...full, issuer: 'https://other.example' } },
     '/.well-known/openid-configuration': { body: full },
@@ -60,7 +63,7 @@ await t.test('discoverServer: a wrong first document does not hide a right secon
   t.equal((await discoverServer(server.url, { fetch })).issuer, server.url)
 })
 
-await t.test('discoverServer: a needed member is filled in from the other document', async (t) => {
+await t.test('discoverServer: a required member is added from the other document', async (t) => {
   const server = await serve(t, {
     '/.well-known/oauth-authorization-server': { body: full },
     '/.well-known/openid-configuration': {
@@ -69,10 +72,10 @@ await t.test('discoverServer: a needed member is filled in from the other docume
   })
   const found = await discoverServer(server.url, { fetch, need: 'registration_endpoint' })
   t.equal(found.registration_endpoint, `${server.url}/r`)
-  t.equal(found.jwks_uri, `${server.url}/k`, 'nothing else is taken')
+  t.equal(found.jwks_uri, `${server.url}/k`, 'no other member is used')
 })
 
-await t.test('discoverServer: errors tell absent, unreachable and malformed apart', async (t) => {
+await t.test('discoverServer: errors distinguish absent, unreachable and malformed', async (t) => {
   const absent = await serve(t, {})
   await t.rejects(discoverServer(absent.url, { fetch }), { name: 'OAuthClientError', kind: 'absent' })
   const down = await serve(t, {
@@ -89,7 +92,7 @@ await t.test('discoverServer: errors tell absent, unreachable and malformed apar
     kind: 'unreachable',
     status: 503,
   })
-  t.equal(cut.seen.length, 1, 'a dead host is not asked three times')
+  t.equal(cut.seen.length, 1, 'an unreachable host is not tried three times')
   const html = await serve(t, {
     '/.well-known/oauth-authorization-server': { headers: { 'content-type': 'text/html' }, body: '<p>' },
   })
@@ -103,7 +106,7 @@ await t.test('discoverServer: errors tell absent, unreachable and malformed apar
   await t.rejects(refreshGrant(used), { kind: 'protocol', message: /token_endpoint.*https/ })
 })
 
-await t.test('discoverServer: endpoints and lists that are null, empty or unusable are absent', async (t) => {
+await t.test('discoverServer: endpoints and lists that are null, empty or invalid are absent', async (t) => {
   for (const value of [null, '', 'nonsense', 'http://idp.example/x', 7, {}]) {
     const server = await serve(t, {
       '/.well-known/oauth-authorization-server': {
@@ -123,7 +126,7 @@ await t.test('discoverServer: endpoints and lists that are null, empty or unusab
   t.match(missingEndpoint({}, 'token_endpoint').message, /has no token_endpoint/)
 })
 
-await t.test('discoverServer: the content type of a document decides nothing', async (t) => {
+await t.test('discoverServer: the content type of a document is ignored', async (t) => {
   for (const type of ['text/plain', 'application/octet-stream', 'text/html; charset=utf-8', '']) {
     const server = await serve(t, {
       '/.well-known/oauth-authorization-server': { headers: { 'content-type': type }, body: full },
@@ -132,14 +135,14 @@ await t.test('discoverServer: the content type of a document decides nothing', a
   }
 })
 
-await t.test('discoverServer: plain http is refused before anything is sent', async (t) => {
+await t.test('discoverServer: plain http is rejected before anything is sent', async (t) => {
   await t.rejects(discoverServer('http://idp.example', { fetch }), {
     kind: 'protocol',
     message: /must be https/,
   })
 })
 
-await t.test('discoverServer: an abort is passed on as it is', async (t) => {
+await t.test('discoverServer: an abort is thrown unchanged', async (t) => {
   const controller = new AbortController()
   const server = await startLoopback(() => {
     controller.abort(new Error('caller gone'))
@@ -151,7 +154,7 @@ await t.test('discoverServer: an abort is passed on as it is', async (t) => {
   })
 })
 
-await t.test('typedServer: endpoints an operator typed need no issuer', async (t) => {
+await t.test('typedServer: configured endpoints require no issuer', async (t) => {
   t.same(typedServer('https://a.example/authorize', 'https://b.example/token'), {
     issuer: 'https://b.example',
     token_endpoint: 'https://b.example/token',

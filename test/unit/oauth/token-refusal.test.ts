@@ -1,4 +1,4 @@
-/** The table of refusals of token endpoints, row by row, from the wire. */
+/** Errors of token endpoints, one row for each response, from real responses. */
 import t from 'tap'
 import { credentialFailure } from '../../../runtime/outgoing/failure.ts'
 import { makeFetch } from '../../../runtime/net/index.ts'
@@ -34,7 +34,7 @@ for (const { name, response, refusal } of tokenRefusals) {
   })
 }
 
-t.test('refusal: a response that is too large is a protocol error with its own text', async (t) => {
+t.test('refusal: an oversized response is a protocol error with its own text', async (t) => {
   for (const status of [200, 400, 503]) {
     const peer = await startLoopback(() => ({ status, body: ' '.repeat(10_000_000) }))
     t.teardown(() => peer.close())
@@ -55,14 +55,17 @@ t.test('refusal: a response that is too large is a protocol error with its own t
   }
 })
 
-t.test('refusal: no response at all is temporary; what is no OAuth error has none', async (t) => {
-  const error: unknown = await refreshGrant({
-    server: { issuer: 'http://127.0.0.1:1', token_endpoint: 'http://127.0.0.1:1/token' },
-    client: { clientId: 'c' },
-    fetch,
-    refreshToken: 'rt',
-  }).catch((failure: unknown) => failure)
-  t.equal(tokenRefusal(error), 'temporary')
-  t.equal(tokenRefusal(new Error('x')), undefined)
-  t.equal(endsRefreshToken(new Error('x')), false)
-})
+t.test(
+  'refusal: a missing response is temporary, and any error other than an OAuth error has no refusal',
+  async (t) => {
+    const error: unknown = await refreshGrant({
+      server: { issuer: 'http://127.0.0.1:1', token_endpoint: 'http://127.0.0.1:1/token' },
+      client: { clientId: 'c' },
+      fetch,
+      refreshToken: 'rt',
+    }).catch((failure: unknown) => failure)
+    t.equal(tokenRefusal(error), 'temporary')
+    t.equal(tokenRefusal(new Error('x')), undefined)
+    t.equal(endsRefreshToken(new Error('x')), false)
+  },
+)

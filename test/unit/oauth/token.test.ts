@@ -1,4 +1,4 @@
-/** Token requests: what goes on the wire per grant, and which responses are believed. */
+/** Token requests: the request for each grant, and which responses are accepted. */
 import { inspect } from 'node:util'
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
@@ -84,7 +84,7 @@ await t.test('grants: every grant sends its own form', async (t) => {
 })
 
 await t.test(
-  'client authentication: the listed method, else Basic with encoded parts, else once more in the body',
+  'client authentication: the listed method, otherwise Basic with encoded parts, then once more in the body',
   async (t) => {
     const client = { clientId: 'a:b', clientSecret: 'c d%' }
     const plain = await peer(t, good)
@@ -130,7 +130,7 @@ await t.test(
 )
 
 await t.test(
-  'answers: lifetimes as number or text, refresh token kept, id_token handed on unverified',
+  'responses: lifetime as number or string, kept refresh token, unverified id_token',
   async (t) => {
     const { base } = await peer(t, {
       body: { access_token: 'at', token_type: 'bearer', expires_in: '90', id_token: 'x.y.z', scope: 'a' },
@@ -150,7 +150,7 @@ await t.test(
   },
 )
 
-await t.test('answers: a mapping is applied before anything is checked', async (t) => {
+await t.test('responses: a mapping is applied before any check', async (t) => {
   const { base } = await peer(t, { body: { ok: true, authed: { token: 'at' } } })
   const map = (body: Readonly<Record<string, unknown>>) => {
     const inner = body['authed']
@@ -181,7 +181,7 @@ const bad: readonly (readonly [string, PeerResponse, object])[] = [
     { kind: 'unreachable', retryAfterSec: 3 },
   ],
   [
-    'an outage told as error',
+    'an outage reported as an error',
     { status: 400, body: { error: 'temporarily_unavailable' } },
     { kind: 'unreachable' },
   ],
@@ -195,18 +195,18 @@ const bad: readonly (readonly [string, PeerResponse, object])[] = [
 ]
 
 for (const [title, response, expected] of bad) {
-  await t.test(`answers: ${title} is an error of its kind`, async (t) => {
+  await t.test(`responses: ${title} is an error of its kind`, async (t) => {
     const { base } = await peer(t, response)
     const failure = await clientCredentialsGrant(base).then(
       () => undefined,
       (error: unknown) => error,
     )
     t.match(failure, { name: 'OAuthClientError', ...expected })
-    t.notMatch(String(failure), /evil|<p>/, 'nothing the peer said is in the message')
+    t.notMatch(String(failure), /evil|<p>/, 'the message contains no text from the server')
   })
 }
 
-await t.test('errors: a refused grant and an outage are told apart', async (t) => {
+await t.test('errors: a rejected grant and an outage are distinguished', async (t) => {
   const refused = await peer(t, { status: 400, body: { error: 'invalid_grant' } })
   const failure = await clientCredentialsGrant(refused.base).then(
     () => undefined,
@@ -216,7 +216,7 @@ await t.test('errors: a refused grant and an outage are told apart', async (t) =
   t.notOk(isTransient(failure))
 })
 
-await t.test('tokenTypes: an assertion of type N_A is taken only when asked for', async (t) => {
+await t.test('tokenTypes: an assertion of type N_A is accepted only on request', async (t) => {
   const { base } = await peer(t, {
     body: { access_token: 'jag', token_type: 'N_A', issued_token_type: 'urn:jag' },
   })
@@ -226,7 +226,7 @@ await t.test('tokenTypes: an assertion of type N_A is taken only when asked for'
   t.equal(tokens.issuedTokenType, 'urn:jag')
 })
 
-await t.test('introspect: form, credentials, inactive tokens, and responses that are none', async (t) => {
+await t.test('introspect: form, credentials, inactive tokens, and invalid responses', async (t) => {
   const { server, base } = await peer(
     t,
     { body: { active: true, sub: 'a' } },
@@ -260,7 +260,7 @@ await t.test('responses: optional members that are null or empty are absent', as
       },
     })
     const tokens = await refreshGrant({ ...base, refreshToken: 'rt' })
-    t.equal(tokens.refreshToken, 'rt', 'the old one stays')
+    t.equal(tokens.refreshToken, 'rt', 'the old token is kept')
     t.equal(tokens.idToken, undefined)
     t.equal(tokens.expiresAt, undefined)
     t.equal(tokens.issuedTokenType, undefined)
@@ -279,7 +279,7 @@ await t.test('responses: optional members that are null or empty are absent', as
   })
 })
 
-await t.test('errors: a secret that the server repeats is masked, whatever the grant', async (t) => {
+await t.test('errors: a secret that the server repeats is masked in every grant', async (t) => {
   const repeat: PeerResponse = {
     status: 400,
     body: { error: 'secret-123', error_description: 'secret-123 and refresh-123 and subject-123' },

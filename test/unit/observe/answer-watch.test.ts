@@ -1,4 +1,7 @@
-/** Finding out from the ends of a response how an operation went: JSON bodies and event streams, in any pieces. */
+/**
+ * Derives the outcome of an operation from the beginning and the end of a response: JSON bodies and event streams, in
+ * pieces of any size.
+ */
 import t from 'tap'
 import { ResponseWatch } from '../../../runtime/observe/exchange/answer-watch.ts'
 import { isToolError, readResponse } from '../../../runtime/observe/exchange/rpc-answer.ts'
@@ -12,7 +15,7 @@ function responseOf(text: string) {
   return readResponse(text.slice(0, 512), text.slice(-512))
 }
 
-t.test('answer: an error is found by its first bytes, with code and message', async (t) => {
+t.test('response: an error is recognized from its first bytes, with code and message', async (t) => {
   t.same(responseOf('{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no such tool"}}'), {
     kind: 'error',
     code: -32602,
@@ -25,7 +28,7 @@ t.test('answer: an error is found by its first bytes, with code and message', as
   t.equal(Buffer.byteLength(cut?.message ?? ''), 256)
 })
 
-t.test('answer: a large error or result is told without reading it whole', async (t) => {
+t.test('response: a large error or result is recognized without reading all of it', async (t) => {
   t.match(responseOf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"m","data":"${long}"}}`), {
     code: -32000,
   })
@@ -35,7 +38,7 @@ t.test('answer: a large error or result is told without reading it whole', async
   })
 })
 
-t.test('answer: isError is found before and behind the content, and nowhere else', async (t) => {
+t.test('response: isError is found before and after the content, and nowhere else', async (t) => {
   const results: readonly (readonly [string, boolean])[] = [
     [`{"isError":true,"content":"${long}"}`, true],
     [`{"content":"${long}","isError":true}`, true],
@@ -53,7 +56,7 @@ t.test('answer: isError is found before and behind the content, and nowhere else
   }
 })
 
-t.test('answer: requests, notifications and other documents are no responses', async (t) => {
+t.test('response: requests, notifications and other documents are not responses', async (t) => {
   for (const text of [
     '{"jsonrpc":"2.0","method":"notifications/progress","params":{"error":{}}}',
     '{"jsonrpc":"2.0","id":1,"method":"x","result":{}}',
@@ -85,7 +88,7 @@ t.test('watch: counts bytes and reads a JSON body in pieces of any size', async 
   }
 })
 
-t.test('watch: finds the event that carries the response', async (t) => {
+t.test('watch: finds the event that contains the response', async (t) => {
   const stream = `: keep-alive\n\nevent: message\ndata: ${progress}\n\nid: 7\r\ndata:${error}\r\n\r\n: bye\n\n`
   for (const size of [1, 5, 64, 1_000]) {
     const pieces = stream.match(new RegExp(`.{1,${size}}`, 'gs')) ?? []
@@ -96,7 +99,7 @@ t.test('watch: finds the event that carries the response', async (t) => {
   t.equal(watched([`data: ${progress}\n\n`]).response(), undefined)
 })
 
-t.test('watch: a stream with a large result keeps its ends only', async (t) => {
+t.test('watch: keeps only the beginning and the end of a stream with a large result', async (t) => {
   const result = `{"jsonrpc":"2.0","id":1,"result":{"content":"${'y'.repeat(1_000_000)}","isError":true}}`
   const watch = watched([`data: ${result.slice(0, 70_000)}`, result.slice(70_000), '\n', '\n'])
   t.same(watch.response(), { kind: 'result', toolError: true })
@@ -104,7 +107,7 @@ t.test('watch: a stream with a large result keeps its ends only', async (t) => {
   t.equal(watch.body()?.whole, false)
 })
 
-t.test('watch: keeps as much of the response as the record wants', async (t) => {
+t.test('watch: keeps as much of the response as the record needs', async (t) => {
   t.same(watched([error], 2_000).body(), { text: error, whole: true })
   t.equal(watched([`{"a":"${long}"}`], 1_000).body()?.text.length, 1_000)
   t.equal(watched(['plain text']).body(), undefined)

@@ -1,4 +1,4 @@
-/** Whose address the audit log names: X-Forwarded-For counts only behind trusted proxies, and only from the right. */
+/** The client address in the audit log. X-Forwarded-For counts only behind trusted proxies, and only from the right. */
 import type { IncomingMessage } from 'node:http'
 import t from 'tap'
 import { clientAddress } from '../../../runtime/observe/exchange/reporter.ts'
@@ -13,7 +13,7 @@ t.test('client address: the peer, unless proxies are trusted', async (t) => {
   t.equal(clientAddress(request('::ffff:10.0.0.1'), { trustProxyHeaders: false }), '10.0.0.1')
 })
 
-t.test('client address: the last address that is no proxy of ours', async (t) => {
+t.test('client address: the last address that is not a trusted proxy', async (t) => {
   for (const [header, expected] of [
     ['8.8.8.8', '8.8.8.8'],
     ['1.1.1.1, 8.8.8.8, 10.0.0.7', '8.8.8.8'],

@@ -8,11 +8,11 @@ function nested(depth: number): Record<string, unknown> {
   return { sub: 'alice', act }
 }
 
-t.test('delegation: a token without act has none', async (t) => {
+t.test('delegation: a token without act has no chain', async (t) => {
   t.equal(delegationOf({ sub: 'alice' }, 10), undefined)
 })
 
-t.test('delegation: the present actor comes first', async (t) => {
+t.test('delegation: the current actor comes first', async (t) => {
   t.same(delegationOf(nested(3), 10), {
     chain: [{ sub: 'agent-1' }, { sub: 'agent-2' }, { iss: 'https://idp.example', sub: 'agent-3' }],
     truncated: false,
@@ -21,7 +21,7 @@ t.test('delegation: the present actor comes first', async (t) => {
   })
 })
 
-t.test('delegation: beyond maxDelegationDepth actors are counted only', async (t) => {
+t.test('delegation: actors beyond maxDelegationDepth are only counted', async (t) => {
   t.match(delegationOf(nested(5), 2), {
     chain: [{ sub: 'agent-1' }, { sub: 'agent-2' }],
     truncated: true,
@@ -30,7 +30,7 @@ t.test('delegation: beyond maxDelegationDepth actors are counted only', async (t
   t.match(delegationOf(nested(1), 0), { chain: [], truncated: true, omitted: 1 })
 })
 
-t.test('delegation: what is not an actor ends the chain and is told', async (t) => {
+t.test('delegation: an invalid actor ends the chain and is reported', async (t) => {
   for (const [act, reason] of [
     ['alice', 'act is not an object'],
     [[], 'act is not an object'],
@@ -44,7 +44,7 @@ t.test('delegation: what is not an actor ends the chain and is told', async (t) 
   t.match(delegationOf({ act: { sub: 'a', act: 'b' } }, 10), { chain: [{ sub: 'a' }], malformed: true })
 })
 
-t.test('delegation: an endless chain and endless names are bounded', async (t) => {
+t.test('delegation: endless chains and names are bounded', async (t) => {
   const act: Record<string, unknown> = { sub: 'x'.repeat(10_000) }
   act['act'] = act
   const found = delegationOf({ act }, 10)

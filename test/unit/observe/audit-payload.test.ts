@@ -1,4 +1,4 @@
-/** Bodies in the audit log: credentials out, cut instead of left out, always one line of JSON. */
+/** Bodies in the audit log: redacted credentials, truncation instead of omission, and always one line of JSON. */
 import t from 'tap'
 import { recordedPayload } from '../../../runtime/observe/audit/payload.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -11,21 +11,24 @@ function record(value: unknown, maxBytes = 1024, whole = true) {
   return recordedPayload(typeof value === 'string' ? value : JSON.stringify(value), { whole }, maxBytes)
 }
 
-t.test('payload: a small body is kept as JSON, byte for byte but for white space', async (t) => {
+t.test('payload: a small body is kept as JSON, unchanged except for white space', async (t) => {
   t.same(record('{ "id" : 12345678901234567890,\n "a": [1, "x y", null, true] }'), {
     json: '{"id":12345678901234567890,"a":[1,"x y",null,true]}',
     truncated: false,
   })
 })
 
-t.test('payload: a body with a repeated key becomes a text, so that the line has none', async (t) => {
-  for (const body of ['{"a":1,"b":{"c":":","c":2}}', '[{"x":[],"x":{}}]', '{"a":1,"\\u0061":2}'])
-    t.equal(record(body)?.json, JSON.stringify(body))
-  for (const body of ['{"a":":","b":{"a":{},"c":[{"a":null},{"a":1}]}}', '{"__proto__":1,"1":{"1":2}}'])
-    t.equal(record(body)?.json, body)
-})
+t.test(
+  'payload: a body with a repeated key becomes a string, so that the line has no repeated key',
+  async (t) => {
+    for (const body of ['{"a":1,"b":{"c":":","c":2}}', '[{"x":[],"x":{}}]', '{"a":1,"\\u0061":2}'])
+      t.equal(record(body)?.json, JSON.stringify(body))
+    for (const body of ['{"a":":","b":{"a":{},"c":[{"a":null},{"a":1}]}}', '{"__proto__":1,"1":{"1":2}}'])
+      t.equal(record(body)?.json, body)
+  },
+)
 
-t.test('payload: what stands under the name of a credential is replaced, whatever its shape', async (t) => {
+t.test("payload: the value under a credential's name is redacted, whatever its type", async (t) => {
   const body = {
     arguments: { password: 'hunter2', apiKey: ['k1', { deep: 'k2' }], nested: { access_token: 12_345 } },
     Authorization: 'hunter3',
@@ -40,7 +43,7 @@ t.test('payload: what stands under the name of a credential is replaced, whateve
   })
 })
 
-t.test('payload: what looks like a credential is replaced in every text', async (t) => {
+t.test('payload: texts that look like credentials are redacted in every string', async (t) => {
   const { json = '' } =
     record({
       a: `use Bearer abcdef123456 or ${jwt}`,
@@ -51,7 +54,7 @@ t.test('payload: what looks like a credential is replaced in every text', async 
   t.match(json, 'https://host.example/p')
 })
 
-t.test('payload: JSON inside a text is redacted by name as well', async (t) => {
+t.test('payload: JSON inside a string is also redacted by name', async (t) => {
   const { json = '' } = record({ content: [{ text: '{"client_secret": "s3cr3t", "n": 1}' }] }) ?? {}
   t.notMatch(json, /s3cr3t/)
   t.match(json, /\\"n\\":1/)
@@ -59,12 +62,12 @@ t.test('payload: JSON inside a text is redacted by name as well', async (t) => {
   t.notMatch(broken.json, /s3cr3t|word/)
 })
 
-t.test('payload: ambiguous names hide only what could be a credential', async (t) => {
+t.test('payload: ambiguous names redact only values that could be credentials', async (t) => {
   const { json = '' } = record({ error: { code: -32602 }, code: 'print("x")', state: 'a9f8e7d6c5b4a3' }) ?? {}
   t.same(JSON.parse(json), { error: { code: -32602 }, code: 'print("x")', state: '[redacted]' })
 })
 
-t.test('payload: beyond the bound it is cut and becomes a text', async (t) => {
+t.test('payload: a body beyond the limit is truncated and becomes a string', async (t) => {
   for (const maxBytes of [1, 5, 40, 100]) {
     const cut = record({ text: 'öäü '.repeat(200) }, maxBytes)
     t.equal(cut?.truncated, true)
@@ -76,7 +79,7 @@ t.test('payload: beyond the bound it is cut and becomes a text', async (t) => {
   t.equal(record({ a: 'xy' }, 9)?.truncated, true)
 })
 
-t.test('payload: a beginning gives nothing of a credential that it cuts through', async (t) => {
+t.test('payload: a truncated body never contains a part of a credential', async (t) => {
   const body = JSON.stringify({ a: 1, note: `the token ${jwt}`, token: 'hunter2hunter2', b: 2 })
   for (let length = 1; length < body.length; length++) {
     const { json = '' } = recordedPayload(body.slice(0, length), { whole: false }, 1024) ?? {}
@@ -85,7 +88,7 @@ t.test('payload: a beginning gives nothing of a credential that it cuts through'
   t.pass('every prefix was tried')
 })
 
-t.test('payload: what is no JSON is not recorded', async (t) => {
+t.test('payload: a body that is not JSON is not recorded', async (t) => {
   t.equal(record('grant_type=password&password=x'), undefined)
   t.equal(record(''), undefined)
   t.equal(record('  "text"'), undefined)

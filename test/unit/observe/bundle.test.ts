@@ -1,4 +1,4 @@
-/** Telemetry and audit inside a bundle, as the images carry them: no node_modules, no patching of modules. */
+/** Telemetry and audit inside a bundle, as in the images: without node_modules, and without patched modules. */
 import { execFile } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'

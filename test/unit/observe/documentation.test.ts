@@ -1,4 +1,4 @@
-/** docs/guides/observability.md and the tables in the code say the same, in both directions. */
+/** docs/guides/observability.md and the tables in the code agree in both directions. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -14,7 +14,7 @@ const legacyOnly = ['http.duration_ms', 'rpc.service', 'mcp.transport']
 
 const page = readFileSync(join(import.meta.dirname, '../../../docs/guides/observability.md'), 'utf8')
 
-/** The cells of the table under a header row, code marks taken off. */
+/** Returns the cells of the table below a header row, without code marks. */
 function table(header: string): string[][] {
   const lines = page.split('\n')
   const start = lines.indexOf(header)
@@ -32,14 +32,14 @@ function table(header: string): string[][] {
   return rows
 }
 
-t.test('documentation: audit events are those of the code', async (t) => {
+t.test('documentation: the audit events match the code', async (t) => {
   t.same(
     table('| Type | Method | Written when |'),
     Object.entries(auditEvents).map(([type, row]) => [type, 'method' in row ? row.method : '', row.when]),
   )
 })
 
-t.test('documentation: inner spans and attributes are those of the code', async (t) => {
+t.test('documentation: the inner spans and attributes match the code', async (t) => {
   const header = page.indexOf('| Span | Covers |')
   t.same(
     page
@@ -56,7 +56,7 @@ t.test('documentation: inner spans and attributes are those of the code', async 
   for (const name of legacyOnly) t.ok(page.includes(`\`${name}\``), name)
 })
 
-t.test('audit events: every type of the schema has a row, every method its type', async (t) => {
+t.test('audit events: every type of the schema has a row, and every method its type', async (t) => {
   const schema = JSON.parse(
     readFileSync(join(import.meta.dirname, '../../../schemas/common/vmcp-config.json'), 'utf8'),
   ) as { $defs: { AuditEventType: { enum: string[] } } }
@@ -70,7 +70,7 @@ t.test('audit events: every type of the schema has a row, every method its type'
   t.equal(eventTypeOf(''), 'mcp_request', 'responses of clients')
 })
 
-t.test('metrics: names are unique, legacy labels are labels, nothing unbounded is one', async (t) => {
+t.test('metrics: names are unique, legacy labels exist, and no label is unbounded', async (t) => {
   for (const [program, table] of Object.entries(programMetrics)) check(t, program, table)
 })
 
@@ -83,6 +83,6 @@ function check(t: Test, program: string, rows: readonly MetricRow[]): void {
   }
 }
 
-t.test('documentation: every type of event is named', async (t) => {
+t.test('documentation: every type of event is listed', async (t) => {
   for (const type of Object.keys(eventTable)) t.ok(page.includes(`\`${type}\``), type)
 })

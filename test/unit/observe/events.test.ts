@@ -1,4 +1,7 @@
-/** The event stream: problems open and close, the log tells changes once and counts repeats, a broken view harms nobody. */
+/**
+ * The event stream: problems open and close, the log reports each change once and counts repeats, and a failing
+ * listener has no effect.
+ */
 import t from 'tap'
 import { logEvents, makeEvents, makeLog } from '../../../runtime/observe/index.ts'
 import { eventTable } from '../../../runtime/observe/events/table.ts'
@@ -63,7 +66,7 @@ t.test('a problem opens with its cause and a fix, and closes', async (t) => {
   t.match(events.problems(), [{ type: 'config_refused' }])
 })
 
-t.test('a backend that is removed takes its problems with it', async (t) => {
+t.test('removing a backend closes its problems', async (t) => {
   const { events } = make()
   events.emit('backend_health', down)
   events.emit('backend_health', { ...down, backend: 'other' })
@@ -71,7 +74,7 @@ t.test('a backend that is removed takes its problems with it', async (t) => {
   t.match(events.problems(), [{ backend: 'other' }])
 })
 
-t.test('what stays wrong is written once, and once more when it is over', async (t) => {
+t.test('a persistent problem is logged once, and again when it ends', async (t) => {
   const { events, lines } = make()
   const excluded = { backend: 'b', problems: ['backends.b.url: is not a URL'] }
   for (let i = 0; i < 50; i++) events.emit('backend_excluded', excluded)
@@ -90,40 +93,40 @@ t.test('what stays wrong is written once, and once more when it is over', async 
   )
 })
 
-t.test('repeats are one line a minute, with their number', async (t) => {
+t.test('repeats are one line a minute, with their count', async (t) => {
   const { events, lines, endWindows, stop } = make()
   for (let i = 0; i < 1_000; i++) events.emit('backend_call_failed', failed)
   events.emit('backend_call_failed', { ...failed, backend: 'other' })
-  t.equal(lines.length, 2, 'one for each backend')
+  t.equal(lines.length, 2, 'one line for each backend')
   t.notOk('repeated' in lines[0]!)
   endWindows()
   t.equal(lines.length, 3)
   t.match(lines[2], { event: 'backend_call_failed', backend: 'b', repeated: 999 })
   for (let i = 0; i < 10; i++) events.emit('backend_call_failed', failed)
-  t.equal(lines.length, 3, 'while they go on there is one line for each window')
+  t.equal(lines.length, 3, 'one line for each window while they continue')
   endWindows()
   t.match(lines[3], { repeated: 10 })
   endWindows()
   t.equal(endWindows(), 0, 'no timer stays')
   events.emit('backend_call_failed', failed)
-  t.equal(lines.length, 5, 'after a quiet minute the next is told at once')
+  t.equal(lines.length, 5, 'after a quiet minute the next one is logged at once')
   events.emit('backend_call_failed', failed)
   stop()
-  t.match(lines[5], { repeated: 1 }, 'the end tells what was held back')
+  t.match(lines[5], { repeated: 1 }, 'the end reports the suppressed count')
 })
 
-t.test('each reload is written, also when nothing was wrong before', async (t) => {
+t.test('each reload is logged, even if nothing was wrong before', async (t) => {
   const { events, lines, endWindows } = make()
   events.emit('config_reloaded', { backends: 1 })
   events.emit('config_reloaded', { backends: 2 })
   t.match(lines, [{ message: 'configuration reloaded', backends: 1 }, { backends: 2 }])
   for (let i = 0; i < 100; i++) events.emit('config_reloaded', { backends: 3 })
-  t.equal(lines.length, 5, 'a storm of them is held back')
+  t.equal(lines.length, 5, 'a burst is suppressed')
   endWindows()
   t.match(lines[5], { repeated: 97 })
 })
 
-t.test('each configuration that is refused is written with its own error', async (t) => {
+t.test('each rejected configuration is logged with its own error', async (t) => {
   const { events, lines } = make()
   events.emit('config_refused', { err: new Error('line 2') })
   events.emit('config_refused', { err: new Error('line 9') })
@@ -139,7 +142,7 @@ t.test('a backend that flaps does not fill the log', async (t) => {
   t.equal(lines.length, 5)
 })
 
-t.test('memory is bounded whatever the names', async (t) => {
+t.test('memory is bounded for any number of names', async (t) => {
   const { events, lines, endWindows } = make()
   for (let i = 0; i < 5_000; i++) {
     events.emit('backend_name_unknown', { problem: `name ${i}`, resolved: false })
@@ -150,7 +153,7 @@ t.test('memory is bounded whatever the names', async (t) => {
   t.ok(lines.length < 2_000, String(lines.length))
 })
 
-t.test('a view that throws keeps nobody else from hearing', async (t) => {
+t.test('a listener that throws does not affect other listeners', async (t) => {
   const events = makeEvents()
   const heard: string[] = []
   events.listen(() => {
@@ -163,6 +166,6 @@ t.test('a view that throws keeps nobody else from hearing', async (t) => {
   t.same(heard, ['config_reloaded'])
 })
 
-t.test('the names of types are stable words', async (t) => {
+t.test('the names of event types are stable', async (t) => {
   for (const type of Object.keys(eventTable)) t.match(type, /^[a-z]+(?:_[a-z]+)+$/)
 })

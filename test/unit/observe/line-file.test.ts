@@ -1,10 +1,10 @@
-/** The log's way to a descriptor: batches, short writes, full pipes. */
+/** The log's writes to a file descriptor: batches, short writes, full pipes. */
 import t from 'tap'
 import { makeLineFile } from '../../../runtime/observe/line-file.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-await t.test('line file: lines of one turn leave in one write, in order', async (t) => {
+await t.test('line file: lines of one turn are written together, in order', async (t) => {
   const writes: string[] = []
   const file = makeLineFile(9, { writeSync: (_fd, bytes) => writes.push(bytes.toString()) && bytes.length })
   file.write('a\n')
@@ -15,7 +15,7 @@ await t.test('line file: lines of one turn leave in one write, in order', async 
   t.same(writes, ['a\nb\n', 'c\n'])
 })
 
-await t.test('line file: a short write is continued, a full pipe is tried again', async (t) => {
+await t.test('line file: a short write is continued, and a full pipe is retried', async (t) => {
   let text = ''
   let full = true
   const file = makeLineFile(9, {
@@ -34,17 +34,20 @@ await t.test('line file: a short write is continued, a full pipe is tried again'
   t.equal(text, 'abc\nd\n')
 })
 
-await t.test('line file: beyond the bound the oldest lines go, and the loss is told', async (t) => {
-  let text = ''
-  const file = makeLineFile(9, {
-    writeSync(_fd, bytes) {
-      text += bytes.toString()
-      return bytes.length
-    },
-  })
-  const line = `${'x'.repeat(99_999)}\n`
-  for (let i = 0; i < 12; i++) file.write(line)
-  file.flushSync()
-  t.match(text, /"dropped":2/)
-  t.equal(text.split('\n').length, 12)
-})
+await t.test(
+  'line file: beyond the limit the oldest lines are dropped, and the loss is reported',
+  async (t) => {
+    let text = ''
+    const file = makeLineFile(9, {
+      writeSync(_fd, bytes) {
+        text += bytes.toString()
+        return bytes.length
+      },
+    })
+    const line = `${'x'.repeat(99_999)}\n`
+    for (let i = 0; i < 12; i++) file.write(line)
+    file.flushSync()
+    t.match(text, /"dropped":2/)
+    t.equal(text.split('\n').length, 12)
+  },
+)

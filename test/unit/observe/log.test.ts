@@ -1,4 +1,4 @@
-/** The log: shape of a line, levels, children, and what never appears in it. */
+/** The log: format of a line, levels, children, and values that it never contains. */
 import { inspect } from 'node:util'
 import t from 'tap'
 import { isColoured, logFormatFor, textLine } from '../../../schemas/index.ts'
@@ -32,28 +32,31 @@ await t.test('log: levels below the chosen one are silent, children add their fi
   t.equal(capture('debug').log.debugEnabled, true)
 })
 
-/** The keys of one JSON object in order, each as often as it is written. */
+/** Returns the keys of a JSON object in order, including repeated ones. */
 function keysOf(line: string): string[] {
   return [...line.matchAll(/[{,]"([^"]+)":/g)].map(([, name = '']) => name)
 }
 
-await t.test('log: no key occurs twice in a line, whatever the fields and the parents say', async (t) => {
-  const { log, lines, last } = capture('debug')
-  const own = { level: 'x', time: 'x', name: 'x', message: 'x', stack: 'x' }
-  const backend = log.child({ backend: 'a', part: 'b' }).child({ part: 'c' })
-  backend.info('one', { backend: 'b', other: 1 })
-  t.match(last(), { backend: 'b', part: 'c', other: 1 }, 'the latest value wins')
-  log.child(own).warn('two', own)
-  t.match(last(), { level: 'warn', name: 'test', message: 'two', field_name: 'x', field_level: 'x' })
-  log.child({ err: 'x' }).error('three', { err: new Error('boom'), stack: 'x' })
-  log.child(own).debug('four')
-  log.info('five', own)
-  t.equal(lines.length, 5)
-  for (const line of lines) {
-    const keys = keysOf(line.replace(/"err":\{[^}]*\}/, '"err":0'))
-    t.same(keys, [...new Set(keys)], line)
-  }
-})
+await t.test(
+  'log: no key occurs twice in a line, whatever the fields of the line and its parents',
+  async (t) => {
+    const { log, lines, last } = capture('debug')
+    const own = { level: 'x', time: 'x', name: 'x', message: 'x', stack: 'x' }
+    const backend = log.child({ backend: 'a', part: 'b' }).child({ part: 'c' })
+    backend.info('one', { backend: 'b', other: 1 })
+    t.match(last(), { backend: 'b', part: 'c', other: 1 }, 'the latest value wins')
+    log.child(own).warn('two', own)
+    t.match(last(), { level: 'warn', name: 'test', message: 'two', field_name: 'x', field_level: 'x' })
+    log.child({ err: 'x' }).error('three', { err: new Error('boom'), stack: 'x' })
+    log.child(own).debug('four')
+    log.info('five', own)
+    t.equal(lines.length, 5)
+    for (const line of lines) {
+      const keys = keysOf(line.replace(/"err":\{[^}]*\}/, '"err":0'))
+      t.same(keys, [...new Set(keys)], line)
+    }
+  },
+)
 
 await t.test('log: credentials are redacted by name, at every depth and in children', async (t) => {
   const { log, lines } = capture()
@@ -74,7 +77,7 @@ await t.test('log: credentials are redacted by name, at every depth and in child
   t.notMatch(lines.join(''), /s3cr3t/)
 })
 
-await t.test('log: credentials are redacted by their look, in texts and error chains', async (t) => {
+await t.test('log: credentials are redacted by their form, in texts and error chains', async (t) => {
   const { log, lines } = capture('debug')
   const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJzM2NyM3QifQ.s3cr3t'
   log.info('x', {
@@ -96,7 +99,7 @@ await t.test('log: stack traces appear at debug level only', async (t) => {
   t.match(chatty.last()['stack'], /log\.test/)
 })
 
-await t.test('secret: no way of printing shows the value', async (t) => {
+await t.test('secret: no kind of formatting shows the value', async (t) => {
   const secret = new Secret('s3cr3t')
   for (const text of [
     String(secret),
@@ -128,7 +131,7 @@ await t.test(
   },
 )
 
-await t.test('log: the format follows the stream, colours follow NO_COLOR', async (t) => {
+await t.test('log: the stream selects the format, and NO_COLOR disables colors', async (t) => {
   t.equal(logFormatFor(undefined, { isTTY: true }), 'text')
   t.equal(logFormatFor(undefined, {}), 'json')
   t.equal(logFormatFor('json', { isTTY: true }), 'json')

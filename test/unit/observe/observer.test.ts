@@ -1,4 +1,4 @@
-/** The observer around a pipeline on a real listener: when a request is reported, and as what. */
+/** The observer around a pipeline on a real listener: when a request is reported, and with which outcome. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
@@ -40,7 +40,7 @@ interface Rig {
   line(): Promise<Line>
 }
 
-/** A server whose requests are handled by `dispatch`; tool calls when the body says so. */
+/** Starts a server whose requests `dispatch` handles. A body with a tool call is observed as one. */
 async function rig(
   t: Test,
   dispatch: (exchange: Exchange, observer: Observer) => void | Promise<void>,
@@ -100,7 +100,7 @@ async function rig(
 
 const response: Stage<Exchange> = ({ res }) => sendJson(res, 200, { jsonrpc: '2.0', id: 1, result: {} })
 
-t.test('observer: with everything off the handler is the handler', async (t) => {
+t.test('observer: without any output, the handler is returned unchanged', async (t) => {
   const observer = makeObserver({ server: 's', audit: makeAudit(undefined), telemetry: noTelemetry })
   const handler = () => {}
   t.equal(observer.enabled, false)
@@ -115,7 +115,7 @@ t.test('observer: with everything off the handler is the handler', async (t) => 
   )
 })
 
-t.test('observer: paths that are not observed leave nothing', async (t) => {
+t.test('observer: paths that are not observed leave no record', async (t) => {
   const { url, lines, line } = await rig(t, response, { observes: (path) => path === '/mcp' })
   await fetch(`${url}/health?x`)
   await fetch(`${url}/mcp?x`, { method: 'POST' })
@@ -123,7 +123,7 @@ t.test('observer: paths that are not observed leave nothing', async (t) => {
   t.same(lines, [])
 })
 
-t.test('observer: an event stream is reported when it opens, by whoever tells of its exchange', async (t) => {
+t.test('observer: an event stream is reported once, when it opens', async (t) => {
   let end = () => {}
   const { url, line, lines } = await rig(t, ({ res }) => {
     res.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
@@ -142,7 +142,7 @@ t.test('observer: an event stream is reported when it opens, by whoever tells of
   t.same(lines, [], 'once')
 })
 
-t.test('observer: a response that is cut is an error', async (t) => {
+t.test('observer: an interrupted response is an error', async (t) => {
   const { url, line } = await rig(t, ({ res }) => {
     res.writeHead(200)
     res.write('{"jsonrpc"')
@@ -154,14 +154,14 @@ t.test('observer: a response that is cut is an error', async (t) => {
   t.match(await line(), { type: 'mcp_tool_call', outcome: 'error' })
 })
 
-t.test('observer: a client that leaves before the response is a failure', async (t) => {
+t.test('observer: a client that disconnects before the response is a failure', async (t) => {
   const { port, line } = await rig(t, ({ res }) => once(res, 'close').then(() => {}))
   const socket = connect(port, '127.0.0.1')
   socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n', () => socket.destroy())
   t.match(await line(), { outcome: 'failure', metadata: { extra: { response_size_bytes: 0 } } })
 })
 
-t.test('observer: calls from within an operation do not decide how it ended', async (t) => {
+t.test('observer: nested calls do not determine the outcome of an operation', async (t) => {
   const { url, line } = await rig(t, async ({ res }, observer) => {
     await observer.operation(
       { message, params },
@@ -232,7 +232,7 @@ t.test('observer: X-Forwarded-For counts behind trusted proxies only', async (t)
   }
 })
 
-t.test('observer: what happens on the way is noted on the span, even before it is open', async (t) => {
+t.test('observer: events are added to the span, even before it is open', async (t) => {
   const collector = await startCollector()
   t.teardown(() => collector.close())
   const telemetry = await makeTelemetry(
@@ -299,7 +299,7 @@ t.test('observer: what happens on the way is noted on the span, even before it i
   )
 })
 
-t.test('observer: an audit log that fails does not fail the request', async (t) => {
+t.test('observer: a failing audit log does not fail the request', async (t) => {
   const errors: string[] = []
   const destination = {
     write() {

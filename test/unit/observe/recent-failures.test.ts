@@ -1,11 +1,11 @@
-/** What fails call by call is remembered for an hour: counted, bounded, with the next step, and with no name of a user. */
+/** Failures of single calls are kept for an hour: counted, bounded, with a next step, and without user names. */
 import t from 'tap'
 import { makeEvents, reportLoss } from '../../../runtime/observe/index.ts'
 import { SessionTable } from '../../../runtime/vmcp/clients/sessions/table.ts'
 
 const failed = { backend: 'b', reason: 'timeout' }
 
-t.test('failures that repeat one another are one entry, the latest first', async (t) => {
+t.test('repeated failures are one entry, and the latest entry comes first', async (t) => {
   let now = Date.UTC(2026, 0, 1)
   const events = makeEvents(() => now)
   events.emit('backend_call_failed', failed)
@@ -19,15 +19,15 @@ t.test('failures that repeat one another are one entry, the latest first', async
   ])
   now += 3_600_000 - 500
   t.match(events.recent(), [{ type: 'backend_call_failed' }])
-  t.equal(events.recent().length, 1, 'an hour later it is over')
+  t.equal(events.recent().length, 1, 'an hour later it is removed')
   now += 1_000
   events.emit('backend_call_failed', failed)
-  t.match(events.recent(), [{ count: 1, first: now }], 'and begins again')
+  t.match(events.recent(), [{ count: 1, first: now }], 'and it starts again')
   events.emit('backends_changed', { added: [], removed: ['b'] })
   t.same(events.recent(), [])
 })
 
-t.test('what a client can vary fills it up to a bound', async (t) => {
+t.test('entries that a client can vary are bounded', async (t) => {
   const events = makeEvents()
   for (let i = 0; i < 1_000; i++)
     events.emit('console_action', { operation: 'tool_tried', outcome: 'denied', user: `u${i}`, target: 'x' })
@@ -35,7 +35,7 @@ t.test('what a client can vary fills it up to a bound', async (t) => {
   t.notMatch(JSON.stringify(events.recent()), /u\d/, 'and names no user')
 })
 
-t.test('success of what may fail is no failure', async (t) => {
+t.test('a successful event is not listed as a failure', async (t) => {
   const events = makeEvents()
   events.emit('authorization_server', { action: 'login_completed', outcome: 'success' })
   events.emit('console_action', { operation: 'login_completed', outcome: 'success' })
@@ -47,7 +47,7 @@ t.test('success of what may fail is no failure', async (t) => {
   ])
 })
 
-t.test('a session that is not saved', async (t) => {
+t.test('a session that cannot be saved is listed', async (t) => {
   const events = makeEvents()
   const records = { update: () => Promise.reject(new Error('gone')) }
   const sessions = new SessionTable({
@@ -62,7 +62,7 @@ t.test('a session that is not saved', async (t) => {
   t.match(events.recent(), [{ type: 'session_unsaved', fix: /check that Redis is running/ }])
 })
 
-t.test('lost audit lines are a problem until none was lost for a while', async (t) => {
+t.test('lost audit lines are a problem until no line has been lost for a while', async (t) => {
   const events = makeEvents()
   let timers: (() => void)[] = []
   const { onLoss, onWritten } = reportLoss(events, (_ms, work) => {
@@ -74,9 +74,9 @@ t.test('lost audit lines are a problem until none was lost for a while', async (
   onLoss?.(3)
   t.match(events.problems(), [{ type: 'audit_lost' }])
   onWritten?.()
-  t.match(events.problems(), [{ type: 'audit_lost' }], 'written again, and not trusted yet')
+  t.match(events.problems(), [{ type: 'audit_lost' }], 'lines are written again, but the problem stays open')
   onLoss?.(1)
-  t.equal(timers.length, 0, 'the wait begins again')
+  t.equal(timers.length, 0, 'the waiting time starts again')
   onWritten?.()
   for (const work of timers) work()
   t.same(events.problems(), [])

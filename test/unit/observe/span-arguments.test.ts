@@ -1,4 +1,4 @@
-/** Tool arguments on spans: credentials out, bounded. */
+/** Tool arguments on spans: redacted and bounded. */
 import t from 'tap'
 import { describeArguments } from '../../../runtime/observe/telemetry/arguments.ts'
 
@@ -14,7 +14,7 @@ t.test('span arguments: names and values in order, containers by size', async (t
 })
 
 t.test(
-  'span arguments: values under sensitive names and what looks like a credential are redacted',
+  'span arguments: values under sensitive names and texts that look like credentials are redacted',
   async (t) => {
     for (const name of [
       'password',
@@ -30,7 +30,7 @@ t.test(
   },
 )
 
-t.test('span arguments: a value has at most 100 characters, all of them 200', async (t) => {
+t.test('span arguments: at most 100 characters per value, and 200 in total', async (t) => {
   t.equal(describe({ a: 'x'.repeat(500) }).length, 'a='.length + 100)
   t.equal(
     describe(Object.fromEntries(Array.from({ length: 90 }, (_v, i) => [`n${i}`, 'x'.repeat(90)]))).length,
@@ -38,7 +38,7 @@ t.test('span arguments: a value has at most 100 characters, all of them 200', as
   )
 })
 
-t.test('span arguments: what is huge or malformed is not parsed', async (t) => {
+t.test('span arguments: huge or malformed arguments are not parsed', async (t) => {
   t.equal(describe({ a: 'x'.repeat(70_000) }), '[70008 bytes]')
   t.equal(describe('{'), '[malformed]')
   t.equal(describe('"a"'), '[malformed]')

@@ -1,4 +1,4 @@
-/** What `telemetry` of a configuration means, and what is refused. */
+/** The effect of `telemetry` in a configuration, and its errors. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -29,7 +29,7 @@ function failure(config: Partial<Telemetry>): string {
   return 'nothing was refused'
 }
 
-t.test('telemetry settings: nothing configured is off, and loads nothing', async (t) => {
+t.test('telemetry settings: without configuration, nothing is enabled or loaded', async (t) => {
   t.equal(telemetrySettings(undefined, from), undefined)
   t.equal(telemetrySettings(defaults, from), undefined)
   const telemetry = await makeTelemetry(defaults, { serverName: 's', version: '1' })
@@ -60,7 +60,7 @@ t.test('telemetry settings: the endpoint is the base of both signals', async (t)
   }
 })
 
-t.test('telemetry settings: an unusable endpoint is refused', async (t) => {
+t.test('telemetry settings: an invalid endpoint is rejected', async (t) => {
   t.match(
     failure({ endpoint: 'http://otel.example' }),
     /^telemetry\.endpoint: http requires telemetry\.insecure to be true/,
@@ -73,31 +73,37 @@ t.test('telemetry settings: an unusable endpoint is refused', async (t) => {
   )
 })
 
-t.test('telemetry settings: protobuf is the encoding, unless the standard variables say JSON', async (t) => {
-  const read = (env: Record<string, string>) =>
-    telemetrySettings({ ...defaults, tracingEnabled: true, endpoint: 'https://h' }, { ...from, env })
-      ?.collector
-  const common = 'OTEL_EXPORTER_OTLP_PROTOCOL'
-  const traces = 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'
-  const metrics = 'OTEL_EXPORTER_OTLP_METRICS_PROTOCOL'
-  const protobuf = 'http/protobuf'
-  const json = 'http/json'
-  for (const [env, tracesProtocol, metricsProtocol] of [
-    [{}, protobuf, protobuf],
-    [{ [common]: '' }, protobuf, protobuf],
-    [{ [common]: json }, json, json],
-    [{ [common]: json, [traces]: protobuf }, protobuf, json],
-    [{ [metrics]: json }, protobuf, json],
-  ] as const)
-    t.match(read(env), { tracesProtocol, metricsProtocol }, JSON.stringify(env))
-  t.throws(() => read({ [common]: 'grpc' }), {
-    message: /^OTEL_EXPORTER_OTLP_PROTOCOL: grpc is not supported: .*4318/,
-  })
-  t.throws(() => read({ [traces]: 'http' }), { message: `${traces}: must be http/protobuf or http/json` })
-  t.doesNotThrow(() => telemetrySettings(defaults, { ...from, env: { [common]: 'grpc' } }), 'nothing is sent')
-})
+t.test(
+  'telemetry settings: the encoding is protobuf, unless the standard variables select JSON',
+  async (t) => {
+    const read = (env: Record<string, string>) =>
+      telemetrySettings({ ...defaults, tracingEnabled: true, endpoint: 'https://h' }, { ...from, env })
+        ?.collector
+    const common = 'OTEL_EXPORTER_OTLP_PROTOCOL'
+    const traces = 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'
+    const metrics = 'OTEL_EXPORTER_OTLP_METRICS_PROTOCOL'
+    const protobuf = 'http/protobuf'
+    const json = 'http/json'
+    for (const [env, tracesProtocol, metricsProtocol] of [
+      [{}, protobuf, protobuf],
+      [{ [common]: '' }, protobuf, protobuf],
+      [{ [common]: json }, json, json],
+      [{ [common]: json, [traces]: protobuf }, protobuf, json],
+      [{ [metrics]: json }, protobuf, json],
+    ] as const)
+      t.match(read(env), { tracesProtocol, metricsProtocol }, JSON.stringify(env))
+    t.throws(() => read({ [common]: 'grpc' }), {
+      message: /^OTEL_EXPORTER_OTLP_PROTOCOL: grpc is not supported: .*4318/,
+    })
+    t.throws(() => read({ [traces]: 'http' }), { message: `${traces}: must be http/protobuf or http/json` })
+    t.doesNotThrow(
+      () => telemetrySettings(defaults, { ...from, env: { [common]: 'grpc' } }),
+      'nothing is sent',
+    )
+  },
+)
 
-t.test('telemetry settings: header values come from the variables that they name', async (t) => {
+t.test('telemetry settings: header values come from the named variables', async (t) => {
   const endpoint = 'https://h'
   t.same(
     settings({
@@ -133,7 +139,7 @@ t.test('telemetry settings: the trust anchors must be readable and PEM', async (
   )
 })
 
-t.test('telemetry settings: sampling is a share', async (t) => {
+t.test('telemetry settings: the sampling rate is a fraction', async (t) => {
   for (const samplingRate of ['0', '0.05', '1.0', '1'])
     t.equal(settings({ endpoint: 'https://h', samplingRate })?.samplingRatio, Number(samplingRate))
   for (const samplingRate of ['', '-0.1', '1.1', 'all', 'NaN'])
@@ -144,7 +150,7 @@ t.test('telemetry settings: sampling is a share', async (t) => {
     )
 })
 
-t.test('telemetry settings: service name, version and attributes make the resource', async (t) => {
+t.test('telemetry settings: the resource contains service name, version and attributes', async (t) => {
   const endpoint = 'https://h'
   const given = { team: 'a', 'service.name': 'no', 'service.instance.id': 'one' }
   t.same(settings({ endpoint, customAttributes: given })?.resource, {
@@ -159,15 +165,21 @@ t.test('telemetry settings: service name, version and attributes make the resour
   })
 })
 
-t.test('telemetry settings: variables become attributes, but not those that name a secret', async (t) => {
-  const found = settings({ endpoint: 'https://h', environmentVariables: ['REGION', 'UNSET', 'DB_PASSWORD'] })
-  t.same(found?.environment, { 'environment.REGION': 'eu' })
-  t.same(found?.warnings, [
-    'telemetry.environmentVariables: DB_PASSWORD is left out because its name suggests a secret',
-  ])
-})
+t.test(
+  'telemetry settings: variables become attributes, except those whose name suggests a secret',
+  async (t) => {
+    const found = settings({
+      endpoint: 'https://h',
+      environmentVariables: ['REGION', 'UNSET', 'DB_PASSWORD'],
+    })
+    t.same(found?.environment, { 'environment.REGION': 'eu' })
+    t.same(found?.warnings, [
+      'telemetry.environmentVariables: DB_PASSWORD is left out because its name suggests a secret',
+    ])
+  },
+)
 
-t.test('telemetry settings: a switch without its counterpart is reported', async (t) => {
+t.test('telemetry settings: a setting that has no effect is reported', async (t) => {
   t.match(settings({})?.warnings, ['telemetry.tracingEnabled has no effect without telemetry.endpoint'])
   t.match(settings({ tracingEnabled: false, metricsEnabled: true })?.warnings, [/^telemetry\.metricsEnabled/])
   t.match(settings({ endpoint: 'https://h', insecure: true })?.warnings, [/^telemetry\.insecure/])

@@ -15,12 +15,12 @@ t.test('trace context: a valid parent is read and written back', async (t) => {
   }
 })
 
-t.test('trace context: a later version may carry more, version 00 may not', async (t) => {
+t.test('trace context: a later version may have more fields, version 00 may not', async (t) => {
   t.ok(readTraceContext({ traceparent: `cc-${traceId}-${spanId}-01-more` }))
   t.equal(readTraceContext({ traceparent: `00-${traceId}-${spanId}-01-more` }), undefined)
 })
 
-t.test('trace context: what is malformed is ignored', async (t) => {
+t.test('trace context: a malformed parent is ignored', async (t) => {
   for (const traceparent of [
     undefined,
     '',
@@ -36,7 +36,7 @@ t.test('trace context: what is malformed is ignored', async (t) => {
   }
 })
 
-t.test('trace context: a state that is malformed or too long is dropped, the parent stays', async (t) => {
+t.test('trace context: a malformed or overlong state is dropped, and the parent is kept', async (t) => {
   const traceparent = `00-${traceId}-${spanId}-01`
   for (const tracestate of ['Bearer abc', 'a', 'a=1,,=2', `a=${'x'.repeat(600)}`, 'a=b c', 'a=1\r\nx: y']) {
     const context = readTraceContext({ traceparent, tracestate })

@@ -1,8 +1,8 @@
-/** The credential cache: single flight, margin, abort of one waiter, bound, and keys that cannot collide. */
+/** The credential cache: single flight, expiry margin, abort of one waiter, size limit, and unambiguous keys. */
 import t from 'tap'
 import { CredentialCache, type ObtainedCredential } from '../../../runtime/outgoing/cache.ts'
 
-/** A source whose every response the test lets go. */
+/** Returns a source whose responses the test releases. */
 function source() {
   const waiting: ((value: ObtainedCredential) => void)[] = []
   return {
@@ -22,7 +22,7 @@ const token = (accessToken: string, expiresAt?: number): ObtainedCredential => (
   expiresAt,
 })
 
-await t.test('CredentialCache: one request per key, however many wait', async (t) => {
+await t.test('CredentialCache: one request per key for any number of waiting callers', async (t) => {
   const cache = new CredentialCache(() => 0)
   const from = source()
   const waiting = Array.from({ length: 50 }, () => cache.get('k', 0, from.obtain))
@@ -33,7 +33,7 @@ await t.test('CredentialCache: one request per key, however many wait', async (t
 })
 
 await t.test(
-  'CredentialCache: used until the margin before expiry, half the life of short ones',
+  'CredentialCache: used until the margin before expiry, or half the lifetime of a short-lived one',
   async (t) => {
     let now = 0
     let made = 0
@@ -53,7 +53,7 @@ await t.test(
     now = 10_000
     await cache.get('short', 30_000, obtain(20_000))
     await cache.get('dead', 30_000, obtain(0))
-    t.equal(made, 6, 'the short one was renewed at half its life, the dead one never kept')
+    t.equal(made, 6, 'the short-lived one was renewed at half its lifetime, and the expired one never cached')
     now = 59_999
     await cache.get('unknown', 0, obtain(undefined))
     t.equal(made, 6)
@@ -69,7 +69,7 @@ await t.test(
   },
 )
 
-await t.test('CredentialCache: a failure reaches all who wait, and is not kept', async (t) => {
+await t.test('CredentialCache: a failure reaches all waiting callers and is not cached', async (t) => {
   const cache = new CredentialCache(() => 0)
   let fail = true
   const obtain = async () => {
@@ -82,7 +82,7 @@ await t.test('CredentialCache: a failure reaches all who wait, and is not kept',
   t.same(await cache.get('k', 0, obtain), { accessToken: 'a' })
 })
 
-await t.test('CredentialCache: a waiter that leaves does not take the others with it', async (t) => {
+await t.test('CredentialCache: a caller that stops waiting does not affect the others', async (t) => {
   const cache = new CredentialCache(() => 0)
   const from = source()
   const controller = new AbortController()
@@ -93,34 +93,34 @@ await t.test('CredentialCache: a waiter that leaves does not take the others wit
   from.release(0, token('a', 1_000))
   t.same(await staying, { accessToken: 'a' })
   t.equal(from.count, 1)
-  await t.rejects(cache.get('k', 0, from.obtain, controller.signal), { message: 'gone' }, 'already gone')
+  await t.rejects(cache.get('k', 0, from.obtain, controller.signal), { message: 'gone' }, 'already aborted')
 })
 
-await t.test('CredentialCache: a refused credential is replaced once, by whoever comes first', async (t) => {
+await t.test('CredentialCache: a rejected credential is replaced once, by the first caller', async (t) => {
   let now = 0
   const cache = new CredentialCache(() => now)
   let made = 0
   const get = () => cache.get('k', 0, async () => token(`t${++made}`, now + 100_000))
   const first = await get()
-  t.equal(cache.refused('k', first), false, 'just obtained: another would be refused too')
+  t.equal(cache.refused('k', first), false, 'just obtained, so a new one would be rejected, too')
   t.equal(await get(), first)
   now = 5_000
   t.equal(cache.refused('k', first), true)
   const second = await get()
   t.not(second, first)
-  t.equal(cache.refused('k', first), true, 'a late refusal of the first')
+  t.equal(cache.refused('k', first), true, 'a late rejection of the first one')
   t.equal(await get(), second, 'does not cost the second')
   t.equal(made, 2)
 })
 
-await t.test('CredentialCache: bounded', async (t) => {
+await t.test('CredentialCache: the number of entries is bounded', async (t) => {
   const cache = new CredentialCache(() => 0)
   for (let i = 0; i < 10_100; i++) await cache.get(String(i), 0, async () => token('a', 1_000))
   t.ok(cache.size <= 10_000)
 })
 
 await t.test(
-  'CredentialCache.key: parts do not run into one another, absence is not emptiness',
+  'CredentialCache.key: different parts never make the same key, and absent differs from empty',
   async (t) => {
     const keys = [
       ['a', 'bc'],

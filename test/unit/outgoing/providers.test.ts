@@ -1,4 +1,4 @@
-/** Which upstream provider's token stands for the user: the named one, the only one, or none of several unnamed. */
+/** The upstream provider whose token represents the user: the named one, the only one, or an error with several. */
 import t from 'tap'
 import { makeOutgoing, type StrategyConfig, type UpstreamTokens } from '../../../runtime/outgoing/index.ts'
 import { testCaller, testRequest } from '../../helpers/outgoing/outgoing.ts'
@@ -45,7 +45,7 @@ function upstream(...providers: string[]): UpstreamTokens & { readonly asked: st
 }
 
 t.test(
-  'several providers: a strategy that does not say which one is an error, and so is an unknown name',
+  'several providers: a strategy without a provider name is an error, and so is an unknown name',
   async (t) => {
     const outgoing = makeOutgoing({ upstream: upstream('corp', 'code') })
     t.teardown(() => outgoing.close())
@@ -68,7 +68,7 @@ t.test(
   },
 )
 
-t.test('one provider: it is the default, and its token is what is exchanged', async (t) => {
+t.test('one provider: it is the default, and its token is exchanged', async (t) => {
   const tokens = upstream('corp')
   const sent: string[] = []
   const outgoing = makeOutgoing({
@@ -91,13 +91,10 @@ t.test('one provider: it is the default, and its token is what is exchanged', as
   t.match(sent[0], 'subject_token=at-corp')
 })
 
-t.test(
-  'no embedded server: the caller’s own token stands for the caller, a named provider is an error',
-  async (t) => {
-    const outgoing = makeOutgoing()
-    t.teardown(() => outgoing.close())
-    t.same(outgoing.problems(exchange()), [])
-    t.match(outgoing.problems(exchange('corp')), [/requires an embedded authorization server/])
-    t.match(outgoing.problems(inject('corp')), [/requires an embedded authorization server/])
-  },
-)
+t.test('no embedded server: the caller’s own token is used, and a provider name is an error', async (t) => {
+  const outgoing = makeOutgoing()
+  t.teardown(() => outgoing.close())
+  t.same(outgoing.problems(exchange()), [])
+  t.match(outgoing.problems(exchange('corp')), [/requires an embedded authorization server/])
+  t.match(outgoing.problems(inject('corp')), [/requires an embedded authorization server/])
+})

@@ -1,4 +1,4 @@
-/** Strategy configuration: every error by field, all at once, without secrets; nothing half given. */
+/** Strategy configuration: every error by field, all at once, without secrets, and no incomplete setting. */
 import t from 'tap'
 import { makeOutgoing, type StrategyConfig } from '../../../runtime/outgoing/index.ts'
 import { testUpstream } from '../../helpers/outgoing/outgoing.ts'
@@ -41,7 +41,7 @@ const fine: readonly StrategyConfig[] = [
 ]
 
 for (const config of fine) {
-  await t.test(`strategy: ${config.type} is made`, async (t) => {
+  await t.test(`strategy: ${config.type} is created`, async (t) => {
     t.same(outgoing.problems(config), [])
     t.equal(outgoing.strategy(config).type, config.type)
   })
@@ -131,7 +131,7 @@ const broken: readonly (readonly [StrategyConfig, readonly RegExp[]])[] = [
 ]
 
 for (const [config, expected] of broken) {
-  await t.test(`strategy: ${config.type} refused for ${expected.map(String).join(', ')}`, async (t) => {
+  await t.test(`strategy: ${config.type} rejected for ${expected.map(String).join(', ')}`, async (t) => {
     const problems = outgoing.problems(config)
     t.equal(problems.length, expected.length, problems.join('; '))
     for (const [index, pattern] of expected.entries()) t.match(problems[index], pattern)
@@ -139,7 +139,7 @@ for (const [config, expected] of broken) {
   })
 }
 
-await t.test('strategy: an unknown type names the known ones', async (t) => {
+await t.test('strategy: an unknown type lists the known ones', async (t) => {
   for (const type of ['basic', 'constructor', '__proto__']) {
     const config = JSON.parse(JSON.stringify({ type: 'x' }).replace('"x"', `"${type}"`))
     t.match(outgoing.problems(config, 'outgoingAuth.backends.b'), [
@@ -148,7 +148,7 @@ await t.test('strategy: an unknown type names the known ones', async (t) => {
   }
 })
 
-await t.test('strategy: upstream tokens need something that holds them', async (t) => {
+await t.test('strategy: upstream tokens require a token store', async (t) => {
   for (const config of [
     { type: 'upstream_inject', upstreamInject: { providerName: 'p' } },
     { type: 'token_exchange', tokenExchange: { tokenUrl: 'https://s.example/t', subjectProviderName: 'p' } },
@@ -157,7 +157,7 @@ await t.test('strategy: upstream tokens need something that holds them', async (
     t.match(bare.problems(config), [/requires an embedded authorization server/], config.type)
 })
 
-await t.test('strategy: obo, when it is enabled, is checked like the others', async (t) => {
+await t.test('strategy: obo is checked like the others when it is enabled', async (t) => {
   t.match(bare.problems({ type: 'obo', obo: { cacheSkewSeconds: -1 } }), [
     /tokenUrl: is required/,
     /clientId: must be set/,

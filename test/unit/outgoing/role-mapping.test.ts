@@ -6,7 +6,7 @@ import { proves } from '../../helpers/proves.ts'
 
 const claims = { sub: 'u', groups: ['dev', 'ops'], roles: ['x'], email: 'u@corp.example', level: 3 }
 
-await t.test('makeRoleChooser: lowest priority first, none last, ties in configuration order', async (t) => {
+await t.test('makeRoleChooser: lowest priority first, unset last, ties in configuration order', async (t) => {
   proves('2.cloudSts.roleMappings', '2.cloudSts.roleMappings.priority')
   const choose = makeRoleChooser({
     roleMappings: [
@@ -40,7 +40,7 @@ await t.test(
 )
 
 await t.test(
-  'makeRoleChooser: a matcher sees all claims; one that fails or is no boolean is skipped',
+  'makeRoleChooser: a matcher gets all claims, and is skipped if it fails or returns no boolean',
   async (t) => {
     proves('2.cloudSts.roleMappings.matcher')
     const choose = (matcher: string) =>
@@ -53,7 +53,7 @@ await t.test(
   },
 )
 
-await t.test('makeRoleChooser: the fallback when nothing matches or nothing is mapped', async (t) => {
+await t.test('makeRoleChooser: the fallback is used when nothing matches or no mapping exists', async (t) => {
   proves('2.cloudSts.fallbackRoleArn')
   t.equal(makeRoleChooser({ fallbackRoleArn: 'f' })(claims), 'f')
   t.equal(
@@ -63,7 +63,7 @@ await t.test('makeRoleChooser: the fallback when nothing matches or nothing is m
   t.equal(makeRoleChooser({ roleMappings: [{ roleArn: 'r', claim: 'no' }] })(claims), undefined)
 })
 
-await t.test('sessionName: legal values stay, others become legal and stay apart', async (t) => {
+await t.test('sessionName: valid names stay, and others become valid and stay distinct', async (t) => {
   t.equal(sessionName('alice@corp.example'), 'alice@corp.example')
   const odd = [
     'a',

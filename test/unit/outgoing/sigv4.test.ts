@@ -1,4 +1,6 @@
-/** Signature Version 4 against the provider's published test vectors, and what our signature covers. */
+/**
+ * Signature Version 4, checked with the provider's published test vectors, and the parts of a request that it covers.
+ */
 import t from 'tap'
 import { signRequest } from '../../../runtime/outgoing/aws/sigv4.ts'
 import { testRequest } from '../../helpers/outgoing/outgoing.ts'
@@ -64,7 +66,7 @@ for (const [name, from, headers, signature] of vectors) {
 }
 
 await t.test(
-  'signRequest: headers that may change on the way are not covered, the session token is',
+  'signRequest: the signature covers the session token, but not headers that may change in transit',
   async (t) => {
     const request = testRequest({
       headers: {
@@ -82,7 +84,7 @@ await t.test(
       /SignedHeaders=content-type;host;x-amz-date;x-amz-security-token;x-amz-target,/,
     )
     t.equal(request.headers['x-amz-security-token'], 'st')
-    t.notOk('Authorization' in request.headers, 'the client’s own credential is gone')
+    t.notOk('Authorization' in request.headers, 'the client’s own credential is removed')
   },
 )
 

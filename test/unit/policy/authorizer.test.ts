@@ -1,4 +1,4 @@
-/** What Cedar gets of caller, action and resource, and what becomes of its response. The engine is the real one. */
+/** The caller, action and resource as Cedar gets them, and the result of its response. Uses the real engine. */
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
 import { makeAuthorizer } from '../../../runtime/policy/index.ts'
@@ -14,7 +14,7 @@ interface Case {
   readonly config?: Partial<AuthorizerConfig>
 }
 
-/** Asks once, about calling the tool `echo` unless said otherwise. */
+/** Evaluates one request, by default a call of the tool `echo`. */
 async function ask(
   { policies, claims = {}, config = {} }: Case,
   question: Partial<Omit<AccessRequest, 'arguments'>> & { readonly arguments?: string } = {},
@@ -35,12 +35,12 @@ async function ask(
   })
 }
 
-/** A permit with a condition. */
+/** Returns a permit with a condition. */
 const when = (condition: string): readonly string[] => [
   `permit(principal, action, resource) when { ${condition} };`,
 ]
 
-t.test('decision: nothing is permitted by default, and a forbid outweighs every permit', async (t) => {
+t.test('decision: nothing is permitted by default, and a forbid overrides every permit', async (t) => {
   proves('3.config.incomingAuth.authz.policies', '3.auth.incoming.2')
   const permit =
     'permit(principal == Client::"ada", action == Action::"call_tool", resource == Tool::"echo");'
@@ -50,23 +50,26 @@ t.test('decision: nothing is permitted by default, and a forbid outweighs every 
   t.equal(await ask({ policies: [permit, 'forbid(principal, action, resource);'] }), 'forbidden')
 })
 
-t.test('entities: each action has its own kind of resource, and all belong to the server', async (t) => {
-  const ofServer = (type: string) => [
-    `permit(principal, action, resource is ${type}) when { resource in MCP::"front" };`,
-  ]
-  t.equal(await ask({ policies: ofServer('Tool') }), 'permitted')
-  t.equal(await ask({ policies: ofServer('Prompt') }, { action: 'get_prompt' }), 'permitted')
-  t.equal(
-    await ask({ policies: ofServer('Resource') }, { action: 'read_resource', id: 'file:///a' }),
-    'permitted',
-  )
-  t.equal(
-    await ask({ policies: ['permit(principal, action, resource) when { resource in MCP::"back" };'] }),
-    'unmentioned',
-  )
-})
+t.test(
+  'entities: each action has its own resource type, and every resource belongs to the server',
+  async (t) => {
+    const ofServer = (type: string) => [
+      `permit(principal, action, resource is ${type}) when { resource in MCP::"front" };`,
+    ]
+    t.equal(await ask({ policies: ofServer('Tool') }), 'permitted')
+    t.equal(await ask({ policies: ofServer('Prompt') }, { action: 'get_prompt' }), 'permitted')
+    t.equal(
+      await ask({ policies: ofServer('Resource') }, { action: 'read_resource', id: 'file:///a' }),
+      'permitted',
+    )
+    t.equal(
+      await ask({ policies: ['permit(principal, action, resource) when { resource in MCP::"back" };'] }),
+      'unmentioned',
+    )
+  },
+)
 
-t.test('entities: resource and action carry their attributes', async (t) => {
+t.test('entities: resource and action have their attributes', async (t) => {
   const tool = 'resource.name == "echo" && resource.operation == "call" && resource.feature == "tool"'
   t.equal(
     await ask({ policies: when(`${tool} && action.operation == "call" && !(resource has uri)`) }),
@@ -88,14 +91,14 @@ t.test('entities: resource and action carry their attributes', async (t) => {
   )
 })
 
-t.test('hints: what the tool declares can be read, what it does not declare is absent', async (t) => {
+t.test('hints: declared hints of a tool are readable, undeclared hints are absent', async (t) => {
   const policies = when('resource has readOnlyHint && resource.readOnlyHint')
   t.equal(await ask({ policies }, { hints: { readOnlyHint: true } }), 'permitted')
   t.equal(await ask({ policies }, { hints: { readOnlyHint: false } }), 'unmentioned')
   t.equal(await ask({ policies }, { hints: { destructiveHint: true } }), 'unmentioned')
 })
 
-t.test('claims: are attributes of principal and context, converted by their kind', async (t) => {
+t.test('claims: become attributes of principal and context, converted by type', async (t) => {
   const claims = {
     email: 'ada@example.com',
     level: 7,
@@ -118,14 +121,10 @@ t.test('claims: are attributes of principal and context, converted by their kind
     ].join(' && ')
     t.equal(await ask({ policies: when(condition), claims }), 'permitted', holder)
   }
-  t.equal(
-    await ask({ policies: when('context == {claim_sub: "ada"}') }),
-    'permitted',
-    'the context as a whole',
-  )
+  t.equal(await ask({ policies: when('context == {claim_sub: "ada"}') }), 'permitted', 'the whole context')
 })
 
-t.test('groups: come from the named claim, exact name before dotted path', async (t) => {
+t.test('groups: come from the configured claim, with the exact name before a dotted path', async (t) => {
   proves('3.config.incomingAuth.authz.groupClaimName')
   const policies = ['permit(principal in ServiceGroup::"ops", action, resource);']
   const config = { groupClaimName: 'realm.groups' }
@@ -144,11 +143,11 @@ t.test('groups: come from the named claim, exact name before dotted path', async
   t.equal(
     await ask({ policies, config, claims: { groups: ['ops'] } }),
     'permitted',
-    'absent: the well-known ones are',
+    'if it is absent, the well-known claims are used',
   )
 })
 
-t.test('groups: without a named claim the first well-known list counts, and only lists count', async (t) => {
+t.test('groups: by default, the first well-known list claim is used', async (t) => {
   const policies = ['permit(principal in ServiceGroup::"ops", action, resource);']
   for (const name of ['groups', 'roles', 'cognito:groups'])
     t.equal(await ask({ policies, claims: { [name]: ['ops'] } }), 'permitted', name)
@@ -158,7 +157,7 @@ t.test('groups: without a named claim the first well-known list counts, and only
   t.equal(await ask({ policies, claims: { groups: [7, null, { ops: 1 }, ''] } }), 'unmentioned')
 })
 
-t.test('roles: are groups as well, beside those of the group claim', async (t) => {
+t.test('roles: are added to the groups of the group claim', async (t) => {
   proves('3.config.incomingAuth.authz.roleClaimName')
   const config = { roleClaimName: 'resource_access.front.roles' }
   const claims = { groups: ['dev'], resource_access: { front: { roles: ['ops', 'dev'] } } }
@@ -178,7 +177,7 @@ t.test('groups: have the configured entity type', async (t) => {
   t.equal(await ask({ policies, claims: { groups: ['ops'] } }), 'unmentioned')
 })
 
-t.test('static entities: groups above groups count, and without them they do not', async (t) => {
+t.test('static entities: parent groups of a group count when they are configured', async (t) => {
   proves('3.config.incomingAuth.authz.entitiesJson')
   const policies = ['permit(principal in ServiceGroup::"staff", action, resource);']
   const entitiesJson = JSON.stringify([
@@ -230,7 +229,7 @@ t.test('static entities: are merged with those of the request', async (t) => {
   t.equal(
     await ask({ policies: when('resource.readOnlyHint'), config }, { hints: { readOnlyHint: true } }),
     'unmentioned',
-    'the configuration knows better than the tool',
+    'the configuration overrides the tool',
   )
   t.equal(
     await ask({ policies: ['permit(principal, action in [Action::"write"], resource);'], config }),
@@ -240,7 +239,7 @@ t.test('static entities: are merged with those of the request', async (t) => {
 })
 
 t.test(
-  'arguments: scalars are attributes of resource and context, lists and objects are marked',
+  'arguments: scalars become attributes of resource and context, lists and objects only mark their presence',
   async (t) => {
     const args = '{"path":"/tmp/x","count":5,"share":0.5,"force":false,"list":[1],"map":{"a":1},"none":null}'
     for (const holder of ['resource', 'context']) {
@@ -268,18 +267,21 @@ t.test('arguments: whole numbers keep all their digits', async (t) => {
     t.equal(await ask({ policies: hundred }, { arguments: `{"n":${n}}` }), 'permitted', n)
 })
 
-t.test('failing policies: a permit permits nothing, a forbid refuses, others decide as before', async (t) => {
-  const permitAll = 'permit(principal, action, resource);'
-  const failingPermit = 'permit(principal, action, resource) when { context.arg_x > 1 };'
-  const failingForbid = 'forbid(principal, action, resource) when { context.arg_x > 1 };'
-  t.equal(await ask({ policies: [failingPermit] }), 'unmentioned')
-  t.equal(await ask({ policies: [failingPermit, permitAll] }), 'permitted')
-  t.equal(await ask({ policies: [failingForbid, permitAll] }), 'forbidden')
-  t.equal(await ask({ policies: [failingForbid, permitAll] }, { arguments: '{"x":1}' }), 'permitted')
-  t.equal(await ask({ policies: [failingForbid, permitAll] }, { arguments: '{"x":"1"}' }), 'forbidden')
-})
+t.test(
+  'failing policies: a failing permit is ignored, a failing forbid denies, and other policies work as before',
+  async (t) => {
+    const permitAll = 'permit(principal, action, resource);'
+    const failingPermit = 'permit(principal, action, resource) when { context.arg_x > 1 };'
+    const failingForbid = 'forbid(principal, action, resource) when { context.arg_x > 1 };'
+    t.equal(await ask({ policies: [failingPermit] }), 'unmentioned')
+    t.equal(await ask({ policies: [failingPermit, permitAll] }), 'permitted')
+    t.equal(await ask({ policies: [failingForbid, permitAll] }), 'forbidden')
+    t.equal(await ask({ policies: [failingForbid, permitAll] }, { arguments: '{"x":1}' }), 'permitted')
+    t.equal(await ask({ policies: [failingForbid, permitAll] }, { arguments: '{"x":"1"}' }), 'forbidden')
+  },
+)
 
-t.test('arguments: the longer the patterns, the shorter the text that is compared with them', async (t) => {
+t.test('arguments: the maximum text length decreases with the length of the patterns', async (t) => {
   const policies = (count: number) => [
     ...Array.from(
       { length: count },
@@ -292,6 +294,10 @@ t.test('arguments: the longer the patterns, the shorter the text that is compare
   t.equal(await ask({ policies: policies(1) }, text(65_537)), 'forbidden')
   t.equal(await ask({ policies: policies(40) }, text(2_048)), 'permitted')
   t.equal(await ask({ policies: policies(40) }, text(3_200)), 'forbidden', 'more than 4,000,000 comparisons')
-  t.equal(await ask({ policies: policies(400) }, text(2_048)), 'permitted', 'so much is always told')
+  t.equal(
+    await ask({ policies: policies(400) }, text(2_048)),
+    'permitted',
+    'texts of this length are always compared',
+  )
   t.equal(await ask({ policies: policies(400) }, text(2_049)), 'forbidden')
 })

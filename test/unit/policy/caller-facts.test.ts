@@ -1,4 +1,4 @@
-/** The client that a token names, if it contains several claims that could name one. */
+/** The client of a token whose claims could name several clients. */
 import t from 'tap'
 import { callerFacts } from '../../../runtime/net/index.ts'
 

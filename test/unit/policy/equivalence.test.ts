@@ -1,6 +1,6 @@
 /**
- * What is left out on the way to the engine changes no decision: random policies, callers, entities and requests are
- * decided here as in production, and by the plain engine that is told everything.
+ * Compares decisions with and without optimization: random policies, callers, entities and requests are decided as in
+ * production and by the plain engine with all attributes and entities.
  */
 import { createRequire } from 'node:module'
 import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs'
@@ -40,7 +40,7 @@ const attribute = fc.constantFrom(...attributes)
 const entity = fc.constantFrom(...entities)
 const scalar = fc.constantFrom('1', '2', '"x"', 'true', '"t0"')
 
-/** Conditions that reach into everything: entities by name, chains, records, the context as a whole. */
+/** Conditions that read entities by name, chains, records, and the whole context. */
 const { condition } = fc.letrec<{ condition: string; value: string; holder: string }>((tie) => ({
   holder: fc.oneof(
     { depthSize: 'small' },
@@ -103,7 +103,7 @@ const policy = fc
     text: `${effect}(${principal}, ${action}, ${resource}) when { ${condition} };`,
   }))
 
-/** Parents lead from lower to higher only, so there are no cycles. */
+/** Parents only point from lower to higher names, so there are no cycles. */
 const staticEntities = fc
   .record({
     above: fc.array(fc.tuple(fc.constantFrom(0, 1, 2), fc.constantFrom(1, 2, 3)), { maxLength: 4 }),
@@ -157,7 +157,7 @@ const request = fc.record({
 type Request = typeof request extends fc.Arbitrary<infer R> ? R : never
 type Configured = typeof staticEntities extends fc.Arbitrary<infer S> ? S : never
 
-/** The request as the plain engine is told it: every attribute, every entity. */
+/** Returns the request for the plain engine, with every attribute and every entity. */
 function everything(asked: Request, configured: Configured): Omit<Cedar.AuthorizationCall, 'policies'> {
   const claims: Cedar.Context = Object.fromEntries(
     Object.entries({ sub: asked.sub, groups: asked.groups, ...asked.claims }).map(([name, value]) => [
@@ -219,7 +219,7 @@ function plainDecision(
   return diagnostics.reason.length > 0 ? 'forbidden' : 'unmentioned'
 }
 
-t.test('decisions: leaving out what no policy reads changes none of them', async (t) => {
+t.test('decisions: omitting data that no policy reads changes no decision', async (t) => {
   const seen = new Map<string, number>()
   await fc.assert(
     fc.asyncProperty(
@@ -235,7 +235,7 @@ t.test('decisions: leaving out what no policy reads changes none of them', async
           },
           { serverName: 'front' },
         )
-        // Twice, so that remembered decisions are compared as well.
+        // Runs all requests twice, so that cached decisions are compared, too.
         for (const asked of [...requests, ...requests]) {
           const { sub } = asked
           const claims = { sub, groups: asked.groups, ...asked.claims }
@@ -254,7 +254,7 @@ t.test('decisions: leaving out what no policy reads changes none of them', async
     ),
     { numRuns: Number(process.env['FC_RUNS'] ?? 300) },
   )
-  // Otherwise the comparison would say little.
+  // Without all three decisions, the comparison would prove little.
   for (const decision of ['permitted', 'forbidden', 'unmentioned'])
     t.ok((seen.get(decision) ?? 0) > 20, `${decision}: ${seen.get(decision)} times`)
 })

@@ -1,4 +1,4 @@
-/** Why a decision is as it is: determining policies, and the first part of every other one that does not hold. */
+/** The explanation of a decision: determining policies, and the first failed part of every other policy. */
 import t from 'tap'
 import { explainDecision, type PolicyQuestion, type PolicySet } from '../../../runtime/policy/index.ts'
 
@@ -25,7 +25,7 @@ const policies = [
 ]
 
 t.test(
-  'explain: each missed permit names the first part that does not hold, and what is absent',
+  'explain: each permit that does not apply names its first failed part and the absent attributes',
   async (t) => {
     const explained = await explainDecision(setOf(...policies), call)
     t.match(explained, {
@@ -58,7 +58,7 @@ t.test(
   },
 )
 
-t.test('explain: the part is the one that is false for this caller', async (t) => {
+t.test('explain: names the part that is false for this caller', async (t) => {
   const low = { ...call, claims: { sub: 'ada', email: 'ada@example.com', level: 3 } }
   const { policies: parts } = await explainDecision(setOf(...policies), low)
   t.equal(parts[1]?.because, 'when { context.claim_level > 3 }')
@@ -75,22 +75,28 @@ t.test('explain: the part is the one that is false for this caller', async (t) =
   })
 })
 
-t.test('explain: a forbid determines, and a permit that would have allowed is told beside it', async (t) => {
-  const explained = await explainDecision(
-    setOf('permit(principal, action, resource);', 'forbid(principal, action, resource == Tool::"a_create");'),
-    call,
-  )
-  t.match(explained, {
-    decision: 'forbidden',
-    determining: ['policies[1]'],
-    policies: [
-      { id: 'policies[0]', outcome: 'matches' },
-      { id: 'policies[1]', outcome: 'matches' },
-    ],
-  })
-})
+t.test(
+  'explain: a forbid determines the decision, and a permit that would have allowed is listed',
+  async (t) => {
+    const explained = await explainDecision(
+      setOf(
+        'permit(principal, action, resource);',
+        'forbid(principal, action, resource == Tool::"a_create");',
+      ),
+      call,
+    )
+    t.match(explained, {
+      decision: 'forbidden',
+      determining: ['policies[1]'],
+      policies: [
+        { id: 'policies[0]', outcome: 'matches' },
+        { id: 'policies[1]', outcome: 'matches' },
+      ],
+    })
+  },
+)
 
-t.test('explain: a part that fails is told as such', async (t) => {
+t.test('explain: a part that fails with an error is reported as an error', async (t) => {
   const explained = await explainDecision(
     setOf('permit(principal, action, resource) when { principal.claim_team == "x" };'),
     call,
@@ -101,7 +107,7 @@ t.test('explain: a part that fails is told as such', async (t) => {
   })
 })
 
-t.test('explain: arguments and hints are part of the question', async (t) => {
+t.test('explain: arguments and hints are part of the request', async (t) => {
   const set = setOf(
     'permit(principal, action, resource) when { context.arg_days < 8 && resource.readOnlyHint };',
   )
@@ -110,7 +116,7 @@ t.test('explain: arguments and hints are part of the question', async (t) => {
   t.equal((await explainDecision(set, { ...with8, arguments: { days: 7 } })).decision, 'permitted')
 })
 
-t.test('explain: many large policies are bounded, in turns', async (t) => {
+t.test('explain: many large policies are bounded and do not block other work', async (t) => {
   const clause = Array.from({ length: 30 }, (_, i) => `context has claim_c${i}`).join(' && ')
   const many = Array.from(
     { length: 250 },
@@ -125,13 +131,13 @@ t.test('explain: many large policies are bounded, in turns', async (t) => {
   setImmediate(count)
   const explained = await explainDecision(setOf(...many), call)
   isDone = true
-  t.ok(turns >= 100, `others had ${turns} turns`)
+  t.ok(turns >= 100, `other work had ${turns} turns`)
   t.equal(explained.policies.length, 200)
   t.equal(explained.leftOut, 50)
   t.ok(explained.policies.every(({ because }) => because === 'when { context has claim_c0 }'))
 })
 
-t.test('explain: policies are named in their order, whatever order the engine has', async (t) => {
+t.test("explain: policies are named in their own order, independent of the engine's order", async (t) => {
   const many = Array.from({ length: 12 }, () => 'permit(principal, action, resource);')
   const fails = Array.from(
     { length: 5 },

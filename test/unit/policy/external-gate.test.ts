@@ -1,4 +1,4 @@
-/** The gate of an external decision point, by itself: a list longer than its time allows. */
+/** The gate of an external decision point in isolation: a list that takes longer than its time limit. */
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { makeExternalGate, type PointEvent } from '../../../runtime/policy/index.ts'
@@ -7,7 +7,7 @@ import { startDecisionPoint } from '../../helpers/decisions/decision-point.ts'
 import { sendJson } from '../../helpers/vmcp/json-server.ts'
 import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
-t.test('items that nobody decided about in time are left out, and that is told', async (t) => {
+t.test('items without a decision in time are excluded and reported', async (t) => {
   const point = await startDecisionPoint(
     () => (res) => void setTimeout(250).then(() => sendJson(res, { allow: true })),
   )
@@ -41,7 +41,7 @@ t.test('items that nobody decided about in time are left out, and that is told',
   await t.rejects(
     gate.filter(caller, 'tools/list', list, { signal: AbortSignal.abort(new Error('gone')) }),
     { message: 'gone' },
-    'a client that went away',
+    'a client that disconnects',
   )
   const outcome = await gate.filter(caller, 'tools/list', list).then(
     (result) => JSON.parse(result.toString()) as { tools: unknown[] },

@@ -1,4 +1,4 @@
-/** What the log says of policies that fail, and what it does not say. */
+/** Log entries about failing policies, and values that they must not contain. */
 import t from 'tap'
 import { type Log, type LogFields, makeCaller } from '../../../runtime/net/index.ts'
 import { makeAuthorizer } from '../../../runtime/policy/index.ts'
@@ -41,7 +41,7 @@ async function run(policies: readonly string[], args: readonly string[], claims 
 }
 
 t.test(
-  'errors: each is a warning once and a debug line afterwards, with the index of the policy',
+  'errors: the first is a warning, the following are debug lines, each with the index of the policy',
   async (t) => {
     const lines = await run(
       [
@@ -70,7 +70,7 @@ t.test(
           },
         ],
       ],
-      'the last one was remembered',
+      'the last one is still recorded',
     )
   },
 )

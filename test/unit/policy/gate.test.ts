@@ -1,4 +1,4 @@
-/** Which MCP requests the policies are asked about, what refused clients are told, and what is left of lists. */
+/** MCP requests that the policies decide, errors for denied clients, and filtered lists. */
 import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
@@ -47,7 +47,7 @@ const guarded = [
   ],
 ] as const
 
-t.test('check: guarded requests go on when permitted and are refused in their own words', async (t) => {
+t.test('check: a guarded request is passed on if permitted, or rejected with its own message', async (t) => {
   proves('3.auth.incoming.2')
   for (const [method, params, message] of guarded) {
     await t.resolves(everything.check(ada, method, paramsOf(params)), method)
@@ -55,7 +55,7 @@ t.test('check: guarded requests go on when permitted and are refused in their ow
   }
 })
 
-t.test('check: the rest of the protocol is free', async (t) => {
+t.test('check: all other methods are allowed without a decision', async (t) => {
   for (const method of [
     'initialize',
     'ping',
@@ -74,13 +74,13 @@ t.test('check: the rest of the protocol is free', async (t) => {
   )
 })
 
-t.test('check: methods without an action are refused or passed on, as configured', async (t) => {
+t.test('check: methods without an action are rejected or passed on, as configured', async (t) => {
   await t.rejects(everything.check(ada, 'tools/invoke', paramsOf({})), { code: 'FORBIDDEN' })
   const passing = gateOf(['forbid(principal, action, resource);'], { unknownMethods: 'pass' })
   await t.resolves(passing.check(ada, 'tools/invoke', paramsOf({})))
 })
 
-t.test('check: a request that does not say what it is about goes no further', async (t) => {
+t.test('check: a request without a valid target is rejected', async (t) => {
   for (const [method, text] of [
     ['tools/call', '{}'],
     ['tools/call', '{"name":["x"]}'],
@@ -101,7 +101,7 @@ t.test('check: a request that does not say what it is about goes no further', as
   }
 })
 
-t.test('check: several questions of one request must all be permitted', async (t) => {
+t.test('check: all decisions of one request must be permits', async (t) => {
   const gate = gateOf(['permit(principal, action, resource == Resource::"a:");'])
   const listen = (uris: readonly string[]) =>
     gate.check(ada, 'subscriptions/listen', paramsOf({ notifications: { resourceSubscriptions: uris } }))
@@ -109,7 +109,7 @@ t.test('check: several questions of one request must all be permitted', async (t
   await t.rejects(listen(['a:', 'b:']), { code: 'FORBIDDEN' })
 })
 
-t.test('check: hints are looked up only when a policy that can apply reads them', async (t) => {
+t.test('check: hints are looked up only when an applicable policy reads them', async (t) => {
   const gate = gateOf([
     'permit(principal, action, resource);',
     'forbid(principal, action == Action::"call_tool", resource) when { resource has destructiveHint && resource.destructiveHint };',
@@ -124,16 +124,16 @@ t.test('check: hints are looked up only when a policy that can apply reads them'
     })
   await t.resolves(call('a', {}))
   await t.rejects(call('b', { destructiveHint: true }), { code: 'FORBIDDEN' })
-  await t.rejects(call('c', undefined), { code: 'FORBIDDEN' }, 'nothing is known of it')
+  await t.rejects(call('c', undefined), { code: 'FORBIDDEN' }, 'without facts')
   await t.rejects(call('d', 'no such thing'), { code: 'INVALID_PARAMS', message: 'tool "d" not found' })
-  await t.resolves(call('e', 'later'), 'it is checked again')
+  await t.resolves(call('e', 'later'), 'it is checked again later')
   t.strictSame(asked, ['a', 'b', 'c', 'd', 'e'])
   await gate.check(ada, 'prompts/get', paramsOf({ name: 'f' }), {
-    factsOf: () => t.fail('nobody needs them') as never,
+    factsOf: () => t.fail('no policy reads the facts') as never,
   })
 })
 
-t.test('check: shadow policies look up nothing for a refused request, and refuse none', async (t) => {
+t.test('check: shadow policies look up nothing for a rejected request, and reject none', async (t) => {
   const shadowOf = (policies: readonly string[]) =>
     makeAuthorizer({ policies, entitiesJson: '[]', groupEntityType: 'ServiceGroup' }, { serverName: 'front' })
   const shadow = shadowOf(['permit(principal, action, resource in Backend::"b");'])
@@ -154,12 +154,16 @@ t.test('check: shadow policies look up nothing for a refused request, and refuse
   await t.rejects(call('b'), { code: 'FORBIDDEN' })
   await t.rejects(call('c', { peekFacts: () => facts }), { code: 'FORBIDDEN' })
   t.strictSame(asked, ['a'])
-  t.strictSame(shadows, [true, undefined, true], 'what reads facts that are not known says nothing')
+  t.strictSame(
+    shadows,
+    [true, undefined, true],
+    'shadow policies make no decision without the facts that they read',
+  )
   await t.rejects(call('d', { factsOf: () => 'later' }), { code: 'FORBIDDEN' }, 'nothing is put off')
   await t.resolves(call('a', { factsOf: () => Promise.reject(new Error('down')) }))
 })
 
-t.test('check: under default deny a tool that does not exist is refused like one that does', async (t) => {
+t.test('check: under default deny, a missing tool is rejected like an existing one', async (t) => {
   const gate = gateOf([
     'permit(principal, action, resource) when { resource has readOnlyHint && resource.readOnlyHint };',
   ])
@@ -189,7 +193,7 @@ t.test('check: a granted tool needs no permit, but a policy can forbid it', asyn
 
 const opsOnly = 'permit(principal in ServiceGroup::"ops", action, resource)'
 
-t.test('filter: keeps the bytes of what is kept, and everything beside the items', async (t) => {
+t.test('filter: keeps the bytes of the remaining items and of everything else', async (t) => {
   const gate = gateOf([`${opsOnly} unless { resource.name == "b" };`])
   const a = '{ "name" : "a", "big":12345678901234567890, "x":"\\u0041" }'
   const c = '{"annotations":{"title":"C"},"name":"c"}'
@@ -199,17 +203,17 @@ t.test('filter: keeps the bytes of what is kept, and everything beside the items
   const filtered = await gate.filter(ada, 'tools/list', page)
   t.equal(filtered.toString(), `{"_meta":{"k": 1.0},"tools":[${a},${c}],"nextCursor":"n","ttlMs":0}`)
   const again = await gate.filter(ada, 'tools/list', page)
-  t.equal(again, filtered, 'the view of a page is made once')
+  t.equal(again, filtered, 'the filtered page is created once')
 })
 
-t.test('filter: a list of which nothing has to go is the same buffer', async (t) => {
+t.test('filter: a list without removed items is the same buffer', async (t) => {
   const page = Buffer.from('{"tools":[{"name":"a"}]}')
   t.equal(await everything.filter(ada, 'tools/list', page), page)
   const result = Buffer.from('{"content":[]}')
   t.equal(await nothing.filter(ada, 'tools/call', result), result, 'no list')
 })
 
-t.test('filter: each list is checked by the action of its items', async (t) => {
+t.test('filter: each list is checked with the action of its items', async (t) => {
   const gate = gateOf([
     'permit(principal, action == Action::"call_tool", resource == Tool::"a");',
     'permit(principal, action == Action::"get_prompt", resource == Prompt::"a");',
@@ -231,7 +235,7 @@ t.test('filter: each list is checked by the action of its items', async (t) => {
   }
 })
 
-t.test('filter: hints and missing arguments count as they do for a call', async (t) => {
+t.test('filter: hints and missing arguments have the same effect as in a call', async (t) => {
   const gate = gateOf([
     'permit(principal, action, resource) when { resource has readOnlyHint && resource.readOnlyHint };',
     'permit(principal, action, resource == Tool::"pay") when { context.arg_sum < 10 };',
@@ -251,12 +255,12 @@ t.test('filter: hints and missing arguments count as they do for a call', async 
   )
 })
 
-t.test('filter: what has no readable name is taken out', async (t) => {
+t.test('filter: items without a readable name are removed', async (t) => {
   const page = Buffer.from('{"tools":[{"name":"a"},{"name":1},7,{},{"name":"b","name":"c"}]}')
   t.equal((await everything.filter(ada, 'tools/list', page)).toString(), '{"tools":[{"name":"a"}]}')
 })
 
-t.test('filter: a result that is not the list it should be does not pass', async (t) => {
+t.test('filter: a malformed list result is rejected', async (t) => {
   for (const text of [
     '{}',
     '{"tools":{"name":"a"}}',
@@ -279,7 +283,7 @@ t.test("filter: callers do not see each other's views", async (t) => {
   t.equal((await gate.filter(bob, 'tools/list', page)).toString(), '{"tools":[]}')
 })
 
-t.test('filter: a long list lets others have a turn', async (t) => {
+t.test('filter: a long list does not block other work', async (t) => {
   const gate = gateOf(['permit(principal, action, resource) when { resource.name like "*1" };'])
   const tools = Array.from({ length: 1000 }, (_, at) => ({ name: `tool_${at}` }))
   let turns = 0
@@ -292,7 +296,7 @@ t.test('filter: a long list lets others have a turn', async (t) => {
   const filtered = await gate.filter(ada, 'tools/list', Buffer.from(JSON.stringify({ tools })))
   done = true
   t.equal((JSON.parse(filtered.toString()) as { tools: unknown[] }).tools.length, 100)
-  t.ok(turns > 1, `others had ${turns} turns`)
+  t.ok(turns > 1, `other work had ${turns} turns`)
   const gone = AbortSignal.abort(new Error('gone'))
   const fresh = gateOf(['permit(principal, action, resource) when { resource.name like "*2" };'])
   await t.rejects(fresh.filter(ada, 'tools/list', Buffer.from(JSON.stringify({ tools })), { signal: gone }), {

@@ -1,4 +1,4 @@
-/** Where things come from, as policies see it: attributes, parents, and what a configuration cannot change of it. */
+/** The origin of items in policies: attributes, parents, and facts that a configuration cannot change. */
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
 import { makeAuthorizer } from '../../../runtime/policy/index.ts'
@@ -27,7 +27,7 @@ const tool: AccessRequest = {
 }
 const when = (condition: string) => [`permit(principal, action, resource) when { ${condition} };`]
 
-t.test('tools, prompts and resources are under their backend and under their original name', async (t) => {
+t.test('tools, prompts and resources belong to their backend and to their original name', async (t) => {
   const prompt: AccessRequest = { ...tool, action: 'get_prompt' }
   const resource: AccessRequest = {
     action: 'read_resource',
@@ -49,11 +49,11 @@ t.test('tools, prompts and resources are under their backend and under their ori
     const { permits, readsFacts } = await evaluate(when(condition))
     t.ok(readsFacts(request), condition)
     t.ok(permits(request), condition)
-    t.notOk(permits({ ...request, origin: undefined }), `${condition}: nothing is known of it`)
+    t.notOk(permits({ ...request, origin: undefined }), `${condition}: without facts`)
   }
 })
 
-t.test('the same name of another backend is another question, remembered for itself', async (t) => {
+t.test('the same name at another backend is decided and cached separately', async (t) => {
   const { permits } = await evaluate(when('resource in Backend::"github"'))
   for (let round = 0; round < 2; round++) {
     t.ok(permits(tool))
@@ -64,7 +64,7 @@ t.test('the same name of another backend is another question, remembered for its
   t.notOk(original.permits({ ...tool, origin: { backend: 'github', original: 'delete' } }))
 })
 
-t.test('policies about advertised names alone need to know nothing', async (t) => {
+t.test('policies that only use advertised names require no facts', async (t) => {
   const { permits, readsFacts } = await evaluate([
     'permit(principal, action, resource == Tool::"gh_search");',
   ])
@@ -72,7 +72,7 @@ t.test('policies about advertised names alone need to know nothing', async (t) =
   t.ok(permits({ action: 'call_tool', id: 'gh_search' }))
 })
 
-t.test('a configuration groups backends and their tools, but places nothing under them', async (t) => {
+t.test('a configuration can group backends and their tools, but cannot add children to them', async (t) => {
   const group = [
     {
       uid: { type: 'BackendTool', id: 'github/search' },
@@ -82,7 +82,7 @@ t.test('a configuration groups backends and their tools, but places nothing unde
     { uid: { type: 'Backend', id: 'files' }, attrs: {}, parents: [{ type: 'Zone', id: 'inner' }] },
   ]
   const grouped = await evaluate(['permit(principal, action, resource in Toolset::"read");'], group)
-  t.ok(grouped.readsFacts(tool), 'the group is above where it comes from')
+  t.ok(grouped.readsFacts(tool), 'the group is a parent of the origin')
   t.ok(grouped.permits(tool))
   const zone = await evaluate(['permit(principal, action, resource in Zone::"inner");'], group)
   t.ok(zone.permits({ ...tool, origin: { backend: 'files', original: 'x' } }))
@@ -101,11 +101,11 @@ t.test('a configuration groups backends and their tools, but places nothing unde
     { uid: { type: 'Tool', id: 'x' }, attrs: { backend: 'github', original: 'search' }, parents: [] },
   ]
   const { permits } = await evaluate(when('resource has backend && resource.backend == "github"'), claimed)
-  t.notOk(permits({ action: 'call_tool', id: 'x' }), 'attributes of an origin are not configured')
+  t.notOk(permits({ action: 'call_tool', id: 'x' }), 'a configuration cannot set attributes of an origin')
   t.notOk(permits({ action: 'call_tool', id: 'x', origin: { backend: 'b', original: 'x' } }))
 })
 
-t.test('a name that leads elsewhere after the decision is not followed', (t) => {
+t.test('a name that resolves to another target after the decision is rejected', (t) => {
   const entry = { key: 'x', backend: 'a', original: 'search', json: Buffer.from('{}') }
   t.doesNotThrow(() => requireDecidedTarget(undefined, entry))
   t.doesNotThrow(() => requireDecidedTarget({ backend: 'a', original: 'search' }, entry))

@@ -1,4 +1,4 @@
-/** Token buckets: keys, all or nothing, waiting times, outages. The same cases on memory and on a real Redis. */
+/** Token buckets: keys, all-or-nothing, waiting times, outages. The same cases run on memory and on a real Redis. */
 import t, { type Test } from 'tap'
 import type { RateLimitConfig } from '../../../schemas/index.ts'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
@@ -25,7 +25,7 @@ const limiterOf = (
 const call = (limiter: RateLimiter, who = ada, tool = 'echo') =>
   limiter.take(who, 'tools/call', paramsOf({ name: tool }))
 
-/** How many calls in a row are let through, at most `most`. */
+/** Returns the number of consecutive calls that are allowed, at most `most`. */
 async function letThrough(limiter: RateLimiter, who = ada, tool = 'echo', most = 20): Promise<number> {
   for (let count = 0; count < most; count++) if (await call(limiter, who, tool)) return count
   return most
@@ -33,7 +33,7 @@ async function letThrough(limiter: RateLimiter, who = ada, tool = 'echo', most =
 
 const hour = (maxTokens: number) => ({ maxTokens, refillPeriod: '1h' })
 
-/** What must hold on every kind of store. No bucket refills noticeably during a test. */
+/** Registers the tests for every kind of store. No bucket refills noticeably during a test. */
 function contract(t: Test, storeOf: () => Store): void {
   t.test('shared: one bucket for all callers and tools', async (t) => {
     proves('3.config.rateLimiting', '3.config.rateLimiting.shared', '3.config.rateLimiting.bucket.maxTokens')
@@ -73,14 +73,14 @@ function contract(t: Test, storeOf: () => Store): void {
     t.equal(await letThrough(limiter, ada, 'c'), 20, 'a tool without limits')
   })
 
-  t.test('buckets: all give or none does', async (t) => {
+  t.test('buckets: a call takes a token from all buckets or from none', async (t) => {
     const limiter = limiterOf(storeOf(), { shared: hour(5), tools: [{ name: 'a', perUser: hour(1) }] })
     t.equal(await letThrough(limiter, ada, 'a'), 1)
     for (let i = 0; i < 10; i++) t.ok(await call(limiter, ada, 'a'))
-    t.equal(await letThrough(limiter, ada, 'b'), 4, 'refused calls took nothing from the server')
+    t.equal(await letThrough(limiter, ada, 'b'), 4, 'rejected calls took no token of the server')
   })
 
-  t.test('bucket: many at once get exactly what is there', async (t) => {
+  t.test('bucket: concurrent calls get exactly the available tokens', async (t) => {
     const limiter = limiterOf(storeOf(), { shared: hour(7), perUser: hour(50) })
     const responses = await Promise.all(Array.from({ length: 40 }, () => call(limiter)))
     t.equal(responses.filter((response) => response === undefined).length, 7)
@@ -109,27 +109,30 @@ function contract(t: Test, storeOf: () => Store): void {
     t.equal(await letThrough(limiterOf(store, { shared: hour(2) })), 0, 'another replica')
   })
 
-  t.test('decisions: are told for each bucket of a granted call and for the one that refused', async (t) => {
-    const events: RateLimitEvent[] = []
-    const limiter = limiterOf(
-      storeOf(),
-      { shared: hour(9), tools: [{ name: 'echo', perUser: hour(1) }] },
-      { observe: (event) => void (event.kind === 'decision' && events.push(event)) },
-    )
-    await call(limiter)
-    await call(limiter)
-    t.strictSame(events, [
-      { kind: 'decision', decision: 'allowed', scope: 'shared', operationType: 'server' },
-      { kind: 'decision', decision: 'allowed', scope: 'per_user', operationType: 'tool' },
-      { kind: 'decision', decision: 'rejected', scope: 'per_user', operationType: 'tool' },
-    ])
-  })
+  t.test(
+    'decisions: reported for each bucket of an allowed call, and for the bucket that rejects a call',
+    async (t) => {
+      const events: RateLimitEvent[] = []
+      const limiter = limiterOf(
+        storeOf(),
+        { shared: hour(9), tools: [{ name: 'echo', perUser: hour(1) }] },
+        { observe: (event) => void (event.kind === 'decision' && events.push(event)) },
+      )
+      await call(limiter)
+      await call(limiter)
+      t.strictSame(events, [
+        { kind: 'decision', decision: 'allowed', scope: 'shared', operationType: 'server' },
+        { kind: 'decision', decision: 'allowed', scope: 'per_user', operationType: 'tool' },
+        { kind: 'decision', decision: 'rejected', scope: 'per_user', operationType: 'tool' },
+      ])
+    },
+  )
 }
 
 t.test('rate limits in memory', (t) => {
   contract(t, () => makeMemoryStore())
 
-  t.test('refill: is continuous, and the wait is exact', async (t) => {
+  t.test('refill: is continuous, and the waiting time is exact', async (t) => {
     proves('3.config.rateLimiting.bucket.refillPeriod')
     let now = 1_000_000
     const limiter = limiterOf(makeMemoryStore({ now: () => now }), {
@@ -142,7 +145,7 @@ t.test('rate limits in memory', (t) => {
     now += 9_500
     t.equal(await letThrough(limiter), 1)
     now += 3_600_000
-    t.equal(await letThrough(limiter), 4, 'never more than it holds')
+    t.equal(await letThrough(limiter), 4, 'never more than its capacity')
   })
 
   t.test('wait: at least a second, and the longest of all buckets', async (t) => {
@@ -161,7 +164,7 @@ t.test('rate limits in memory', (t) => {
   t.end()
 })
 
-t.test('refusal: as an error it carries the wait in data and in Retry-After', async (t) => {
+t.test('rejection: the error has the waiting time in its data and in Retry-After', async (t) => {
   const error = rateLimitError({ retryAfterSeconds: 7, scope: 'shared', operationType: 'server' })
   t.match(error, {
     code: 'RATE_LIMITED',
@@ -190,7 +193,7 @@ t.test('rate limits on Redis', { skip: missingRedis }, async (t) => {
     t.end()
   })
 
-  await t.test('replicas: share what is left, even when they ask at once', async (t) => {
+  await t.test('replicas: share the remaining tokens, even with concurrent calls', async (t) => {
     proves('3.config.rateLimiting.store')
     const config = { shared: hour(9), perUser: hour(100) }
     const replicas = Array.from({ length: 3 }, () => limiterOf(open('shared:'), config))
@@ -200,7 +203,7 @@ t.test('rate limits on Redis', { skip: missingRedis }, async (t) => {
     t.equal(responses.filter((response) => response === undefined).length, 9)
   })
 
-  await t.test('keys: below the prefix, of one server in one slot, without the person', async (t) => {
+  await t.test('keys: have the prefix, one slot per server, and do not contain the user', async (t) => {
     const limiter = limiterOf(open('gh:own:'), {
       shared: hour(9),
       perUser: hour(9),
@@ -221,7 +224,7 @@ t.test('rate limits on Redis', { skip: missingRedis }, async (t) => {
     t.notMatch(keys.join(), /ada|idp/)
   })
 
-  await t.test('keys: live twice the refill period', async (t) => {
+  await t.test('keys: expire after twice the refill period', async (t) => {
     proves('3.config.rateLimiting.key-expiry')
     const limiter = limiterOf(open('gh:life:'), { perUser: { maxTokens: 2, refillPeriod: '100s' } })
     await call(limiter)
@@ -230,7 +233,7 @@ t.test('rate limits on Redis', { skip: missingRedis }, async (t) => {
     t.ok(life > 190_000 && life <= 200_000, `${life} ms`)
   })
 
-  await t.test('refill: happens on the clock of Redis', async (t) => {
+  await t.test('refill: uses the clock of Redis', async (t) => {
     const never = limiterOf(
       open('gh:refill:'),
       { shared: { maxTokens: 1, refillPeriod: '50ms' } },
@@ -263,7 +266,7 @@ const kinds = (events: readonly RateLimitEvent[]) =>
   events.map((event) => (event.kind === 'store_error' ? event.errorType : event.kind))
 
 t.test(
-  'outage: calls go on uncounted, which is counted, and limits return with Redis',
+  'outage: calls continue uncounted and are reported, and limits work again once Redis is back',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()
@@ -272,7 +275,7 @@ t.test(
     t.teardown(() => store.close())
     const { limiter, events, tick } = outage(store)
     t.equal(await call(limiter), undefined)
-    // On a busy machine the first connection may take longer than a call waits for it.
+    // On a busy machine, the first connection may take longer than the timeout of a call.
     await until(async () => {
       tick(1_001)
       return (await call(limiter)) !== undefined
@@ -282,7 +285,7 @@ t.test(
     redis.freeze()
     t.equal(await call(limiter), undefined)
     t.strictSame(kinds(events), ['store_down', 'timeout', 'fail_open'])
-    t.equal(await call(limiter), undefined, 'and the next does not wait for it')
+    t.equal(await call(limiter), undefined, 'the next call does not wait for it')
     t.strictSame(kinds(events), ['store_down', 'timeout', 'fail_open', 'fail_open'])
     redis.thaw()
     tick(1_001)
@@ -298,7 +301,7 @@ t.test(
   },
 )
 
-t.test('outage: refused instead, when so configured', { skip: missingRedis }, async (t) => {
+t.test('outage: calls are rejected if configured', { skip: missingRedis }, async (t) => {
   const store = makeRedisStore({ addr: `127.0.0.1:${await freePort()}`, keyPrefix: 'gh:' })
   t.teardown(() => store.close())
   const { limiter, events } = outage(store, { whenStoreDown: 'refuse' })
@@ -310,7 +313,7 @@ t.test('outage: refused instead, when so configured', { skip: missingRedis }, as
   t.notOk(events.some(({ kind }) => kind === 'fail_open'))
 })
 
-t.test('outage: a wrong password is told apart', { skip: missingRedis }, async (t) => {
+t.test('outage: a wrong password has its own reason', { skip: missingRedis }, async (t) => {
   const redis = await startRedis({ auth: { username: 'narrow', password: 'right' }, keys: 'elsewhere:*' })
   t.teardown(() => redis.stop())
   const store = makeRedisStore({ addr: redis.addr, username: 'narrow', password: 'right', keyPrefix: 'gh:' })

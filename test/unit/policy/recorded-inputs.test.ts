@@ -1,4 +1,6 @@
-/** What is recorded of a decision gives the same decision again, or none: values that do not survive are not guessed. */
+/**
+ * The recorded input of a decision reproduces the decision, or none: values that cannot be recorded are not guessed.
+ */
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
@@ -22,7 +24,7 @@ interface Asked {
   readonly upstreamTokens?: AuthorizerParts['upstreamTokens']
 }
 
-/** Decides, writes the line as the audit log has it, and replays it under the same policies. */
+/** Decides, writes the line as in the audit log, and replays it with the same policies. */
 async function replayed({ policies, args = '{}', claims = {}, mode, provider, upstreamTokens }: Asked) {
   const config = {
     ...settings,
@@ -74,7 +76,7 @@ t.test('whole numbers keep all their digits', async (t) => {
   }
 })
 
-t.test('a value that cannot be told counts as unknown, not as absent', async (t) => {
+t.test('a value that cannot be recorded is unknown, not absent', async (t) => {
   const args = '{"n":99999999999999999999}'
   t.match(await replayed({ policies: notGiven, args, mode: 'read' }), {
     allowed: false,
@@ -92,7 +94,7 @@ t.test('a value that cannot be told counts as unknown, not as absent', async (t)
 const core = ['permit(principal, action, resource) when { principal.claim_team == "core" };']
 const jwt = (claims: object) => `eyJ.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.s`
 
-t.test('the claims are those that the policies see: of the upstream provider', async (t) => {
+t.test('the recorded claims are those that the policies read, from the upstream provider', async (t) => {
   for (const mode of ['read', 'all'] as const) {
     const upstreamTokens = { get: () => Promise.resolve({ accessToken: jwt({ sub: 'ada', team: 'core' }) }) }
     const asked = { policies: core, claims: { team: 'other' }, mode, provider: 'idp', upstreamTokens }
@@ -107,7 +109,7 @@ t.test('the claims are those that the policies see: of the upstream provider', a
   }
 })
 
-t.test('arguments that cannot be read are not taken for none', async (t) => {
+t.test('unreadable arguments are not treated as absent', async (t) => {
   const anybody = ['permit(principal, action == Action::"call_tool", resource);']
   const found = await replayed({ policies: anybody, args: '{"n":1,"n":2}', mode: 'all' })
   t.match(found, { ...same, allowed: true })

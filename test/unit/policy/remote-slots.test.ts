@@ -1,9 +1,9 @@
-/** Turns at the decision point: nobody's many questions keep the others out. */
+/** Slots at the decision point: one caller with many requests does not block other callers. */
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { QuestionSlots } from '../../../runtime/policy/remote/slots.ts'
 
-t.test('callers have turns, within their own share and the share of all', async (t) => {
+t.test('callers take turns, within their own limit and the limit for all', async (t) => {
   const slots = new QuestionSlots(3, 2)
   const started: string[] = []
   const ends: (() => void)[] = []
@@ -18,7 +18,7 @@ t.test('callers have turns, within their own share and the share of all', async 
   const left = ask('a', 'never', gone.signal)
   gone.abort(new Error('gone'))
   await t.rejects(left, { message: 'gone' })
-  t.same(started, ['a1', 'a2', 'b1'], 'a waits for itself although one slot was free for b')
+  t.same(started, ['a1', 'a2', 'b1'], 'a waits for its own slot, although one was free for b')
   while (ends.length > 0) {
     ends.shift()?.()
     await setImmediate()
@@ -27,5 +27,5 @@ t.test('callers have turns, within their own share and the share of all', async 
   await Promise.all(all)
   t.same(started, ['a1', 'a2', 'b1', 'a3', 'b2', 'a4'])
   await t.rejects(ask('a', 'late', AbortSignal.abort(new Error('before'))), { message: 'before' })
-  t.equal(await slots.run('a', signal, () => Promise.resolve(5)), 5, 'and nothing is held')
+  t.equal(await slots.run('a', signal, () => Promise.resolve(5)), 5, 'and no slot is taken')
 })

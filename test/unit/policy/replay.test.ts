@@ -1,6 +1,6 @@
 /**
- * Recorded decisions under other policies: the changes are those that rules written by hand find line by line, and what
- * a line does not tell is never guessed.
+ * Replay of recorded decisions with other policies: the changes match rules in plain code, and data that a line omits
+ * is never guessed.
  */
 import t from 'tap'
 import { type PolicySet, replayDecisions } from '../../../runtime/policy/index.ts'
@@ -39,7 +39,7 @@ const calls: Call[] = Array.from({ length: 10_000 }, (_, i) => {
   return { ...person, backend, original, tool: `${backend}_${original}`, days }
 })
 
-/** What the policies below say, as anybody would write it without them. */
+/** The policies below as plain code. */
 const oldRule = ({ groups, team, original }: Call): boolean =>
   groups.includes('ops') || (team === 'core' && original !== 'delete')
 const newRule = (call: Call): boolean => {
@@ -88,7 +88,7 @@ const all = ({ user, groups, team, days }: Call) => ({
 })
 
 for (const [mode, inputs] of Object.entries({ read, all })) {
-  t.test(`replay: 10,000 lines with inputs ${mode} change as rules written by hand say`, async (t) => {
+  t.test(`replay: 10,000 lines with inputs ${mode} change as predicted by plain code`, async (t) => {
     const expected = calls.flatMap((call, index) =>
       oldRule(call) === newRule(call)
         ? []
@@ -106,17 +106,17 @@ for (const [mode, inputs] of Object.entries({ read, all })) {
     t.ok(expected.some(({ to }) => to === 'allow'))
     t.match(replay, { decisions: 10_000, skipped: 0, inconclusive: 0 })
     t.equal(replay.unchanged, 10_000 - expected.length)
-    t.same(replay.idle, ['policies[6]'], 'a policy that no call met')
+    t.same(replay.idle, ['policies[6]'], 'a policy that applied to no call')
   })
 }
 
-t.test('replay: what a line does not tell is inconclusive, unless what it tells decides', async (t) => {
+t.test('replay: a line with missing data is inconclusive, unless its other data decides', async (t) => {
   const [first] = calls
   if (!first) return
   const told = { ...first, user: 'zoe' }
   const cases: readonly (readonly [string, readonly string[], string])[] = [
     [
-      'a forbid that matches decides',
+      'a forbid that applies decides',
       [
         'forbid(principal, action, resource == Tool::"prod_search");',
         'permit(principal in ServiceGroup::"ops", action, resource);',
@@ -169,7 +169,7 @@ t.test('replay: what a line does not tell is inconclusive, unless what it tells 
   }
 })
 
-t.test('replay: lines without a decision, broken ones and tools of the gateway itself', async (t) => {
+t.test('replay: lines without a decision, broken lines, and built-in tools of the gateway', async (t) => {
   const own = JSON.stringify({
     subjects: { user_id: 'ada' },
     target: { name: 'find_tool', type: 'tool' },

@@ -1,4 +1,4 @@
-/** Claims from the primary upstream provider instead of those of the presented token. */
+/** Claims from the primary upstream provider instead of the presented token. */
 import t from 'tap'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
@@ -35,7 +35,7 @@ async function ask(condition: string, tokens: Tokens | Error): Promise<string> {
   return authorizer.decide(subject, { action: 'call_tool', id: 'echo' })
 }
 
-t.test('primaryUpstreamProvider: the claims are those of its access token', async (t) => {
+t.test('primaryUpstreamProvider: the claims come from its access token', async (t) => {
   proves('3.config.incomingAuth.authz.primaryUpstreamProvider')
   const tokens = { accessToken: jwt({ sub: 'ada', groups: ['ops'], level: 4 }) }
   const condition =
@@ -43,7 +43,7 @@ t.test('primaryUpstreamProvider: the claims are those of its access token', asyn
   t.equal(await ask(condition, tokens), 'permitted')
 })
 
-t.test('primaryUpstreamProvider: not set, the claims are those of the presented token', async (t) => {
+t.test('primaryUpstreamProvider: when unset, the claims come from the presented token', async (t) => {
   const tokens = { accessToken: jwt({ sub: 'ada' }) }
   const authorizer = makeAuthorizer(
     {
@@ -61,7 +61,7 @@ t.test('primaryUpstreamProvider: not set, the claims are those of the presented 
 })
 
 t.test(
-  'primaryUpstreamProvider: name and email come from the ID token when the access token has none',
+  'primaryUpstreamProvider: name and email come from the ID token if the access token has none',
   async (t) => {
     const idToken = jwt({ name: 'Ada', email: 'ada@example.com', level: 9 })
     const condition =
@@ -83,16 +83,19 @@ t.test('primaryUpstreamProvider: an opaque token, with name and email from the I
   )
 })
 
-t.test('primaryUpstreamProvider: an opaque token leaves the claims of the presented one', async (t) => {
-  for (const accessToken of ['ya29.abc-def', 'gho_abcdef', 'a.b.c', `${part({ alg: 'RSA-OAEP' })}.a.b.c.d`])
-    t.equal(
-      await ask('principal == Client::"u-1" && context.claim_own', { accessToken }),
-      'permitted',
-      accessToken,
-    )
-})
+t.test(
+  'primaryUpstreamProvider: with an opaque token, the claims of the presented token apply',
+  async (t) => {
+    for (const accessToken of ['ya29.abc-def', 'gho_abcdef', 'a.b.c', `${part({ alg: 'RSA-OAEP' })}.a.b.c.d`])
+      t.equal(
+        await ask('principal == Client::"u-1" && context.claim_own', { accessToken }),
+        'permitted',
+        accessToken,
+      )
+  },
+)
 
-t.test('primaryUpstreamProvider: without a token or with a broken one nothing is permitted', async (t) => {
+t.test('primaryUpstreamProvider: nothing is permitted without a token or with a broken one', async (t) => {
   t.equal(await ask('true', undefined), 'forbidden')
   for (const payload of ['', 'bm90IGpzb24', part([1]), part('text')]) {
     const accessToken = `${part({ alg: 'RS256' })}.${payload}.c2ln`
@@ -100,7 +103,7 @@ t.test('primaryUpstreamProvider: without a token or with a broken one nothing is
   }
 })
 
-t.test('primaryUpstreamProvider: an outage is told as such, not decided', async (t) => {
+t.test('primaryUpstreamProvider: an outage is an error, not a decision', async (t) => {
   await t.rejects(ask('true', new GatehouseError('AUTH_UNAVAILABLE')), { code: 'AUTH_UNAVAILABLE' })
 })
 

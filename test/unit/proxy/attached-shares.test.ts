@@ -1,4 +1,6 @@
-/** Clients that share one server: none can take the places of the others, and each is told why it was refused. */
+/**
+ * Clients that share one server: no client can use up another client's share, and each rejected client gets a reason.
+ */
 import t from 'tap'
 import { type Message, scanMessage } from '../../../runtime/mcp/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
@@ -42,7 +44,7 @@ function client(server: SharedServer) {
 
 const ids = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 
-t.test('in flight: one client has a thousand at most, and others go on', async (t) => {
+t.test('in flight: one client has at most a thousand requests, and other clients continue', async (t) => {
   const { server, written, attach } = makeServer()
   await attach()
   const [greedy, other] = [client(server), client(server)]
@@ -56,7 +58,7 @@ t.test('in flight: one client has a thousand at most, and others go on', async (
   t.equal(written.length, 1_001)
 })
 
-t.test('waiting for the server: one client has a hundred places and 8 MiB at most', async (t) => {
+t.test('waiting for the server: one client has at most a hundred requests and 8 MiB', async (t) => {
   const { server, written, attach } = makeServer()
   const [greedy, large, other] = [client(server), client(server), client(server)]
   for (const id of ids(101)) greedy.call(id)
@@ -68,7 +70,7 @@ t.test('waiting for the server: one client has a hundred places and 8 MiB at mos
   t.equal(large.refusals().length, 1)
   t.strictSame(other.refusals(), [])
   await attach()
-  t.equal(written.length, 100 + 2 + 1, 'those that waited are sent')
+  t.equal(written.length, 100 + 2 + 1, 'the waiting requests are sent')
 })
 
 t.test('every request gets a response when the server sends a result that cannot be read', async (t) => {

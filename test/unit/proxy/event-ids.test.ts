@@ -1,8 +1,8 @@
-/** The event ids that pass in a session which was opened again. */
+/** The event ids forwarded in a session that was reopened. */
 import t from 'tap'
 import { EventIds } from '../../../runtime/proxy/model/event-ids.ts'
 
-t.test('event ids of any length that a header can hold are known again', async (t) => {
+t.test('event ids of any length that fits into a header are recognized', async (t) => {
   for (const length of [1, 128, 129, 513, 4_000]) {
     const id = 'i'.repeat(length)
     const ids = new EventIds()
@@ -14,7 +14,7 @@ t.test('event ids of any length that a header can hold are known again', async (
   }
 })
 
-t.test('longer ones are not, and the oldest makes space', async (t) => {
+t.test('longer ids are not recognized, and the oldest id is dropped first', async (t) => {
   const ids = new EventIds()
   ids.scanner()(Buffer.from(`id: ${'i'.repeat(9_000)}\n`))
   t.notOk(ids.has('i'.repeat(9_000)))

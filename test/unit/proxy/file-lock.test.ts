@@ -1,4 +1,4 @@
-/** Locks between processes: releasing never fails the work, and a passing error of the file system is retried. */
+/** Locks between processes: a failed release never fails the work, and transient file system errors are retried. */
 import fs, { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { hostname } from 'node:os'

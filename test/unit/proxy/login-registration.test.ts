@@ -1,4 +1,6 @@
-/** The proxy's own registration at an authorization server: kept, and renewed before its secret ends (RFC 7592). */
+/**
+ * The proxy's own registration at an authorization server: stored, and renewed before its secret expires (RFC 7592).
+ */
 import t, { type Test } from 'tap'
 import { resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { makeFetch, silentLog } from '../../../runtime/net/index.ts'
@@ -18,7 +20,7 @@ t.teardown(() => fetch.close())
 const day = 86_400_000
 const redirectUri = 'http://localhost:8666/callback'
 
-/** The way that is tried first. */
+/** Returns the first candidate. */
 async function clientFor(...args: Parameters<typeof clientCandidates>): Promise<LoginClient> {
   for await (const { hasFallback: _, ...client } of clientCandidates(...args)) return client
   throw new Error('there is no way')
@@ -32,7 +34,7 @@ interface World {
   wait(ms: number): void
 }
 
-/** An authorization server whose secrets live for ten days; `manage` answers RFC 7592 requests. */
+/** Starts an authorization server whose secrets are valid for ten days; `manage` responds to RFC 7592 requests. */
 async function world(
   t: Test,
   manage: (seen: SeenRequest) => PeerResponse,
@@ -91,7 +93,7 @@ async function world(
   }
 }
 
-await t.test('registration: used again as it is, until a day before its secret ends', async (t) => {
+await t.test('registration: reused unchanged until a day before its secret expires', async (t) => {
   const { server, located, parts, wait } = await world(t, (seen) => ({
     body: {
       client_id: 'client-1',
@@ -105,7 +107,7 @@ await t.test('registration: used again as it is, until a day before its secret e
   wait(8 * day)
   t.same(await clientFor(located, redirectUri, parts), first)
   t.same(await renewedClient(first, located, parts), first)
-  t.equal(server.seen.length, 1, 'nobody was asked')
+  t.equal(server.seen.length, 1, 'no request was sent')
   wait(1.5 * day)
   const renewed = await renewedClient(first, located, parts)
   t.match(renewed.client, {
@@ -117,27 +119,30 @@ await t.test('registration: used again as it is, until a day before its secret e
   t.match(put, { method: 'PUT', path: '/reg/client-1' })
   t.equal(put?.headers.authorization, 'Bearer manage-it')
   const { registration_access_token: token, client_secret_expires_at: end } = JSON.parse(put?.body ?? '')
-  t.same([token, end], [undefined, undefined], 'what RFC 7592 forbids to send is not sent')
+  t.same([token, end], [undefined, undefined], 'members that RFC 7592 forbids are not sent')
   t.equal(renewed.registration?.value.registrationAccessToken, 'manage-it', 'not answered: stays')
-  t.same(await clientFor(located, redirectUri, parts), renewed, 'the next start has it, too')
+  t.same(await clientFor(located, redirectUri, parts), renewed, 'the next start uses it, too')
   t.equal(server.seen.length, 2)
 })
 
-await t.test('registration: one that cannot be renewed is used to its end, then made again', async (t) => {
-  const { server, located, parts, wait } = await world(t, () => ({ status: 503 }))
-  const first = await clientFor(located, redirectUri, parts)
-  wait(9.5 * day)
-  t.equal((await renewedClient(first, located, parts)).client.clientSecret, 'first')
-  wait(day)
-  t.equal((await clientFor(located, redirectUri, parts)).client.clientId, 'client-2')
-  t.same(
-    server.seen.map(({ method }) => method),
-    ['POST', 'PUT', 'PUT', 'POST'],
-  )
-})
+await t.test(
+  'registration: a registration that cannot be renewed is used until it expires, then created again',
+  async (t) => {
+    const { server, located, parts, wait } = await world(t, () => ({ status: 503 }))
+    const first = await clientFor(located, redirectUri, parts)
+    wait(9.5 * day)
+    t.equal((await renewedClient(first, located, parts)).client.clientSecret, 'first')
+    wait(day)
+    t.equal((await clientFor(located, redirectUri, parts)).client.clientId, 'client-2')
+    t.same(
+      server.seen.map(({ method }) => method),
+      ['POST', 'PUT', 'PUT', 'POST'],
+    )
+  },
+)
 
 await t.test(
-  'registration: its management token goes to the registration endpoint’s origin only',
+  'registration: its management token is sent only to the registration endpoint’s origin',
   async (t) => {
     const other = await startLoopback(() => ({ body: {} }))
     t.teardown(() => other.close())
@@ -153,7 +158,7 @@ await t.test(
   },
 )
 
-await t.test('registration: a response about another client is not believed', async (t) => {
+await t.test('registration: a response about another client is ignored', async (t) => {
   const { located, parts, wait } = await world(t, () => ({
     body: { client_id: 'somebody', client_secret: 'x' },
   }))
@@ -162,7 +167,7 @@ await t.test('registration: a response about another client is not believed', as
   t.same(await renewedClient(first, located, parts), first)
 })
 
-await t.test('registration: a real provider takes the update', async (t) => {
+await t.test('registration: a real provider accepts the update', async (t) => {
   const idp = await startOidcProvider({
     features: {
       registrationManagement: { enabled: true, rotateRegistrationAccessToken: true },
@@ -181,6 +186,6 @@ await t.test('registration: a real provider takes the update', async (t) => {
   const updated = await updateRegistration(made, metadata, { fetch })
   t.equal(updated.clientId, made.clientId)
   t.ok(updated.clientSecret)
-  t.not(updated.registrationAccessToken, made.registrationAccessToken, 'the provider turns it over')
+  t.not(updated.registrationAccessToken, made.registrationAccessToken, 'the provider rotates it')
   t.equal((await updateRegistration(updated, metadata, { fetch })).clientId, made.clientId)
 })

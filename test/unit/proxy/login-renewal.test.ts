@@ -1,4 +1,4 @@
-/** A renewal of the login that fails is tried again in the background, at the pace of the environment. */
+/** A failed renewal of the login is retried in the background, at the pace that the environment sets. */
 import t from 'tap'
 import { resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { makeDispatcher, makeFetch, silentLog } from '../../../runtime/net/index.ts'
@@ -16,7 +16,7 @@ function settingsOf(env: Record<string, string>) {
   return { settings: remote, warnings }
 }
 
-await t.test('pace: doubling waits, then a long interval, then the end', async (t) => {
+await t.test('pace: waits double, then become a long interval, then end', async (t) => {
   const { pace } = settingsOf({}).settings
   const waits = [1, 2, 3, 4, 5, 6].map((failures) => waitAfterFailure(pace, failures, 0))
   t.same(waits, [10_000, 20_000, 40_000, 80_000, 600_000, 600_000])
@@ -26,7 +26,7 @@ await t.test('pace: doubling waits, then a long interval, then the end', async (
 })
 
 await t.test(
-  'pace: every number is a setting; what cannot be read is told and left at its default',
+  'pace: every number is a setting, and an invalid value is reported and replaced by its default',
   async (t) => {
     const { settings, warnings } = settingsOf({
       GATEHOUSE_TOKEN_REFRESH_INITIAL_RETRY_INTERVAL: '1s',
@@ -58,7 +58,7 @@ await t.test(
 )
 
 await t.test(
-  'renewal: a token endpoint that is away for a while is asked again without any request',
+  'renewal: a token endpoint that is briefly unavailable is retried without any request',
   async (t) => {
     let asked = 0
     const renewed = Promise.withResolvers<unknown>()
@@ -94,7 +94,7 @@ await t.test(
       dispatcher,
       fetch,
       log: silentLog,
-      notify: () => t.fail('nobody is asked'),
+      notify: () => t.fail('the user must not be notified'),
       open: async () => false,
       persisted: {
         read: () => kept,
@@ -104,7 +104,7 @@ await t.test(
       },
       needIdToken: false,
       signal: stop.signal,
-      // Found fresh at first; ten seconds later the renewal is due.
+      // Fresh at first; ten seconds later the renewal is due.
       now() {
         if (looked) return start + 10_000
         looked = true

@@ -16,7 +16,7 @@ interface TokenResponse {
   readonly body?: unknown
 }
 
-/** A login at a token endpoint that responds with `next`, at a time that the test sets. */
+/** Creates a login at a token endpoint that responds with `next`, at a time that the test sets. */
 async function makeLogin(t: Test, first: TokenResponse) {
   const state = { now: 1_800_000_000_000, next: first }
   const server = await startLoopback(() => state.next)
@@ -60,7 +60,7 @@ await t.test('a token is renewed 30 s before it expires', async (t) => {
   const { state, login } = await makeLogin(t, tokenOf('first', 300))
   await login.start()
   const start = state.now
-  t.equal(login.usableUntil, start + 270_000, 'workers ask again at the same time')
+  t.equal(login.usableUntil, start + 270_000, 'workers renew at the same time')
   state.next = tokenOf('second', 300)
   state.now = start + 269_999
   t.match(login.token(), { value: 'first' })
@@ -122,7 +122,7 @@ await t.test('a failed renewal leaves the token in use until it expires', async 
   }
 })
 
-await t.test('failures are not repeated for every caller', async (t) => {
+await t.test('failures are shared by all callers until the pause ends', async (t) => {
   const rows: readonly (readonly [string, TokenResponse, string, number])[] = [
     ['an outage', { status: 503 }, 'BACKEND_UNAVAILABLE', 1_000],
     ['Retry-After', { status: 429, headers: { 'retry-after': '20' } }, 'BACKEND_UNAVAILABLE', 20_000],
@@ -175,7 +175,7 @@ await t.test('a token that replaced a rejected one is not replaced within 5 s', 
 
 await t.test('a login with a token handles only challenges about missing scopes', async (t) => {
   const { login } = await makeLogin(t, tokenOf('first', 300))
-  t.equal(login.concerns(401, undefined), false, 'an open target may reject what a client sends')
+  t.equal(login.concerns(401, undefined), false, "an open target may reject the client's own request")
   await login.start()
   t.equal(login.concerns(401, undefined), true)
   t.equal(login.concerns(403, undefined), false)

@@ -13,7 +13,7 @@ function initialize(id: number, name = 'client'): Buffer {
   return jsonOf({ id, method: 'initialize', params: { protocolVersion: '2025-11-25', clientInfo: { name } } })
 }
 
-/** A process of the server: what it received, and a way to let it speak. */
+/** A server process: its received messages, and a function to send from it. */
 interface FakeProcess {
   readonly received: Message[]
   say(message: object): void
@@ -46,7 +46,7 @@ function setup() {
   return {
     openings,
     processes,
-    /** Lets a minute pass as the bridge does; conversations count as idle after half an hour. */
+    /** Advances the clock by minutes; conversations count as idle after half an hour. */
     passMinutes(count: number) {
       for (let i = 0; i < count; i++) {
         now += minute
@@ -64,7 +64,7 @@ function introduced(openings: Openings) {
   return openings.introduce(Buffer.from('{"protocolVersion":"2025-11-25"}'))
 }
 
-t.test('the response to a later request is not taken for the response to initialize', async (t) => {
+t.test('the response to a later request is not used as the response to initialize', async (t) => {
   const { processes, client } = setup()
   const { got, link } = client()
   link.send(initialize(1))
@@ -90,7 +90,7 @@ t.test('a response with another id is the response to initialize when nothing el
   t.equal(got[0]?.id, '1')
 })
 
-t.test('a client whose initialize is not answered does not delay other clients', async (t) => {
+t.test('a client whose initialize gets no response does not delay other clients', async (t) => {
   const { openings, processes, client } = setup()
   client().link.send(initialize(1, 'ignored'))
   const introduction = introduced(openings)
@@ -100,7 +100,7 @@ t.test('a client whose initialize is not answered does not delay other clients',
   t.equal(processes.length, 2)
 })
 
-t.test('a process that starts for very long is given up', async (t) => {
+t.test('a process that takes too long to start is abandoned', async (t) => {
   const { openings, processes, passMinutes, client } = setup()
   const first = client()
   first.link.send(initialize(1))
@@ -114,12 +114,12 @@ t.test('a process that starts for very long is given up', async (t) => {
   passMinutes(4)
   t.equal(processes[0]?.isClosed, true)
   await new Promise(setImmediate)
-  t.equal(processes.length, 2, 'the look-up goes on with a new process')
+  t.equal(processes.length, 2, 'the look-up continues with a new process')
   processes[1]?.say({ id: 0, result })
   t.equal((await introduction).opensSession, true)
 })
 
-t.test('a client that waits for very long keeps its process and delays no other client', async (t) => {
+t.test('a client that waits very long keeps its process and delays no other client', async (t) => {
   const { openings, processes, passMinutes, client } = setup()
   const { got, link } = client()
   link.send(initialize(1))

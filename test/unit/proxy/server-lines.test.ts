@@ -19,7 +19,7 @@ function setup() {
   return { messages, texts, warnings, read: async (line: string) => onLine(Buffer.from(line)) }
 }
 
-t.test('a JSON log line does not answer a request', async (t) => {
+t.test('a JSON log line is not treated as a response', async (t) => {
   const { read, messages, texts, warnings } = setup()
   const lines = [
     '{"level":"info","id":1,"error":"timeout talking to db"}',

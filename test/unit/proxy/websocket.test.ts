@@ -1,11 +1,11 @@
-/** The byte stream over WebSocket frames: any chunking survives, and a peer that breaks the rules is cut off. */
+/** The byte stream over WebSocket frames: it keeps any chunking, and closes when the peer violates the protocol. */
 import { once } from 'node:events'
 import { Duplex, PassThrough } from 'node:stream'
 import fc from 'fast-check'
 import t from 'tap'
 import { acceptKey, WebSocketStream } from '../../../runtime/proxy/tunnel/websocket.ts'
 
-/** Two ends of one connection in memory. */
+/** Returns two ends of one connection in memory. */
 function pair(): [Duplex, Duplex] {
   const there = new PassThrough()
   const back = new PassThrough()
@@ -25,11 +25,11 @@ async function readAll(stream: Duplex): Promise<Buffer> {
   return Buffer.concat(parts)
 }
 
-await t.test('websocket: the accept key is the one of RFC 6455', async (t) => {
+await t.test('websocket: the accept key is that of RFC 6455', async (t) => {
   t.equal(acceptKey('dGhlIHNhbXBsZSBub25jZQ=='), 's3pPLMBiTxaQ9kYGzzhZRbK+xOo=')
 })
 
-await t.test('websocket: bytes arrive as they were, in both directions, whatever the chunks', async () => {
+await t.test('websocket: bytes arrive unchanged in both directions, for any chunks', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { maxLength: 20 }),
@@ -49,7 +49,7 @@ await t.test('websocket: bytes arrive as they were, in both directions, whatever
   )
 })
 
-await t.test('websocket: large writes are cut into frames, frames cut anywhere are joined', async (t) => {
+await t.test('websocket: large writes are split into frames, and split frames are joined', async (t) => {
   const [a, b] = pair()
   const client = new WebSocketStream(a, 'client')
   const received = readAll(client)
@@ -75,7 +75,7 @@ await t.test('websocket: a client’s frames are masked, a server’s are not', 
   }
 })
 
-await t.test('websocket: whatever breaks the protocol ends the stream', async (t) => {
+await t.test('websocket: any protocol violation ends the stream', async (t) => {
   const violations: readonly [string, number[]][] = [
     ['an unmasked frame of a client', [0x82, 0x01, 0x61]],
     ['reserved bits', [0xc2, 0x81, 0, 0, 0, 0, 0x61]],

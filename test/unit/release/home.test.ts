@@ -11,7 +11,7 @@ const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const { hostname: forge, pathname } = new URL(home.repository)
 const [registryHost = '', ...registryFolder] = home.registry.split('/')
 
-/** Public addresses of a project with our name, with the part before that name. */
+/** Public addresses of a project with Gatehouse's name, with the part before the name. */
 const addresses = [
   /\b(?<host>github\.com|raw\.githubusercontent\.com|gitlab\.com|codeberg\.org)(?<folder>\/[\w.-]+\/gatehouse)\b/g,
   /\b(?<host>ghcr\.io|quay\.io|docker\.io|registry\.gitlab\.com)(?<folder>\/[\w./-]+?)(?:\/charts)?\/gatehouse(?:-hooks)?\b/g,
@@ -22,7 +22,7 @@ function isOurs(host: string, folder: string): boolean {
   return (host === forge || host === 'raw.githubusercontent.com') && folder === pathname
 }
 
-t.test('no file names another address of the project', (t) => {
+t.test('no file contains another address of the project', (t) => {
   const files = execFileSync('git', ['ls-files', '-z', ':!*.png'], { cwd: root, encoding: 'utf8' })
   const wrong = files.split('\0').flatMap((path) => {
     if (path === '' || path === 'test/unit/release/home.test.ts') return []
@@ -39,7 +39,7 @@ t.test('no file names another address of the project', (t) => {
   t.end()
 })
 
-t.test('the written files name the repository, the registry and the package', (t) => {
+t.test('the written files contain the repository, the registry and the package', (t) => {
   const manifest = JSON.parse(read('package.json'))
   t.match(manifest, {
     name: home.npm,

@@ -1,4 +1,4 @@
-/** `install.sh` installs an executable only after it has verified it, and leaves the old one otherwise. */
+/** `install.sh` installs an executable only after verification; otherwise it keeps the old one. */
 import { createHash } from 'node:crypto'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -28,7 +28,7 @@ await once(server, 'listening')
 t.teardown(() => server.close())
 const releases = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
-/** Offers a release, as the newest one and by its version. */
+/** Publishes a release, as the latest one and under its version. */
 function offer({ sums = `${sha256(program)}  ${name}\n`, bytes = program } = {}): void {
   files.clear()
   for (const folder of ['/latest/download', '/download/v1.2.3']) {
@@ -133,7 +133,7 @@ t.test('replaces an installed executable', { skip }, async (t) => {
   t.match(readFileSync(join(prefix, 'bin/gatehouse'), 'utf8'), '1.2.3')
 })
 
-t.test('the formula names the executables with their checksums', (t) => {
+t.test('the formula lists the executables with their checksums', (t) => {
   const platforms = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64']
   const sums = platforms.map((one, index) => `${String(index).repeat(64)}  gatehouse-1.2.3-${one}.gz`)
   const formula = formulaOf('1.2.3', sums.join('\n'))

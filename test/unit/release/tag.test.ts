@@ -1,4 +1,4 @@
-/** What a tag must fit, and which part of the changelog a release shows. */
+/** The requirements for a release tag, and the part of the changelog that a release shows. */
 import { spawnSync } from 'node:child_process'
 import t from 'tap'
 import { mismatches, notesOf } from '../../../manifests/release/main.ts'
@@ -21,14 +21,14 @@ const changelog = `# Changelog
 - old
 `
 
-t.test('notes: the section of the version, whole and alone', async (t) => {
+t.test('notes: exactly the section of the version', async (t) => {
   t.equal(notesOf(changelog, '1.2.3'), '### Added\n\n- this')
   t.equal(notesOf(changelog, '1.2.1'), '- old')
-  t.equal(notesOf(changelog, '1.2.2'), undefined, 'nothing in it')
-  t.equal(notesOf(changelog, '1.2'), undefined, 'no part of a version')
+  t.equal(notesOf(changelog, '1.2.2'), undefined, 'an empty section')
+  t.equal(notesOf(changelog, '1.2'), undefined, 'a prefix of a version')
 })
 
-t.test('check: tag, package, chart and changelog are of one version', async (t) => {
+t.test('check: tag, package, chart and changelog have the same version', async (t) => {
   const good = { package: '1.2.3', chart: '1.2.3', app: '1.2.3', changelog }
   t.strictSame(mismatches('v1.2.3', good), [])
   t.match(mismatches('1.2.3', good), [/expected a version/])
@@ -39,7 +39,7 @@ t.test('check: tag, package, chart and changelog are of one version', async (t) 
   t.match(mismatches('v1.2.3', { ...good, app: '1.2.2' }), [/appVersion is 1\.2\.2/])
 })
 
-t.test('the command: a tag that does not fit ends the release', async (t) => {
+t.test('the command: a tag that does not match fails the release', async (t) => {
   const run = (...args: string[]) =>
     spawnSync(process.execPath, ['manifests/release/main.ts', ...args], { encoding: 'utf8' })
   const { status, stderr } = run('check', 'v99.0.0')

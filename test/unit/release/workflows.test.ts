@@ -1,4 +1,4 @@
-/** The workflows of the forge: what they start exists, what they publish has the names of the manifests, and they may do little. */
+/** The CI workflows: their commands exist, published names match the manifests, and permissions are minimal. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -31,7 +31,7 @@ const jobs = names.flatMap((name) =>
 )
 const steps = jobs.flatMap(({ id, job }) => (job.steps ?? []).map((step) => ({ id, step })))
 
-/** Whatever is not read has its reason here. */
+/** Every write permission has a reason here. */
 const writes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'release.yml images': { packages: 'pushes images', 'id-token': 'signs them' },
   'release.yml chart': { packages: 'pushes the chart', 'id-token': 'signs it' },
@@ -39,11 +39,11 @@ const writes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'release.yml page': { contents: 'makes the release', 'id-token': 'signs the checksums' },
 }
 
-t.test('permissions: none for the whole, and for each job what it writes', async (t) => {
+t.test('permissions: none for the workflow, and for each job only what it writes', async (t) => {
   for (const name of names) t.strictSame(read(name).permissions, {}, name)
   for (const { id, job } of jobs) {
     const { permissions = {} } = job
-    t.ok(Object.keys(permissions).length > 0, `${id}: says what it needs`)
+    t.ok(Object.keys(permissions).length > 0, `${id}: declares its permissions`)
     const written = Object.entries(permissions).filter(([, value]) => value !== 'read')
     t.strictSame(written.map(([key]) => key).toSorted(), Object.keys(writes[id] ?? {}).toSorted(), id)
     t.ok(job.uses !== undefined || job['timeout-minutes'] !== undefined, `${id}: ends`)
@@ -51,7 +51,7 @@ t.test('permissions: none for the whole, and for each job what it writes', async
 })
 
 t.test(
-  'actions: pinned to a commit, with its version beside it; a checkout leaves no credential',
+  'actions: pinned to a commit with the version in a comment, and a checkout keeps no credential',
   async (t) => {
     for (const name of names) {
       const lines = readFileSync(join(folder, name), 'utf8').split('\n')
@@ -68,7 +68,7 @@ t.test(
   },
 )
 
-t.test('commands: exist, and no text of somebody else becomes a part of a script', async (t) => {
+t.test('commands: exist, and no untrusted text becomes part of a script', async (t) => {
   const targets = new Set(readFileSync('Makefile', 'utf8').match(/^[a-z-]+(?=:)/gm))
   for (const { id, step } of steps) {
     const { run = '' } = step
@@ -81,11 +81,11 @@ t.test('commands: exist, and no text of somebody else becomes a part of a script
   for (const { id, job } of jobs) if (job.uses) t.ok(existsSync(job.uses), `${id}: ${job.uses}`)
   t.ok(
     steps.some(({ step }) => step.run === 'bash .ci/run'),
-    'CI runs the same as everybody',
+    'CI runs the documented commands',
   )
 })
 
-t.test('names: images, chart and identity are those of manifests and docs', async (t) => {
+t.test('names: images, chart and identity match the manifests and docs', async (t) => {
   const { env, jobs } = read('release.yml')
   const registry = env?.['REGISTRY']
   const values: { images: Record<string, string> } = parse(

@@ -1,4 +1,4 @@
-/** Schemas of backends that would make the search for accepted types long. Counts reads, because clocks vary. */
+/** Backend schemas that could make the search for accepted types slow. The tests count reads, because clocks vary. */
 import t from 'tap'
 import { acceptedTypes } from '../../../schemas/index.ts'
 
@@ -17,7 +17,7 @@ function countedList(length: number, item: unknown): { list: unknown[]; reads: (
   return { list, reads: () => reads }
 }
 
-t.test('types: a long list in a schema that refers to itself is not read again and again', async (t) => {
+t.test('types: a long list in a schema that refers to itself is not read repeatedly', async (t) => {
   for (const keyword of ['allOf', 'anyOf', 'oneOf']) {
     const { list, reads } = countedList(10_000, { $ref: '#' })
     t.same(acceptedTypes({ [keyword]: list }), [], keyword)
@@ -25,7 +25,7 @@ t.test('types: a long list in a schema that refers to itself is not read again a
   }
 })
 
-t.test('types: a long enum behind many references is not read for each of them', async (t) => {
+t.test('types: a long enum behind many references is not read for each reference', async (t) => {
   const { list, reads } = countedList(10_000, 'one')
   const anyOf = Array.from({ length: 900 }, () => ({ $ref: '#/$defs/long' }))
   t.same(acceptedTypes({ anyOf, $defs: { long: { enum: list } } }), [])
@@ -33,7 +33,7 @@ t.test('types: a long enum behind many references is not read for each of them',
   t.same(acceptedTypes({ $ref: '#/$defs/long', $defs: { long: { enum: list } } }), ['string'])
 })
 
-t.test('types: a long reference is not followed again and again', async (t) => {
+t.test('types: a long reference is not followed repeatedly', async (t) => {
   let reads = 0
   const target: Record<string, unknown> = {}
   const self = new Proxy(target, {

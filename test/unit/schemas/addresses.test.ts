@@ -1,11 +1,11 @@
-/** The one rule for addresses: as text at admission, and as an address that is about to be dialed. */
+/** The rule for addresses, applied to text at admission and to the address that is dialed. */
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
 import { type AddressPolicy, addressViolation, isRefusedAddress } from '../../../schemas/index.ts'
 
 const policies: readonly AddressPolicy[] = ['any', 'private', 'public']
 
-/** Refused by every policy. */
+/** Rejected by every policy. */
 const never = [
   'http://0.0.0.0:8080',
   'http://169.254.169.254/latest',
@@ -35,7 +35,7 @@ const never = [
   'https://user:secret@example.com',
   'not a url',
 ]
-/** Refused unless loopback is allowed. */
+/** Rejected unless loopback is allowed. */
 const loopback = [
   'http://localhost/mcp',
   'http://localhost./mcp',
@@ -46,7 +46,7 @@ const loopback = [
   'http://[::1]',
   'http://[::ffff:127.0.0.1]',
 ]
-/** Refused unless private networks are allowed. */
+/** Rejected unless private networks are allowed. */
 const inside = [
   'http://10.1.2.3',
   'http://172.16.0.1',
@@ -65,12 +65,12 @@ const outside = [
   'https://localhost.example.com',
 ]
 
-t.test('text: link-local, metadata and the API server are refused by every policy', async (t) => {
+t.test('text: link-local, metadata and the API server are rejected by every policy', async (t) => {
   for (const policy of policies)
     for (const url of never) t.type(addressViolation(url, policy), 'string', `${policy}: ${url}`)
 })
 
-t.test('text: loopback is refused unless every address is allowed', async (t) => {
+t.test('text: loopback is rejected unless every address is allowed', async (t) => {
   for (const url of loopback) {
     t.type(addressViolation(url, 'public'), 'string', url)
     t.type(addressViolation(url, 'private'), 'string', url)
@@ -91,7 +91,7 @@ t.test('text: public addresses are allowed', async (t) => {
     for (const url of outside) t.equal(addressViolation(url, policy), undefined, url)
 })
 
-t.test('dialed: what the text rule refuses as a literal is refused as an address', async (t) => {
+t.test('dialed: an address that the text rule rejects as a literal is rejected when dialed', async (t) => {
   for (const url of [...never, ...loopback, ...inside, ...outside]) {
     if (!URL.canParse(url)) continue
     const host = new URL(url).hostname.replace(/^\[|\]$/g, '')
@@ -103,12 +103,12 @@ t.test('dialed: what the text rule refuses as a literal is refused as an address
     }
   }
   t.ok(isRefusedAddress('fe80::1%eth0', 'any'), 'with a zone')
-  t.ok(isRefusedAddress('example.com', 'any'), 'what is no address')
+  t.ok(isRefusedAddress('example.com', 'any'), 'an invalid address')
   for (const address of ['192.0.2.1', '198.18.0.1', '2001:db8::1', '2002:a00:1::'])
     t.ok(isRefusedAddress(address, 'public'), `${address} leads nowhere on the public network`)
 })
 
-t.test('admission: static backends and the embedding service are under the same rule', async (t) => {
+t.test('admission: static backends and the embedding service follow the same rule', async (t) => {
   const server = (config: object) =>
     validateResource({
       apiVersion: 'gatehouse.dev/v1beta1',

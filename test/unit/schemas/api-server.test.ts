@@ -1,6 +1,6 @@
 /**
- * A real API server and the validators here agree: every document of the tables is put to both. The CRDs themselves
- * are accepted, so they are structural and their rules stay within the cost limits.
+ * Checks that a real API server and the validators agree on every document of the tables. The API server must also
+ * accept the CRDs, so they are structural and their rules are within the cost limits.
  */
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
@@ -21,11 +21,11 @@ interface Verdict {
   readonly object: unknown
 }
 
-/** Asks the API server about a document without storing it. */
+/** Sends a document to the API server without storing it. */
 type Ask = (doc: Doc) => Promise<Verdict>
 
 await t.test(
-  'API server: agrees with the validators about every row of the tables',
+  'API server: agrees with the validators on every row of the tables',
   { skip: kubeMissing(), timeout: 300_000 },
   async (t) => {
     const server = await startKubeApiserver(t)

@@ -1,4 +1,4 @@
-/** Names of backends in settings that no backend has: each is found, with its path and the name that was meant. */
+/** Settings with unknown backend names: each is reported with its path and a suggestion. */
 import t from 'tap'
 import { unknownBackends } from '../../../schemas/index.ts'
 
@@ -11,7 +11,7 @@ const settings = (name: string) => ({
   operational: { timeouts: { perWorkload: { [name]: '5s' } } },
 })
 
-await t.test('backend names: every place that names a backend is checked', async (t) => {
+await t.test('backend names: every field that names a backend is checked', async (t) => {
   const similar = 'notes'
   const message = 'unknown backend "ntoes"; did you mean "notes"?'
   t.same(unknownBackends(settings('ntoes'), ['files', 'notes']), [
@@ -24,7 +24,7 @@ await t.test('backend names: every place that names a backend is checked', async
 })
 
 await t.test(
-  'backend names: paths start with the parent; nothing is suggested without a similar name',
+  'backend names: paths start with the parent, and only a similar name is suggested',
   async (t) => {
     t.same(unknownBackends({ outgoingAuth: { backends: { zzz: {} } } }, ['files'], 'spec'), [
       { path: 'spec.outgoingAuth.backends.zzz', message: 'unknown backend "zzz"' },
@@ -32,7 +32,7 @@ await t.test(
   },
 )
 
-await t.test('backend names: settings of any state are read', async (t) => {
+await t.test('backend names: invalid settings cause no exception', async (t) => {
   for (const value of [
     undefined,
     null,
@@ -46,12 +46,12 @@ await t.test('backend names: settings of any state are read', async (t) => {
   }
 })
 
-await t.test('backend names: names of properties of every object are names like others', async (t) => {
+await t.test('backend names: names of Object.prototype members are ordinary names', async (t) => {
   t.same(unknownBackends(settings('constructor'), ['files']).length, 4)
 })
 
 await t.test(
-  'backend names: many unknown names make a bounded list that says how many more there are',
+  'backend names: the list of unknown names is bounded and ends with the number of further names',
   async (t) => {
     const priorityOrder = Array.from({ length: 1000 }, (_, i) => `${'x'.repeat(50)}${i}`)
     const known = Array.from({ length: 1000 }, (_, i) => `${'x'.repeat(45)}y${i}`)
@@ -61,7 +61,7 @@ await t.test(
   },
 )
 
-await t.test('backend names: webhooks, of the settings and of another document', async (t) => {
+await t.test('backend names: webhooks in the settings and in a separate document', async (t) => {
   const webhooks = {
     mutating: [{ name: 'm', match: { backends: ['notes', 'ntoes'] } }],
     validating: [{ name: 'v' }, { name: 'w', match: { backends: ['x'] } }],

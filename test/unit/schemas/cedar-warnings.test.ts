@@ -1,4 +1,4 @@
-/** What policies name that nothing gives: told at admission, never refused. */
+/** Names in policies that no request contains: admission warns, and never rejects. */
 import t from 'tap'
 import { cedarWarnings } from '../../../schemas/cedar/index.ts'
 import { virtualServerWarnings } from '../../../hooks/kinds/virtualmcpserver/warnings.ts'
@@ -6,7 +6,7 @@ import type { VirtualMCPServer } from '../../../schemas/index.ts'
 
 const warn = (policy: string, more = {}): readonly string[] => cedarWarnings({ policies: [policy], ...more })
 
-t.test('types, actions and attributes that nothing has', (t) => {
+t.test('unknown types, actions and attributes cause warnings', (t) => {
   t.match(warn('permit(principal in Group::"ops", action, resource);'), [
     'policies[0] refers to entities of the unknown type Group; groups of callers are of type ServiceGroup',
   ])
@@ -32,7 +32,7 @@ t.test('types, actions and attributes that nothing has', (t) => {
   t.end()
 })
 
-t.test('silent about what requests, entities and settings bring along', (t) => {
+t.test('names from requests, entities and settings cause no warning', (t) => {
   const entities = JSON.stringify([
     { uid: { type: 'Tool', id: 'x' }, attrs: { risk: 3 }, parents: [{ type: 'Toolset', id: 'read' }] },
   ])
@@ -45,13 +45,13 @@ t.test('silent about what requests, entities and settings bring along', (t) => {
   ]
   t.same(cedarWarnings({ policies, entitiesJson: entities }), [])
   t.same(warn('permit(principal in Team::"x", action, resource);', { groupEntityType: 'Team' }), [])
-  t.same(warn('permit('), [], 'what cannot be read is an error elsewhere')
+  t.same(warn('permit('), [], 'an unreadable policy is an error elsewhere')
   const many = Array.from({ length: 100 }, () => 'permit(principal in Group::"o", action, resource);')
   t.equal(cedarWarnings({ policies: many }).length, 20, 'bounded')
   t.end()
 })
 
-t.test('the author of a virtual server is warned', (t) => {
+t.test('admission warns the author of a virtual server', (t) => {
   const inline = { policies: ['permit(principal in Group::"ops", action, resource);'], entitiesJson: '[]' }
   const server = {
     metadata: { name: 's' },

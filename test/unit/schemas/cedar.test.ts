@@ -1,4 +1,4 @@
-/** What is wrong with policies and entities is said before anything starts, with its place. */
+/** Errors in policies and entities are reported before the start, with their location. */
 import t from 'tap'
 import { makeAuthorizer } from '../../../runtime/policy/index.ts'
 import {
@@ -13,7 +13,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 
 const good = 'permit(principal, action, resource);'
 
-t.test('cedarProblems: is silent about what can be used', async (t) => {
+t.test('cedarProblems: returns nothing for valid policies', async (t) => {
   t.strictSame(cedarViolations([good], '[]'), [])
   t.strictSame(
     cedarViolations([`${good}\n// two in one text\nforbid(principal, action, resource);`], '[]'),
@@ -23,7 +23,7 @@ t.test('cedarProblems: is silent about what can be used', async (t) => {
   t.strictSame(cedarViolations([good], JSON.stringify([entity])), [])
 })
 
-t.test('cedarProblems: names the index of every policy at error', async (t) => {
+t.test('cedarProblems: each error names the index of its policy', async (t) => {
   const violations = cedarViolations(
     ['permit(principal)', good, '', '// nothing here', 'permit(principal == ?principal, action, resource);'],
     '[]',
@@ -37,7 +37,7 @@ t.test('cedarProblems: names the index of every policy at error', async (t) => {
   t.match(violations[3]?.message, /template/)
 })
 
-t.test('cedarProblems: says what is wrong with the entities', async (t) => {
+t.test('cedarProblems: reports errors in the entities', async (t) => {
   const uid = { type: 'ServiceGroup', id: 'a' }
   const entity = { uid, attrs: {}, parents: [] }
   for (const [text, message] of [
@@ -62,7 +62,7 @@ t.test('cedarProblems: says what is wrong with the entities', async (t) => {
   }
 })
 
-t.test('makeAuthorizer: refuses to start and names every error at once', async (t) => {
+t.test('makeAuthorizer: throws one error that names every problem', async (t) => {
   const start = (policies: readonly string[], entitiesJson = '[]') =>
     makeAuthorizer({ policies, entitiesJson, groupEntityType: 'ServiceGroup' }, { serverName: 'front' })
   t.throws(() => start([good, 'nonsense'], '{'), {
@@ -82,7 +82,7 @@ const when = (condition: string): string => `permit(principal, action, resource)
 const nested = (open: string, inside: string, close: string, times: number): string =>
   open.repeat(times) + inside + close.repeat(times)
 
-/** Texts that used to overflow the engine's stack or to occupy it, and what is said of them. */
+/** Texts that used to overflow or block the engine, and the expected error. */
 const monsters: Readonly<Record<string, readonly [string, RegExp]>> = {
   parentheses: [
     when(nested('(', 'true', ')', 200)),
@@ -120,7 +120,7 @@ const monsters: Readonly<Record<string, readonly [string, RegExp]>> = {
   'half a character': [when('context.a == "\ud800"'), /half a character/],
 }
 
-t.test('cedarProblems: a monster is refused with its reason, and the engine answers on', async (t) => {
+t.test('cedarProblems: a hostile text is rejected with a reason, and the engine keeps working', async (t) => {
   const before = engineFailures()
   for (const [name, [text, message]] of Object.entries(monsters)) {
     const violations = cedarViolations([good, text, good], '[]')
@@ -132,7 +132,7 @@ t.test('cedarProblems: a monster is refused with its reason, and the engine answ
   t.equal(engineFailures(), before, 'none of them reached the engine')
 })
 
-t.test('cedarProblems: what is within the bounds is read', async (t) => {
+t.test('cedarProblems: texts within the bounds are accepted', async (t) => {
   for (const text of [
     when(nested('(', 'true', ')', 30)),
     when(`${nested('[', '1', ']', 30)} == []`),
@@ -147,7 +147,7 @@ t.test('cedarProblems: what is within the bounds is read', async (t) => {
     t.strictSame(cedarViolations([text], '[]'), [], text.slice(0, 80))
 })
 
-t.test('cedarProblems: sets are bounded as a whole, and texts that are wrong as well', async (t) => {
+t.test('cedarProblems: the size of a set is bounded, and so is the number of reported errors', async (t) => {
   t.match(cedarViolations(Array(1001).fill(good), '[]'), [{ path: 'policies', message: /more than 1000/ }])
   const long = `// ${'x'.repeat(60_000)}\n${good}`
   t.match(cedarViolations(Array(5).fill(long), '[]'), [
@@ -193,7 +193,7 @@ t.test('cedarProblems: entities are bounded', async (t) => {
   t.match(cedarViolations([good], '['.repeat(100_000)), [{ message: /is not JSON/ }])
 })
 
-t.test('engine: an instance that failed is replaced, and prepared policies decide on', async (t) => {
+t.test('engine: a failed instance is replaced, and prepared policies keep working', async (t) => {
   const policies = new PreparedPolicies({ a: 'permit(principal == A::"1", action, resource);' })
   const decide = () => {
     const uid = { type: 'A', id: '1' }
@@ -210,7 +210,7 @@ t.test('engine: an instance that failed is replaced, and prepared policies decid
   t.equal(engineAnswers(), true)
 })
 
-t.test('engine: many sets of policies do not grow it without end', async (t) => {
+t.test('engine: its memory is bounded with many sets of policies', async (t) => {
   const sets = Array.from(
     { length: 250 },
     (_, i) => new PreparedPolicies({ a: `permit(principal == A::"${i}", action, resource);` }),

@@ -1,8 +1,8 @@
-/** The wrapper around the CEL library: values in and out, and errors as errors of this product. */
+/** The wrapper around the CEL library: conversion of values, and errors of this product. */
 import t from 'tap'
 import { compileBoundedCel, compileCel } from '../../../schemas/index.ts'
 
-await t.test('compileCel: evaluates on plain values', async (t) => {
+await t.test('compileCel: evaluates plain values', async (t) => {
   const claims = { sub: 'alice', groups: ['admins', 'dev'], nested: { level: 3 }, verified: true, none: null }
   const cases: readonly (readonly [string, unknown])[] = [
     ["'admins' in claims.groups", true],
@@ -21,18 +21,18 @@ await t.test('compileCel: evaluates on plain values', async (t) => {
   for (const [text, value] of cases) t.same(compileCel(text)({ claims }), value, text)
 })
 
-await t.test('compileCel: a number is a double, a bigint an int', async (t) => {
+await t.test('compileCel: a number becomes a double, a bigint an int', async (t) => {
   t.equal(compileCel('n / 2.0')({ n: 3 }), 1.5)
   t.equal(compileCel('n / 2')({ n: 3n }), 1n)
 })
 
-await t.test('compileCel: what does not parse is refused with its position', async (t) => {
+await t.test('compileCel: a syntax error is reported with its position', async (t) => {
   for (const text of ['claims.groups[', '', '1 +', 'a b', "'open"]) {
     t.throws(() => compileCel(text), { code: 'INVALID_CONFIG', message: /^not a CEL expression: / }, text)
   }
 })
 
-await t.test('compileCel: an evaluation that fails throws, it is not false', async (t) => {
+await t.test('compileCel: a failed evaluation throws instead of returning false', async (t) => {
   t.throws(() => compileCel('claims.email')({ claims: {} }), {
     code: 'INVALID_CONFIG',
     message: /^CEL evaluation failed: /,
@@ -49,7 +49,7 @@ await t.test('compileCel: a hostile regular expression takes linear time', async
   t.equal(compileCel("s.matches('^(a+)+$')")({ s: `${'a'.repeat(5000)}b` }), false)
 })
 
-await t.test('compileBoundedCel: loops over claims cannot stand in one another', async (t) => {
+await t.test('compileBoundedCel: nested loops over claims are rejected', async (t) => {
   for (const text of [
     "'admins' in claims.groups",
     "claims.groups.exists(g, g.startsWith('team-'))",

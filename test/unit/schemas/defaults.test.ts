@@ -1,17 +1,17 @@
-/** Defaults are filled into a copy that shares nothing with the document, and is otherwise the same value. */
+/** Defaults are filled into a copy that shares no object with the document and is otherwise equal. */
 import t from 'tap'
 import { withDefaults } from '../../../schemas/index.ts'
 import { auth, entry, server, virtual } from '../../hooks/resources.ts'
 
 const documents = [virtual(), server('one'), entry('two'), auth.exchange]
 
-/** All objects and lists in a value. */
+/** Returns all objects and lists in a value. */
 function objectsIn(value: unknown): object[] {
   if (typeof value !== 'object' || value === null) return []
   return [value, ...Object.values(value).flatMap(objectsIn)]
 }
 
-t.test('defaults: no object of the document is in the copy, and two copies share none', async (t) => {
+t.test('defaults: the copy shares no object with the document or with another copy', async (t) => {
   for (const document of documents) {
     const before = JSON.stringify(document)
     const [one, two] = [withDefaults(document), withDefaults(document)]
@@ -26,7 +26,7 @@ t.test('defaults: no object of the document is in the copy, and two copies share
   }
 })
 
-t.test('defaults: filling in once more changes nothing', async (t) => {
+t.test('defaults: applying defaults twice changes nothing', async (t) => {
   for (const document of documents) {
     const one = withDefaults(document)
     t.strictSame(withDefaults(one), one)
@@ -34,7 +34,7 @@ t.test('defaults: filling in once more changes nothing', async (t) => {
   }
 })
 
-t.test('defaults: a member called __proto__ is a member of the copy, at any depth', async (t) => {
+t.test('defaults: a member called __proto__ is copied at any depth', async (t) => {
   const own = '{"__proto__":{"a":{"__proto__":[1]}},"b":null}'
   const text = JSON.stringify(virtual()).replace('"spec":{', `"spec":{"podTemplateSpec":${own},`)
   const { spec } = withDefaults(JSON.parse(text))

@@ -1,4 +1,4 @@
-/** Durations: what is read, what is refused, and how they are written. */
+/** Durations: parsing, errors and formatting. */
 import t from 'tap'
 import { formatDuration, GatehouseError, parseDuration } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -22,7 +22,7 @@ await t.test('parseDuration: every unit, in milliseconds', async (t) => {
   for (const [text, milliseconds] of cases) t.equal(parseDuration(text), milliseconds, text)
 })
 
-await t.test('parseDuration: refuses what is not a valid duration', async (t) => {
+await t.test('parseDuration: rejects invalid durations', async (t) => {
   const wrong = [
     '',
     ' ',
@@ -53,14 +53,14 @@ await t.test('parseDuration: refuses what is not a valid duration', async (t) =>
   t.throws(() => parseDuration('9999999999h'), GatehouseError, 'longer than a 64-bit count of nanoseconds')
 })
 
-await t.test('parseDuration: the message says the form and not the text', async (t) => {
+await t.test('parseDuration: the error describes the format and does not repeat the text', async (t) => {
   t.throws(() => parseDuration('hunter2'), {
     message:
       'expected a duration such as 30s or 1h30m (units ns, us, µs, ms, s, m, h), found a string of 7 characters',
   })
 })
 
-await t.test('formatDuration: the shortest usual text', async (t) => {
+await t.test('formatDuration: returns the shortest usual form', async (t) => {
   const cases: readonly (readonly [number, string])[] = [
     [0, '0s'],
     [1, '1ms'],

@@ -17,7 +17,7 @@ import { jsonObject } from '../../../runtime/toolkit/terminal/options.ts'
 const long = '9007199254740993'
 const message = `the number ${long} would lose digits; numbers are exact up to 9007199254740991. Write it in quotes if text is accepted here`
 
-/** A composite tool as JSON text; `arg` is the JSON of one argument. */
+/** Returns a composite tool as JSON text; `arg` is the JSON of one argument. */
 const definition = (arg: string) =>
   `{"apiVersion":"gatehouse.dev/v1beta1","kind":"VirtualMCPCompositeToolDefinition","metadata":{"name":"w","namespace":"n","uid":"1"},
 "spec":{"name":"w","description":"d","steps":[{"id":"a","tool":"x.a",
@@ -95,7 +95,7 @@ await t.test('admission and sync reject a number that would be rounded', (t) => 
   t.end()
 })
 
-await t.test('a workflow sends the digits of a literal in quotes', async (t) => {
+await t.test('a workflow sends the digits of a quoted literal', async (t) => {
   const inputSchema = { properties: { id: { type: 'integer' } } }
   const definition = workflow({
     steps: [{ id: 'a', tool: 'x.a', arguments: { id: long, any: `{{${long}}}` } }],

@@ -1,4 +1,4 @@
-/** The generator: what is checked in is current, and sources that would mislead are refused. */
+/** The generator: checked-in files are current, and misleading sources are rejected. */
 import { spawnSync } from 'node:child_process'
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -9,7 +9,7 @@ import type { Schema } from '../../../schemas/schema.ts'
 
 const root = join(import.meta.dirname, '../../..')
 
-await t.test('generate --check: everything generated is current', async (t) => {
+await t.test('generate --check: all generated files are current', async (t) => {
   const { status, stderr } = spawnSync(process.execPath, ['schemas/generate/main.ts', '--check'], {
     cwd: root,
     encoding: 'utf8',
@@ -17,26 +17,23 @@ await t.test('generate --check: everything generated is current', async (t) => {
   t.equal(status, 0, stderr)
 })
 
-await t.test(
-  'generate --check: names a stale file and a file that nothing generates, and exits with 1',
-  async (t) => {
-    const folder = copyOf(t)
-    writeFileSync(join(folder, 'schemas/generated/types.ts'), 'export {}\n')
-    writeFileSync(join(folder, 'manifests/crds/leftover.yaml'), 'x: 1\n')
-    const run = () =>
-      spawnSync(process.execPath, ['schemas/generate/main.ts', '--check'], { cwd: folder, encoding: 'utf8' })
-    const { status, stderr } = run()
-    t.equal(status, 1)
-    t.match(stderr, /^stale: schemas\/generated\/types\.ts$/m)
-    t.match(stderr, /^unexpected file: manifests\/crds\/leftover\.yaml$/m)
-    t.notMatch(stderr, /mcpgroups/)
-    const write = spawnSync(process.execPath, ['schemas/generate/main.ts'], { cwd: folder, encoding: 'utf8' })
-    t.equal(write.status, 0, write.stderr)
-    t.equal(run().status, 0, 'writing makes it current')
-  },
-)
+await t.test('generate --check: names a stale file and an unexpected file, and exits with 1', async (t) => {
+  const folder = copyOf(t)
+  writeFileSync(join(folder, 'schemas/generated/types.ts'), 'export {}\n')
+  writeFileSync(join(folder, 'manifests/crds/leftover.yaml'), 'x: 1\n')
+  const run = () =>
+    spawnSync(process.execPath, ['schemas/generate/main.ts', '--check'], { cwd: folder, encoding: 'utf8' })
+  const { status, stderr } = run()
+  t.equal(status, 1)
+  t.match(stderr, /^stale: schemas\/generated\/types\.ts$/m)
+  t.match(stderr, /^unexpected file: manifests\/crds\/leftover\.yaml$/m)
+  t.notMatch(stderr, /mcpgroups/)
+  const write = spawnSync(process.execPath, ['schemas/generate/main.ts'], { cwd: folder, encoding: 'utf8' })
+  t.equal(write.status, 0, write.stderr)
+  t.equal(run().status, 0, 'writing makes it current')
+})
 
-/** What the generator needs, in a folder of its own; packages are found through a link. */
+/** Copies the generator's input to its own folder and links the packages. */
 function copyOf(t: Test): string {
   const folder = t.testdir({
     docs: {},
@@ -61,7 +58,7 @@ function sources(t: Test, defs: Record<string, unknown>): string {
   return t.testdir({ kinds: { 'a.json': file }, common: {}, runtime: {} })
 }
 
-await t.test('sources: an object that does not say what else it takes is refused', async (t) => {
+await t.test('sources: an object without additionalProperties is rejected', async (t) => {
   const folder = sources(t, {
     A: {
       type: 'object',
@@ -72,19 +69,19 @@ await t.test('sources: an object that does not say what else it takes is refused
   t.throws(() => loadBundle(folder), { message: /A\.b: an object must have "additionalProperties": false/ })
 })
 
-await t.test('sources: a keyword that no validator would look at is refused', async (t) => {
+await t.test('sources: a keyword that no validator supports is rejected', async (t) => {
   const defs: Record<string, Schema> = { A: { type: 'array', items: { type: 'string' } } }
   Object.assign(defs['A'] ?? {}, { minContains: 2 })
   await t.rejects(validatorFiles({ kinds: [], runtime: { a: 'A' }, defs }), { message: /unknown keyword/ })
 })
 
-await t.test('sources: a reference into nothing is refused', async (t) => {
+await t.test('sources: a dangling reference is rejected', async (t) => {
   t.throws(() => loadBundle(sources(t, { A: { $ref: 'other.json#/$defs/Nothing' } })), {
     message: /unresolved reference/,
   })
 })
 
-await t.test('sources: a reference names the file in which its definition stands', async (t) => {
+await t.test('sources: a reference names the file that contains its definition', async (t) => {
   const folders = ['kinds', 'common', 'runtime'].map((name) => join(root, 'schemas', name))
   const files = folders.flatMap((folder) =>
     readdirSync(folder)
@@ -105,7 +102,7 @@ await t.test('sources: a reference names the file in which its definition stands
   t.ok(count > 100, 'references were found')
 })
 
-await t.test('sources: one name cannot mean two things', async (t) => {
+await t.test('sources: two definitions cannot have the same name', async (t) => {
   const folder = t.testdir({
     kinds: {
       'a.json': JSON.stringify({ $defs: { A: { type: 'string' } } }),
@@ -117,7 +114,7 @@ await t.test('sources: one name cannot mean two things', async (t) => {
   t.throws(() => loadBundle(folder), { message: /A exists twice/ })
 })
 
-await t.test('sources: a reference beside other keywords extends what it names', async (t) => {
+await t.test('sources: a reference next to other keywords extends the referenced definition', async (t) => {
   const folder = t.testdir({
     kinds: {
       'a.json': JSON.stringify({
@@ -154,7 +151,7 @@ await t.test('sources: a reference beside other keywords extends what it names',
     required: ['a', 'b'],
     properties: { a: { type: 'string' }, b: { type: 'string', default: 'x' }, c: { type: 'integer' } },
   })
-  t.notOk(defs['Base'], 'what is only extended drops out')
+  t.notOk(defs['Base'], 'a base definition is not generated')
 })
 
 await t.test('documentation: each kind has a page that names every field of its spec', async (t) => {

@@ -1,6 +1,6 @@
 /**
- * Which headers configuration may set: admission and the running programs accept the same names and values, at every
- * place that takes one.
+ * Headers that the configuration may set: admission and the running programs accept the same names and values in every
+ * field.
  */
 import t from 'tap'
 import { stringify } from 'yaml'
@@ -24,7 +24,7 @@ import {
 
 const uses: readonly HeaderUse[] = ['injected', 'passedThrough', 'service', 'collector']
 
-/** Every restricted name of every use, members of families, names that look like them, and names that are free. */
+/** Every restricted name of every use, members of name families, similar names, and unrestricted names. */
 const names: readonly string[] = [
   ...new Set(uses.flatMap((use) => restrictedHeaders(use)).map((name) => name.replace('*', 'Anything'))),
   ...['Proxy-Authorization', 'Proxy-Authenticate', 'Proxy-Connection', 'X-Forwarded-For', 'X-Forwarded-Host'],
@@ -102,7 +102,7 @@ function vmcpFile(more: object): string {
   })
 }
 
-/** A running virtual server takes these headers for one of its backends from its environment. */
+/** Returns the environment of a virtual server that sets these headers for one of its backends. */
 function forwardedByVmcp(headers: object, more: Readonly<Record<string, string>> = {}): boolean {
   const auth = makeOutgoingAuth(
     { GATEHOUSE_HEADER_FORWARD_A: JSON.stringify(headers), ...more },
@@ -182,7 +182,7 @@ interface Place {
   readonly use: HeaderUse
   readonly admission: (headers: Readonly<Record<string, string>>) => boolean
   readonly runtime: (headers: Readonly<Record<string, string>>) => boolean
-  /** True when the value comes from elsewhere. */
+  /** True when the value comes from another place. */
   readonly nameOnly?: true
 }
 
@@ -352,7 +352,7 @@ for (const { what, use, admission, runtime, nameOnly } of places) {
     for (const name of names) {
       const headers = { [name]: 'v' }
       const may = headerNameViolation(name, use) === undefined
-      // Without a name there is no header: an empty field is another matter at each place.
+      // Skip the empty name, which each field handles differently.
       if (name === '' || (what.endsWith('as flags') && name.trim() !== name)) continue
       t.equal(admission(headers), may, `admission: ${JSON.stringify(name.slice(0, 40))}`)
       t.equal(runtime(headers), may, `runtime: ${JSON.stringify(name.slice(0, 40))}`)
@@ -368,7 +368,7 @@ for (const { what, use, admission, runtime, nameOnly } of places) {
   })
 }
 
-t.test('restricted names: the gateway keeps what frames, routes and identifies a message', async (t) => {
+t.test('restricted names: headers for framing, routing and identity cannot be set', async (t) => {
   for (const use of uses) {
     for (const name of [
       'Host',
@@ -383,11 +383,11 @@ t.test('restricted names: the gateway keeps what frames, routes and identifies a
     t.notOk(isRestrictedHeader('X-Api-Key', use))
   }
   t.ok(isRestrictedHeader('authorization', 'passedThrough'))
-  t.notOk(isRestrictedHeader('authorization', 'injected'), 'a credential is what injection is for')
-  t.notOk(isRestrictedHeader('Accept', 'service'), 'a userinfo endpoint may want another type')
+  t.notOk(isRestrictedHeader('authorization', 'injected'), 'injection is meant for credentials')
+  t.notOk(isRestrictedHeader('Accept', 'service'), 'a userinfo endpoint may require another type')
 })
 
-t.test('placeholders: one that stands for nothing stops the generator', async (t) => {
+t.test('placeholders: an unknown placeholder stops the generator', async (t) => {
   t.throws(() => withHeaderRules({ rule: 'self.matches(%{restricted:nobody})' }), /restricted:nobody/)
   t.same(withHeaderRules({ description: '%{header-name}', rule: 'true' }), {
     description: '%{header-name}',

@@ -1,4 +1,4 @@
-/** One rule of hidden characters, and its uses: terminals, logs, reports, the console. */
+/** The rule for hidden characters in its uses: terminals, logs, reports and the console. */
 import t from 'tap'
 import { forTerminal, oneLine } from '../../../runtime/toolkit/terminal/plain-text.ts'
 import { printableName } from '../../../runtime/toolkit/clients/index.ts'
@@ -7,7 +7,7 @@ import { makeClean } from '../../../runtime/tools/doctor/report/text.ts'
 import { visibleText } from '../../../runtime/observe/index.ts'
 import { hiddenAnywhere, hiddenInLine, hiddenInText, textLine } from '../../../schemas/index.ts'
 
-/** Between two letters. */
+/** Inserted between two letters. */
 const hidden = [
   '\u0000',
   '\u0007',
@@ -38,7 +38,7 @@ const hidden = [
   '\u{e0100}',
 ]
 
-/** Emoji, and words of scripts that are written with joiners. */
+/** Emoji, and words of scripts that require joiners. */
 const seen = [
   'Grüße, 世界 😀 “x”',
   '\u{1F469}\u{1F3FD}\u200d\u{1F4BB}',
@@ -49,7 +49,7 @@ const seen = [
   'क्\u200dष',
 ]
 
-t.test('hidden characters: between letters each one is found by every use', async (t) => {
+t.test('hidden characters: every use finds each of them between letters', async (t) => {
   const clean = makeClean([])
   for (const one of hidden) {
     const text = `a${one}b`
@@ -61,31 +61,34 @@ t.test('hidden characters: between letters each one is found by every use', asyn
     t.equal(printableName(text), 'a?b')
     t.equal(clean(text), 'a\ufffdb')
     t.notMatch(textLine(JSON.stringify({ level: 'info', message: text }), { colour: false }), one)
-    // What is a control of terminals may take the next character away.
+    // A terminal control character may also remove the next character.
     if (one !== '\u001b' && one !== '\u009b') t.equal(forTerminal(text), 'a\ufffdb', code)
     t.notOk(forTerminal(text).includes(one), code)
   }
 })
 
-t.test('hidden characters: what writing needs stays, but where texts are compared', async (t) => {
-  for (const text of seen) {
-    t.equal(text.search(hiddenInLine), -1, text)
-    t.same(piecesOf(text), [text])
-    t.equal(oneLine(text), text)
-    t.equal(printableName(text), text)
-  }
-  t.equal(visibleText('❤\ufe0f'), '❤\\u{fe0f}')
-  t.equal(visibleText('a\ud800'), 'a\\u{d800}')
-})
+t.test(
+  'hidden characters: joiners that writing requires stay, except where texts are compared',
+  async (t) => {
+    for (const text of seen) {
+      t.equal(text.search(hiddenInLine), -1, text)
+      t.same(piecesOf(text), [text])
+      t.equal(oneLine(text), text)
+      t.equal(printableName(text), text)
+    }
+    t.equal(visibleText('❤\ufe0f'), '❤\\u{fe0f}')
+    t.equal(visibleText('a\ud800'), 'a\\u{d800}')
+  },
+)
 
-t.test('hidden characters: lines and tabs are of a text, not of a name', async (t) => {
+t.test('hidden characters: line breaks and tabs are allowed in texts, not in names', async (t) => {
   const text = 'a\tb\nc\r\nd'
   t.equal(text.search(hiddenInText), -1)
   t.equal(text.replaceAll(hiddenInLine, '?'), 'a?b?c??d')
-  t.equal('a\rb'.replaceAll(hiddenInText, '?'), 'a?b', 'a return alone goes back in the line')
+  t.equal('a\rb'.replaceAll(hiddenInText, '?'), 'a?b', 'a carriage return alone moves back in the line')
 })
 
-t.test('hidden characters: a line of the log stays one, with escapes of JSON', async (t) => {
+t.test('hidden characters: a log entry stays on one line, with JSON escapes', async (t) => {
   const line = textLine(JSON.stringify({ level: 'warn', message: 'a\u{e0041}\nb', x: 'c\u202e' }), {
     colour: false,
   })
@@ -93,7 +96,7 @@ t.test('hidden characters: a line of the log stays one, with escapes of JSON', a
   t.match(line, '"c\\u202e"')
 })
 
-t.test('what is not seen itself shelters no joiner', async (t) => {
+t.test('a joiner next to an invisible character is still hidden', async (t) => {
   for (const one of ['\ufe00', '\ufe0f', '\u034f', '\u3164', '\u{e0100}'])
     for (const joiner of ['\u200c', '\u200d'])
       for (const pattern of [hiddenInLine, hiddenInText])

@@ -1,4 +1,4 @@
-/** Metrics of several processes as one page. */
+/** Metrics of several processes on one page. */
 import t from 'tap'
 import { MergedPages } from '../../../schemas/metrics/index.ts'
 
@@ -8,7 +8,7 @@ const page = (calls: number, more = ''): string =>
 const gauge = (name: string, value: number | string): string =>
   `# HELP ${name} G\n# TYPE ${name} gauge\n${name} ${value}\n`
 
-t.test('counters and histograms are added up, and those of a process that is gone stay', async (t) => {
+t.test('counters and histograms are added up, and keep the values of exited processes', async (t) => {
   const pages = new MergedPages()
   t.equal(
     pages.render(
@@ -28,7 +28,7 @@ t.test('counters and histograms are added up, and those of a process that is gon
     ),
     page(7),
   )
-  t.equal(pages.render(new Map([['1', page(4)]])), page(7), 'it is gone')
+  t.equal(pages.render(new Map([['1', page(4)]])), page(7), 'the process has exited')
   t.equal(
     pages.render(
       new Map([
@@ -37,19 +37,22 @@ t.test('counters and histograms are added up, and those of a process that is gon
       ]),
     ),
     page(8),
-    'another took its place',
+    'another process replaced it',
   )
   t.equal(pages.render(new Map()), page(8))
 })
 
-t.test('gauges: amounts are added up, of others the greatest counts, of times the earliest', async (t) => {
-  const merged = (name: string, values: readonly (number | string)[]) =>
-    new MergedPages().render(new Map(values.map((value, i) => [String(i), gauge(name, value)])))
-  t.equal(merged('gatehouse_vmcp_sessions', [2, 3]), gauge('gatehouse_vmcp_sessions', 5))
-  t.equal(merged('gatehouse_mcp_active_connections', [2, 3]), gauge('gatehouse_mcp_active_connections', 5))
-  t.equal(merged('process_resident_memory_bytes', [2, 3]), gauge('process_resident_memory_bytes', 5))
-  t.equal(merged('gatehouse_vmcp_backend_health', [0, 1, 0]), gauge('gatehouse_vmcp_backend_health', 1))
-  t.equal(merged('process_start_time_seconds', [7, 5]), gauge('process_start_time_seconds', 5))
-  t.equal(merged('x', ['+Inf', 1]), gauge('x', '+Inf'))
-  t.equal(merged('x', ['-Inf', '-Inf']), gauge('x', '-Inf'))
-})
+t.test(
+  'gauges: amounts are added up, times use the earliest value, and all others use the greatest',
+  async (t) => {
+    const merged = (name: string, values: readonly (number | string)[]) =>
+      new MergedPages().render(new Map(values.map((value, i) => [String(i), gauge(name, value)])))
+    t.equal(merged('gatehouse_vmcp_sessions', [2, 3]), gauge('gatehouse_vmcp_sessions', 5))
+    t.equal(merged('gatehouse_mcp_active_connections', [2, 3]), gauge('gatehouse_mcp_active_connections', 5))
+    t.equal(merged('process_resident_memory_bytes', [2, 3]), gauge('process_resident_memory_bytes', 5))
+    t.equal(merged('gatehouse_vmcp_backend_health', [0, 1, 0]), gauge('gatehouse_vmcp_backend_health', 1))
+    t.equal(merged('process_start_time_seconds', [7, 5]), gauge('process_start_time_seconds', 5))
+    t.equal(merged('x', ['+Inf', 1]), gauge('x', '+Inf'))
+    t.equal(merged('x', ['-Inf', '-Inf']), gauge('x', '-Inf'))
+  },
+)

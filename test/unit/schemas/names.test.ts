@@ -1,4 +1,4 @@
-/** Names, canonical JSON and hashes: what both halves must derive alike. */
+/** Names, canonical JSON and hashes that both halves must derive in the same way. */
 import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,13 +14,16 @@ import {
   shortName,
 } from '../../../schemas/index.ts'
 
-await t.test('envName: upper case, everything else becomes an underscore', async (t) => {
-  t.equal(envName('github'), 'GITHUB')
-  t.equal(envName('my-server.v2'), 'MY_SERVER_V2')
-  t.equal(envName('X-API-Key'), 'X_API_KEY')
-  t.equal(envName('a_b'), 'A_B')
-  t.equal(envName('é'), '_')
-})
+await t.test(
+  'envName: converts to upper case and replaces all other characters with underscores',
+  async (t) => {
+    t.equal(envName('github'), 'GITHUB')
+    t.equal(envName('my-server.v2'), 'MY_SERVER_V2')
+    t.equal(envName('X-API-Key'), 'X_API_KEY')
+    t.equal(envName('a_b'), 'A_B')
+    t.equal(envName('é'), '_')
+  },
+)
 
 await t.test('isDnsLabel, isDnsSubdomain: RFC 1123', async (t) => {
   for (const name of ['a', 'a-b', '0a', 'x'.repeat(63)]) t.ok(isDnsLabel(name) && isDnsSubdomain(name), name)
@@ -33,7 +36,7 @@ await t.test('isDnsLabel, isDnsSubdomain: RFC 1123', async (t) => {
   t.notOk(isDnsSubdomain('x'.repeat(254)))
 })
 
-await t.test('shortName: short enough stays, longer is cut and told apart by a hash', async (t) => {
+await t.test('shortName: a short name stays, and a long one is cut and extended with a hash', async (t) => {
   t.equal(shortName('ca-bundle-github', 63), 'ca-bundle-github')
   t.equal(shortName('x'.repeat(63), 63), 'x'.repeat(63))
   const [one, two] = [shortName(`${'x'.repeat(63)}a`, 63), shortName(`${'x'.repeat(63)}b`, 63)]
@@ -45,7 +48,7 @@ await t.test('shortName: short enough stays, longer is cut and told apart by a h
   t.throws(() => shortName('x'.repeat(20), 9), RangeError)
 })
 
-await t.test('canonicalJson: one text whatever the order of keys', async (t) => {
+await t.test('canonicalJson: the text does not depend on the order of keys', async (t) => {
   t.equal(canonicalJson({ b: [1, { d: null, c: 'x' }], a: true }), '{"a":true,"b":[1,{"c":"x","d":null}]}')
   t.equal(canonicalJson({ a: undefined, b: 1 }), '{"b":1}')
   t.equal(canonicalJson([undefined, 1]), '[null,1]')
@@ -57,7 +60,7 @@ await t.test('canonicalJson: one text whatever the order of keys', async (t) => 
   t.equal(canonicalJson('a"b'), '"a\\"b"')
 })
 
-await t.test('canonicalJson: refuses what JSON cannot carry', async (t) => {
+await t.test('canonicalJson: rejects values that JSON cannot represent', async (t) => {
   const cycle: Record<string, unknown> = {}
   cycle['self'] = { cycle }
   for (const value of [

@@ -1,4 +1,4 @@
-/** Backends and tools that policies name, wherever in a policy that is. */
+/** Backends and tools that policies name in any of their parts. */
 import t from 'tap'
 import { namedOrigins } from '../../../schemas/cedar/index.ts'
 
@@ -40,7 +40,7 @@ t.test('origins: scopes, conditions, shadow policies and entities name backends 
   )
 })
 
-t.test('origins: what cannot be read names nothing', async (t) => {
+t.test('origins: an unreadable policy names nothing', async (t) => {
   t.same(namedOrigins({}), [])
   t.same(namedOrigins({ policies: ['permit('], entitiesJson: 'no JSON' }), [])
   t.same(namedOrigins({ policies: ['forbid(principal, action, resource in BackendTool::"x");'] }), [])

@@ -1,4 +1,4 @@
-/** The files that hooks write and the runtime reads: defaults, rules, and one definition with spec.config. */
+/** The files that hooks write and the runtime reads: defaults, rules, and the definition shared with spec.config. */
 import t from 'tap'
 import { formatViolations, type input, type RuntimeName, validateRuntime } from '../../../schemas/index.ts'
 import type { Schema } from '../../../schemas/schema.ts'
@@ -44,7 +44,7 @@ await t.test('no object requires a block whose fields all have defaults', async 
       const field = resolved(schema.properties?.[name] ?? {})
       return field.default !== undefined || mayBeEmpty(field)
     })
-  // Manifests are an exception: a Kubernetes object has its spec, even an empty one.
+  // Manifests are an exception: a Kubernetes object always has a spec, even an empty one.
   for (const [name, { required = [], properties = {} }] of Object.entries(bundle.defs))
     for (const field of required)
       if (field !== 'spec') t.notOk(mayBeEmpty(resolved(properties[field] ?? {})), `${name}.${field}`)
@@ -83,7 +83,7 @@ await t.test('runtime files: defaults are filled in', async (t) => {
   t.equal(transparent.config?.port, 0)
 })
 
-await t.test('runtime files: what is given is left alone, the document too', async (t) => {
+await t.test('runtime files: given values and the document are not changed', async (t) => {
   const given = { ...vmcp, operational: { timeouts: { perWorkload: { github: '5s' } } } }
   const before = structuredClone(given)
   const { config } = validateRuntime('vmcp', given)
@@ -91,7 +91,7 @@ await t.test('runtime files: what is given is left alone, the document too', asy
   t.same(given, before)
 })
 
-await t.test('vmcp: name, group and both authentications are required', async (t) => {
+await t.test('vmcp: name, group and both kinds of authentication are required', async (t) => {
   const { violations } = validateRuntime('vmcp', {})
   t.same(
     violations.map(({ path }) => path),
@@ -99,7 +99,7 @@ await t.test('vmcp: name, group and both authentications are required', async (t
   )
 })
 
-await t.test('vmcp: what only the hooks can resolve is refused', async (t) => {
+await t.test('vmcp: fields that only the hooks can resolve are rejected', async (t) => {
   t.equal(
     says('vmcp', 'compositeToolRefs', [{ name: 'x' }]),
     'compositeToolRefs: compositeToolRefs cannot be resolved here; put the workflows into compositeTools',
@@ -187,7 +187,7 @@ await t.test('proxy: rules of the file', async (t) => {
   t.match(says('proxy', 'port', 70000), /^port: expected a whole number from 0 to 65535, found 70000/)
 })
 
-await t.test('proxy: half a security setting never means open', async (t) => {
+await t.test('proxy: an incomplete security setting is rejected', async (t) => {
   t.match(
     says('proxy', 'oidc', {}),
     /^oidc\.audience: audience or resource must be set.*\noidc\.issuer: one of issuer/,
@@ -223,7 +223,7 @@ await t.test('proxy: half a security setting never means open', async (t) => {
   )
 })
 
-await t.test('runtime files: a name that is none is an error of the caller', async (t) => {
+await t.test('runtime files: an unknown file name throws a TypeError', async (t) => {
   const other: RuntimeName = JSON.parse('"other"')
   t.throws(() => validateRuntime(other, {}), TypeError)
 })

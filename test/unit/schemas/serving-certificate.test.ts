@@ -1,4 +1,4 @@
-/** Which pairs of certificate and key can be served, what is said of the others, and how files that change are followed. */
+/** Valid pairs of certificate and key, errors of the invalid ones, and reloading of changed files. */
 import { createPrivateKey } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import t from 'tap'
@@ -18,12 +18,12 @@ const other = await authority.leaf()
 const problems = (pair: PemPair) =>
   pairViolations(pair, names).map(({ path, message }) => `${path} ${message}`)
 
-t.test('pairs of every usual algorithm and form', async (t) => {
+t.test('pairs of every common algorithm and encoding are accepted', async (t) => {
   for (const algorithm of ['ecdsa', 'rsa', 'ed25519'] as const)
     t.same(problems(await authority.leaf({ algorithm })), [], algorithm)
   t.same(problems({ ...good, cert: good.cert + authority.ca }), [], 'with its chain')
-  t.same(problems({ ...good, cert: `Bag Attributes\n  x: y\n${good.cert}` }), [], 'with words around it')
-  t.same(problems(await authority.leaf({ endsInMs: -1 })), [], 'whether it has ended is not looked at')
+  t.same(problems({ ...good, cert: `Bag Attributes\n  x: y\n${good.cert}` }), [], 'with text around it')
+  t.same(problems(await authority.leaf({ endsInMs: -1 })), [], 'an expired certificate is accepted')
   const key = createPrivateKey(good.key).export({ type: 'sec1', format: 'pem' }).toString()
   t.same(problems({ ...good, key }), [], 'SEC 1')
   const parameters = '-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n'
@@ -41,7 +41,7 @@ t.test("a client's pair may have any extended key usage, and its certificate com
   ])
 })
 
-t.test('what cannot be served is named, all at once, without the key', async (t) => {
+t.test('all problems of a pair are reported at once, without the key', async (t) => {
   const encrypted = createPrivateKey(good.key)
     .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'p' })
     .toString()
@@ -80,7 +80,7 @@ t.test('what cannot be served is named, all at once, without the key', async (t)
   }
 })
 
-t.test('the names of a certificate', async (t) => {
+t.test('the names of a certificate are read', async (t) => {
   const leaf = await authority.leaf({ names: ['a.team.svc.cluster.local', '*.b.team.svc'] })
   t.ok(serverName(leaf.cert, 'a.team.svc.cluster.local'))
   t.ok(serverName(leaf.cert, 'x.b.team.svc'))
@@ -88,7 +88,7 @@ t.test('the names of a certificate', async (t) => {
   t.notOk(serverName('no certificate', 'a'))
 })
 
-t.test('files: followed, and the last usable pair stays', async (t) => {
+t.test('files: changes are loaded, and the last valid pair stays in use', async (t) => {
   const files = mountSecret(secretOf(good))
   const told: string[] = []
   const given: unknown[] = []
@@ -106,33 +106,33 @@ t.test('files: followed, and the last usable pair stays', async (t) => {
   files.write(secretOf({ ...good, key: other.key }))
   t.equal(certificate.reload(), false)
   t.equal(certificate.reload(), false)
-  t.match(told.splice(0), [/tls\.key: is not the key of the certificate in .*tls\.crt/], 'told once')
+  t.match(told.splice(0), [/tls\.key: is not the key of the certificate in .*tls\.crt/], 'reported once')
   files.write(secretOf(await authority.leaf({ endsInMs: -1_000 })))
   t.equal(certificate.reload(), false)
   t.match(told.splice(0), [/tls\.crt: the certificate has already expired/])
   t.same(given, [other.cert])
   t.equal(certificate.options.cert, other.cert)
   files.write(secretOf(other))
-  t.equal(certificate.reload(), true, 'what was served before is told as good again')
+  t.equal(certificate.reload(), true, 'the previous pair is reported as valid again')
   rmSync(files.certFile)
   t.equal(certificate.reload(), false, 'missing for a moment')
   t.equal(certificate.endsAt > Date.now(), true)
   t.equal(certificateEndsAt(files), undefined)
 })
 
-t.test('files: one that has ended is served from the start, for there is no better one', async (t) => {
+t.test('files: an expired certificate is used at the start, because there is no alternative', async (t) => {
   const ended = await authority.leaf({ endsInMs: -1_000 })
   const files = mountSecret(secretOf(ended))
   const certificate = new ServedCertificate(files)
   t.teardown(() => certificate.close())
   t.ok(certificate.endsAt < Date.now())
   files.write(secretOf(await authority.leaf({ endsInMs: -500 })))
-  t.equal(certificate.reload(), true, 'one that has ended follows another')
+  t.equal(certificate.reload(), true, 'an expired certificate can be replaced by another')
   files.write(secretOf(good))
   t.equal(certificate.reload(), true)
 })
 
-t.test('files: everything that is wrong at the start', async (t) => {
+t.test('files: all problems at the start are reported', async (t) => {
   t.throws(() => new ServedCertificate({ certFile: '/no/crt', keyFile: '/no/key' }), {
     code: 'INVALID_CONFIG',
     message: /\/no\/crt: the file cannot be read\n\/no\/key: the file cannot be read/,

@@ -1,4 +1,4 @@
-/** Variables that switch something on or off: the same words for every one of them, and no other word passes. */
+/** Variables that enable or disable something accept the same words, and no others. */
 import { globSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ t.test('switch: the usual words, in any case', async (t) => {
   }
 })
 
-t.test('switch: any other word is refused, named and shortened', async (t) => {
+t.test('switch: any other word is rejected, named and shortened', async (t) => {
   for (const word of ['enabled', '2', 'tru', 'null', 'ja', '-1']) {
     t.equal(
       switchViolation({ X: word }, 'X'),
@@ -40,7 +40,7 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: https://a
 `
 
 t.test(
-  'switch: every switch of the authorization server takes them, all refusals in one message',
+  'switch: every switch of the authorization server accepts these words, and all errors are in one message',
   async (t) => {
     const { consent, registration, confidentialClients, cimdLoopback } = authServerEnvironment
     for (const word of ['false', '0', 'no', 'off']) {
@@ -63,7 +63,7 @@ t.test(
   },
 )
 
-t.test('switch: those of the proxy and of the virtual server', async (t) => {
+t.test('switch: the switches of the proxy and the virtual server accept these words', async (t) => {
   const proxy = (env: Record<string, string>) =>
     resolveProxyConfig('x', { targetUri: 'http://127.0.0.1:1' }, env)
   t.equal(proxy({ GATEHOUSE_DEBUG: 'on' }).debug, true)
@@ -92,7 +92,7 @@ t.test('switch: those of the proxy and of the virtual server', async (t) => {
   )
 })
 
-t.test('switch: no variable is compared with a word of its own', async (t) => {
+t.test('switch: no source file compares a variable with such a word itself', async (t) => {
   const own = /\benv(?:ironment)?(?:\[|\.)[^\n]*(?:===|!==) '(?:true|false|1|0|yes|no|on|off)'/
   const files = globSync('{runtime,hooks,schemas}/**/*.ts', { exclude: ['**/generated/**'] })
   t.ok(files.length > 100)

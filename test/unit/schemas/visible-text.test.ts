@@ -1,4 +1,4 @@
-/** JSON, YAML and XML that commands and logs write hold no character that a terminal acts on, and lose nothing. */
+/** JSON, YAML and XML output of commands and logs contains no terminal control characters and loses no information. */
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
@@ -35,31 +35,37 @@ function hides(written: string): boolean {
   return written.search(hiddenInText) >= 0
 }
 
-await t.test('visibleJson: nothing hidden is left, and the value is the same', async (t) => {
-  for (const indent of [undefined, 2]) {
-    const json = visibleJson(JSON.stringify(value, undefined, indent))
-    t.notOk(hides(json))
-    t.strictSame(JSON.parse(json), value)
-  }
-  t.match(visibleJson(JSON.stringify('\u009b\u202e\u{e0041}')), '"\\u009b\\u202e\\udb40\\udc41"')
-  t.equal(visibleJson('{"ä":"é 👩‍👧"}'), '{"ä":"é 👩‍👧"}', 'what people read stays')
-  t.strictSame(JSON.parse(visibleJson('{"a":1,\r"b":\r\n2}')), { a: 1, b: 2 })
-  t.notOk(hides(visibleJson('{"a":1,\r"b":2}')), 'a carriage return would overwrite the line')
-})
+await t.test(
+  'visibleJson: the output contains no hidden characters and parses to the same value',
+  async (t) => {
+    for (const indent of [undefined, 2]) {
+      const json = visibleJson(JSON.stringify(value, undefined, indent))
+      t.notOk(hides(json))
+      t.strictSame(JSON.parse(json), value)
+    }
+    t.match(visibleJson(JSON.stringify('\u009b\u202e\u{e0041}')), '"\\u009b\\u202e\\udb40\\udc41"')
+    t.equal(visibleJson('{"ä":"é 👩‍👧"}'), '{"ä":"é 👩‍👧"}', 'readable text stays')
+    t.strictSame(JSON.parse(visibleJson('{"a":1,\r"b":\r\n2}')), { a: 1, b: 2 })
+    t.notOk(hides(visibleJson('{"a":1,\r"b":2}')), 'a carriage return would overwrite the line')
+  },
+)
 
-await t.test('writeYaml: nothing hidden is left, and readers get the same value', async (t) => {
-  const yaml = writeYaml(value)
-  t.notOk(hides(yaml))
-  t.strictSame(parse(yaml), value)
-  t.match(yaml, 'plain: ä 日本 👩‍👩‍👧 ☀️')
-})
+await t.test(
+  'writeYaml: the output contains no hidden characters and parses to the same value',
+  async (t) => {
+    const yaml = writeYaml(value)
+    t.notOk(hides(yaml))
+    t.strictSame(parse(yaml), value)
+    t.match(yaml, 'plain: ä 日本 👩‍👩‍👧 ☀️')
+  },
+)
 
 await t.test('XML: hidden characters become character references', async (t) => {
   t.notOk(hides(xml(text)))
   t.match(xml('\u009b\u202e'), '&#x9b;&#x202e;')
 })
 
-await t.test('log lines as JSON hold nothing that a terminal acts on', async (t) => {
+await t.test('log lines as JSON contain no terminal control characters', async (t) => {
   const lines: string[] = []
   const destination = { write: (line: string) => void lines.push(line) }
   makeLog({ name: text, destination }).warn('it happened', { evil: text, list: [text] })
@@ -71,7 +77,7 @@ await t.test('log lines as JSON hold nothing that a terminal acts on', async (t)
   }
 })
 
-await t.test('audit lines hold nothing that a terminal acts on', async (t) => {
+await t.test('audit lines contain no terminal control characters', async (t) => {
   const lines: string[] = []
   const audit = makeAudit(
     {
@@ -114,17 +120,20 @@ await t.test('audit lines hold nothing that a terminal acts on', async (t) => {
   })
 })
 
-await t.test('output of programs: bytes for a pipe, whole safe lines for a terminal', async (t) => {
-  const bytes = Buffer.from(`one ${text} two\nthree`)
-  for (const [isTTY, expected] of [
-    [false, bytes.toString()],
-    [true, /^one .*two\n$/],
-  ] as const) {
-    const stream = new PassThrough()
-    const write = outputWriter(Object.assign(stream, { isTTY }) as unknown as NodeJS.WriteStream)
-    for (const byte of bytes) write(Buffer.from([byte]))
-    const written = String(stream.read())
-    t.match(written, expected)
-    t.equal(hides(written), !isTTY)
-  }
-})
+await t.test(
+  'output of programs: raw bytes for a pipe, complete and safe lines for a terminal',
+  async (t) => {
+    const bytes = Buffer.from(`one ${text} two\nthree`)
+    for (const [isTTY, expected] of [
+      [false, bytes.toString()],
+      [true, /^one .*two\n$/],
+    ] as const) {
+      const stream = new PassThrough()
+      const write = outputWriter(Object.assign(stream, { isTTY }) as unknown as NodeJS.WriteStream)
+      for (const byte of bytes) write(Buffer.from([byte]))
+      const written = String(stream.read())
+      t.match(written, expected)
+      t.equal(hides(written), !isTTY)
+    }
+  },
+)

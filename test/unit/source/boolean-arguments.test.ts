@@ -1,6 +1,6 @@
 /**
- * No boolean traps: a bare `true` or `false` among the arguments of one of our functions says nothing to who reads the
- * call. A named option, a word, or two functions do.
+ * No boolean traps: a bare `true` or `false` as an argument of a project function does not explain itself. Use a named
+ * option, a string, or two functions.
  */
 import { relative, resolve } from 'node:path'
 import t from 'tap'
@@ -9,7 +9,7 @@ import { openSourceTree } from '../../helpers/source/tree.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
 
-/** `file parameter`, with the reason why a bare literal says enough. */
+/** `file parameter`, and why a bare literal is clear enough. */
 const exceptions: ReadonlyMap<string, string> = new Map([
   [
     'test/unit/schemas/tables/table.ts value',
@@ -24,7 +24,7 @@ function isLiteral({ kind }: Node): boolean {
   return kind === SyntaxKind.TrueKeyword || kind === SyntaxKind.FalseKeyword
 }
 
-/** `file parameter` of each bare literal that goes to a function of the project. */
+/** Yields `file parameter` for each bare literal passed to a project function. */
 function* literals(node: Node): Generator<{ readonly to: string; readonly node: Node }> {
   const { arguments: given = [] } = isCallExpression(node) || isNewExpression(node) ? node : {}
   for (const [index, argument] of given.entries()) {
@@ -42,7 +42,7 @@ function* literals(node: Node): Generator<{ readonly to: string; readonly node: 
   for (const child of children) yield* literals(child)
 }
 
-t.test('arguments: no bare boolean literal for a function of ours', async (t) => {
+t.test('arguments: no bare boolean literal is passed to a project function', async (t) => {
   const used = new Set<string>()
   for (const [path, tree] of files) {
     for (const { to, node } of literals(tree)) {

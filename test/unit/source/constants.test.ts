@@ -1,4 +1,4 @@
-/** Constants of modules are written like every other name, in camelCase. */
+/** Module constants are written in camelCase, like all other names. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'

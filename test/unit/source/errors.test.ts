@@ -1,7 +1,6 @@
 /**
- * One family of errors (schemas/errors.ts): GatehouseError leaves a module, with a code of the table; a ModuleError ends
- * inside of one. Interpreters that run in worker threads and pages that run in browsers import nothing, so theirs stand
- * beside.
+ * The error classes (schemas/errors.ts): a GatehouseError, with a code from the table, leaves a module; a ModuleError
+ * stays inside. Interpreters in worker threads and pages in browsers import nothing, so they have their own classes.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -22,7 +21,7 @@ const roots: readonly string[] = [
   'runtime/expr/template/value.ts EvaluationError',
 ]
 
-/** What a caller catches by its class. One that nobody catches by its class is a GatehouseError. */
+/** Errors that a caller catches by class. An error that is never caught by class is a GatehouseError. */
 const modules: readonly string[] = [
   'hooks/server/workers.ts WorkerFailure',
   'runtime/authserver/model/oauth-error.ts OAuthError',
@@ -69,7 +68,7 @@ function classesExtending(base: string): string[] {
   )
 }
 
-t.test('errors: a class of its own is one of the family', async (t) => {
+t.test('errors: every error class extends one of the listed base classes', async (t) => {
   for (const base of ['Error', 'TypeError', 'RangeError', 'SyntaxError']) {
     const found = classesExtending(base)
     const others = found.filter((one) => !roots.includes(one))
@@ -78,19 +77,19 @@ t.test('errors: a class of its own is one of the family', async (t) => {
   }
 })
 
-t.test('errors: each class that ends inside of its module is listed', async (t) => {
+t.test('errors: each subclass of ModuleError is listed', async (t) => {
   t.strictSame(classesExtending('ModuleError').toSorted(), modules.toSorted())
 })
 
-t.test('errors: the name is that of the class, the code is in the table', async (t) => {
+t.test('errors: the name is the name of the class, and the code is in the table', async (t) => {
   class Specific extends ModuleError {}
   const cause = new Error('why')
   t.match(new Specific('what', { cause }), { name: 'Specific', message: 'what', cause })
   t.equal(new GatehouseError('INTERNAL').message, errors.INTERNAL.text)
-  t.notOk(new Specific() instanceof GatehouseError, 'to an edge it is INTERNAL')
+  t.notOk(new Specific() instanceof GatehouseError, 'callers outside the module get INTERNAL')
 })
 
-t.test('violations: one shape, and one meaning of the name', async (t) => {
+t.test('violations: one type, and one meaning of the name', async (t) => {
   const own = 'schemas/validation/violations.ts'
   for (const top of ['schemas', 'hooks', 'runtime', 'manifests']) {
     for (const name of readdirSync(join(root, top), { recursive: true, encoding: 'utf8' })) {
@@ -101,7 +100,7 @@ t.test('violations: one shape, and one meaning of the name', async (t) => {
       t.notMatch(
         text,
         /^(?:export )?(?:interface Violation|class Violation|type Violation =)/m,
-        `${file}: has a Violation of its own`,
+        `${file}: declares its own Violation`,
       )
     }
   }

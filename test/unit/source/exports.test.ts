@@ -1,6 +1,6 @@
 /**
- * What a file exports is for other files. Production code exports nothing that only tests use; a test may import what
- * the file itself uses (a step of a larger function, a limit).
+ * A file's exports are for other files. Production code exports nothing that only tests use. A test may import what the
+ * file itself uses, such as a step of a larger function or a limit.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
@@ -13,7 +13,7 @@ const graph = moduleGraph(files)
 
 const generatedRules = readFileSync('schemas/generated/rules.ts', 'utf8')
 
-/** Names that are looked up by name when the program runs, or that generated code calls. */
+/** Returns true for names that are looked up by name at run time, or that generated code calls. */
 function isLookedUp({ file, name }: Export): boolean {
   if (file === 'schemas/validation/rule-functions.ts') return generatedRules.includes(`${name}(`)
   return file.startsWith('test/bench/') && file.split('/').length === 3
@@ -26,16 +26,16 @@ function uses({ file, name }: Export): number {
   return text.split(new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`)).length - 2
 }
 
-t.test('exports: every name is imported somewhere, or tells the shape of an exported one', async (t) => {
+t.test('exports: every name is imported, or is the type of an exported name', async (t) => {
   t.ok(graph.exports.length > 1000, 'exports were found')
   for (const entry of graph.exports) {
     if (isLookedUp(entry) || graph.importers(entry).size > 0) continue
     if (entry.isType && entry.from === undefined && uses(entry) > 0) continue
-    t.fail(`${entry.file} exports ${entry.name} to nobody`)
+    t.fail(`${entry.file} exports ${entry.name}, which no file imports`)
   }
 })
 
-t.test('exports: production code has no name that only tests use', async (t) => {
+t.test('exports: production code exports no name that only tests use', async (t) => {
   for (const entry of graph.exports) {
     const importers = [...graph.importers(entry)]
     if (isTest(entry.file) || importers.length === 0 || !importers.every(isTest)) continue

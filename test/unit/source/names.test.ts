@@ -1,7 +1,7 @@
 /**
- * One exported name, one meaning: no two files declare an exported type, interface or class of the same name, so that a
- * name found in any file leads to one declaration. Generated pairs (`Input` types beside the types with defaults) are
- * the exception: `schemas/index.ts` gives them out as `input.X` and `X`.
+ * One exported name, one meaning: no two files declare an exported type, interface or class with the same name, so that
+ * a name always leads to one declaration. Generated pairs (`Input` types next to the types with defaults) are the
+ * exception: `schemas/index.ts` exports them as `input.X` and `X`.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -26,6 +26,6 @@ t.test('names: an exported type is declared once', async (t) => {
   t.same(
     repeated.map(([name, paths]) => `${name}: ${[...paths].join(', ')}`),
     [],
-    'name each after what it stands for, or make them one',
+    'name each after its meaning, or merge them',
   )
 })

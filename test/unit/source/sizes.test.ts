@@ -1,6 +1,6 @@
 /**
- * No file is longer than 400 lines, of the product or of its tests, and no function of the product longer than 120: a
- * longer one does more than one thing.
+ * No file of the product or its tests is longer than 400 lines, and no function of the product is longer than 120
+ * lines, because a longer function does more than one thing.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -12,12 +12,12 @@ import { openSourceTree } from '../../helpers/source/tree.ts'
 const root = resolve(import.meta.dirname, '../../..')
 const most = 400
 
-/** Tables, one row after the other: to divide them would only hide a row. */
+/** Tables with one row per entry; splitting them would only hide a row. */
 const tables: ReadonlyMap<string, string> = new Map([
   ['runtime/console/web/texts.ts', 'every text of the pages, as one object that a translation repeats'],
   [
     'test/helpers/console/fixture-data.ts',
-    'what a server answers to the console, one response for each request',
+    'the responses of the server to the console, one for each request',
   ],
   ['test/hooks/cases.ts', 'the golden cases'],
   ['test/unit/schemas/tables/auth-server.ts', 'fields of one schema'],
@@ -38,14 +38,14 @@ t.test('sizes: no file is longer than 400 lines', async (t) => {
   t.same(
     long.filter((path) => !tables.has(path)),
     [],
-    'divide it by subject',
+    'split it by subject',
   )
   t.same(long.toSorted(), [...tables.keys()].toSorted(), 'every exception is in use')
 })
 
 const mostOfFunction = 120
 
-/** `file:name`, with the reason why it is not divided. */
+/** `file:name`, and why it is not split. */
 const longFunctions: ReadonlyMap<string, string> = new Map([
   [
     'runtime/expr/starlark/vm/machine.ts:runFrame',
@@ -82,7 +82,7 @@ t.test('sizes: no function is longer than 120 lines', async (t) => {
   t.same(
     long.filter((at) => !longFunctions.has(at)),
     [],
-    'divide it into steps with names, or make a class of it',
+    'split it into named steps, or make it a class',
   )
   t.same(long.toSorted(), [...longFunctions.keys()].toSorted(), 'every exception is in use')
 })

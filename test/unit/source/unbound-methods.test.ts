@@ -1,6 +1,6 @@
 /**
- * A private method is never handed over by its bare name: whoever calls it then has another `this`, and its first look at
- * a private field throws. An arrow function binds it.
+ * A private method is never passed by its bare name: the caller would use another `this`, and reading a private field
+ * would throw. An arrow function binds it.
  */
 import t from 'tap'
 import { openSourceTree } from '../../helpers/source/tree.ts'
@@ -8,7 +8,7 @@ import { openSourceTree } from '../../helpers/source/tree.ts'
 const { files, close } = openSourceTree({ browser: true })
 t.teardown(close)
 
-t.test('methods: none that is private is passed on unbound', async (t) => {
+t.test('methods: no private method is passed unbound', async (t) => {
   let handed = 0
   for (const [path, { text }] of files) {
     const methods = new Set(

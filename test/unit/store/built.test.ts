@@ -1,6 +1,6 @@
 /**
- * The Redis store as it is built: the bundler leaves most of the client's commands out (`manifests/bundle/left-out.ts`), so that
- * the tests of the store from its sources say nothing of the program.
+ * The Redis store as built. The bundler removes most of the client's commands (`manifests/bundle/left-out.ts`), so the
+ * store tests from source do not cover the built program.
  */
 import { execFile } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
@@ -12,12 +12,12 @@ import { redisWords } from '../../../manifests/bundle/left-out.ts'
 import { bundleOptions } from '../../../manifests/bundle/options.ts'
 import { missingRedisTls } from '../../helpers/redis.ts'
 
-// The fourth file is about time, not about the client.
+// The fourth file tests timing, not the client.
 const files = ['redis-standalone', 'redis-cluster', 'redis-sentinel']
 
 t.setTimeout(180_000)
 
-t.test('redis store: its tests pass with the client as it is built', { skip: missingRedisTls }, async (t) => {
+t.test('redis store: its tests pass with the built client', { skip: missingRedisTls }, async (t) => {
   const outdir = t.testdir({ 'package.json': '{"type":"module"}' })
   const { metafile } = await build({
     ...bundleOptions,
@@ -30,9 +30,9 @@ t.test('redis store: its tests pass with the client as it is built', { skip: mis
   const commands = Object.keys(metafile.inputs).filter((path) =>
     /@redis\/client\/.*\/commands\/GET\.js$/.test(path),
   )
-  t.strictSame(commands, [], 'what nobody sends is left out')
+  t.strictSame(commands, [], 'unused commands are removed')
   for (const name of files) {
-    // Rejects with its output when the file ends with a failure.
+    // Rejects with the output when the file ends with a failure.
     const { stdout } = await promisify(execFile)(process.execPath, [join(outdir, `${name}.test.js`)], {
       env: { ...process.env, TAP_TIMEOUT: '170' },
       maxBuffer: 2 ** 24,
@@ -42,7 +42,7 @@ t.test('redis store: its tests pass with the client as it is built', { skip: mis
   }
 })
 
-/** What else stands in capitals: options of commands, and codes of errors. */
+/** Other words in capitals: options of commands, and error codes. */
 const others: ReadonlySet<string> = new Set([
   'COUNT',
   'KEEPTTL',
@@ -56,7 +56,7 @@ const others: ReadonlySet<string> = new Set([
   'XX',
 ])
 
-t.test('redis store: the bundler knows every command that is sent', (t) => {
+t.test('redis store: the bundler includes every command that the store sends', (t) => {
   const root = resolve(import.meta.dirname, '../../..')
   const words = globSync('runtime/store/*.ts', { cwd: root }).flatMap((file) =>
     [...readFileSync(join(root, file), 'utf8').matchAll(/'([A-Z]{2,})'/g)].map(([, word = '']) => word),

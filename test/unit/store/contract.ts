@@ -1,11 +1,11 @@
-/** What every store must do: run against memory and against every form of Redis. */
+/** Requirements for every store, tested with memory and every form of Redis. */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import { type Store, withLock } from '../../../runtime/store/index.ts'
 
 export interface Subject {
   readonly store: Store
-  /** Returns when at least this much time has passed on the store's clock. */
+  /** Resolves when at least this much time has passed on the store's clock. */
   readonly pass: (ms: number) => Promise<void>
 }
 
@@ -13,7 +13,7 @@ export interface Subject {
 export function storeContract(t: Test, subject: () => Subject): void {
   const fresh = (): Store => subject().store.namespace(`${randomUUID()}:`)
 
-  t.test('set and get: a value comes back as it was, bytes, length and emptiness included', async (t) => {
+  t.test('set and get: a value is returned unchanged, with any bytes or length and when empty', async (t) => {
     const store = fresh()
     for (const value of ['', 'plain', 'ünïcödé \u{1f511} \0 \r\n', 'x'.repeat(100_000)]) {
       t.equal(await store.set('key', value), true)
@@ -22,7 +22,7 @@ export function storeContract(t: Test, subject: () => Subject): void {
     t.equal(await store.get('other'), undefined)
   })
 
-  t.test('set: onlyIf writes when met, and reports when not', async (t) => {
+  t.test('set: onlyIf writes if its condition holds, and otherwise reports the failure', async (t) => {
     const store = fresh()
     t.equal(await store.set('key', 'a', { onlyIf: 'present' }), false)
     t.equal(await store.get('key'), undefined)
@@ -33,7 +33,7 @@ export function storeContract(t: Test, subject: () => Subject): void {
     t.equal(await store.get('key'), 'd')
   })
 
-  t.test('set: of many concurrent writers with onlyIf absent exactly one succeeds', async (t) => {
+  t.test('set: of many concurrent writers with onlyIf absent, exactly one succeeds', async (t) => {
     const store = fresh()
     const all = await Promise.all(
       Array.from({ length: 20 }, (_, n) => store.set('k', `${n}`, { onlyIf: 'absent' })),
@@ -46,7 +46,7 @@ export function storeContract(t: Test, subject: () => Subject): void {
     const store = fresh()
     const { pass } = subject()
     await Promise.all(['get', 'take', 'touch', 'nx', 'del'].map((k) => store.set(k, 'v', { ttlMs: 30 })))
-    // Read while it has no end, so that a slow machine cannot miss it.
+    // Read before it expires, so that a slow machine cannot miss it.
     await store.set('swap', 'v')
     const seen = await store.read('swap')
     await store.touch('swap', 30)
@@ -59,7 +59,7 @@ export function storeContract(t: Test, subject: () => Subject): void {
     t.equal(await store.set('nx', 'w', { onlyIf: 'absent' }), true)
   })
 
-  t.test('ttl: touch prolongs, swap without ttl keeps, a plain set clears', async (t) => {
+  t.test('ttl: touch extends it, swap without ttl keeps it, and a plain set clears it', async (t) => {
     const store = fresh()
     const { pass } = subject()
     await store.set('touched', 'v', { ttlMs: 400 })
@@ -74,7 +74,7 @@ export function storeContract(t: Test, subject: () => Subject): void {
     t.equal(await store.get('cleared'), 'w')
   })
 
-  t.test('ttl: what is no positive whole number of milliseconds is refused', async (t) => {
+  t.test('ttl: only a positive whole number of milliseconds is accepted', async (t) => {
     const store = fresh()
     for (const ttlMs of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
       await t.rejects(store.set('key', 'v', { ttlMs }), RangeError)
@@ -83,7 +83,7 @@ export function storeContract(t: Test, subject: () => Subject): void {
     t.equal(await store.get('key'), undefined)
   })
 
-  t.test('take: of many concurrent takers exactly one gets the value', async (t) => {
+  t.test('take: of many concurrent takers, exactly one gets the value', async (t) => {
     const store = fresh()
     await store.set('key', 'once', { ttlMs: 60_000 })
     const all = await Promise.all(Array.from({ length: 20 }, () => store.take('key')))
@@ -94,27 +94,27 @@ export function storeContract(t: Test, subject: () => Subject): void {
     t.equal(await store.get('key'), undefined)
   })
 
-  t.test('delete: tells whether there was something', async (t) => {
+  t.test('delete: returns whether the key existed', async (t) => {
     const store = fresh()
     await store.set('key', 'v')
     t.equal(await store.delete('key'), true)
     t.equal(await store.delete('key'), false)
   })
 
-  t.test('swap: writes only over what was seen', async (t) => {
+  t.test('swap: writes only if the entry is unchanged since it was read', async (t) => {
     const store = fresh()
-    t.equal(await store.swap('key', undefined, 'a', 60_000), true, 'absent seen, absent there')
-    t.equal(await store.swap('key', undefined, 'b', 60_000), false, 'absent seen, something there')
+    t.equal(await store.swap('key', undefined, 'a', 60_000), true, 'read as absent, and still absent')
+    t.equal(await store.swap('key', undefined, 'b', 60_000), false, 'read as absent, but present now')
     const seen = await store.read('key')
     t.equal(seen?.value, 'a')
     t.equal(await store.touch('key', 50_000), true)
     t.equal(await store.swap('key', seen, 'c'), true, 'a touch does not change the value')
-    t.equal(await store.swap('key', seen, 'd'), false, 'the seen value is gone')
+    t.equal(await store.swap('key', seen, 'd'), false, 'the value that was read has changed')
     t.equal(await store.swap('key', await store.read('key'), undefined), true, 'deletes')
     t.equal(await store.get('key'), undefined)
   })
 
-  t.test('swap: of many concurrent swaps over one read exactly one succeeds', async (t) => {
+  t.test('swap: of many concurrent swaps after one read, exactly one succeeds', async (t) => {
     const store = fresh()
     await store.set('key', '0')
     const seen = await store.read('key')
@@ -124,7 +124,7 @@ export function storeContract(t: Test, subject: () => Subject): void {
   })
 
   t.test(
-    'takeTokens: a bucket gives its capacity at once, then refuses with a wait, then refills',
+    'takeTokens: a bucket grants its capacity at once, then rejects with a wait, then refills',
     async (t) => {
       const store = fresh()
       const { pass } = subject()
@@ -143,45 +143,53 @@ export function storeContract(t: Test, subject: () => Subject): void {
     },
   )
 
-  t.test('takeTokens: all buckets or none, and the longest wait is told', async (t) => {
+  t.test('takeTokens: takes from all buckets or none, and returns the longest wait', async (t) => {
     const store = fresh()
     const wide = { key: 'wide', capacity: 2, refillMs: 600_000 }
     const narrow = { key: 'narrow', capacity: 1, refillMs: 900_000 }
     t.equal((await store.takeTokens([wide, narrow])).ok, true)
     t.match(await store.takeTokens([wide, narrow]), { ok: false, refusedBy: 'narrow' })
-    t.equal((await store.takeTokens([wide])).ok, true, 'the refused request took nothing from the other')
+    t.equal(
+      (await store.takeTokens([wide])).ok,
+      true,
+      'the rejected request took nothing from the other bucket',
+    )
     t.match(await store.takeTokens([wide, narrow]), { ok: false, refusedBy: 'narrow' })
     t.equal((await store.takeTokens([])).ok, true)
   })
 
-  t.test('takeTokens: concurrent takers never get more than there is', async (t) => {
+  t.test('takeTokens: concurrent takers never get more than the available tokens', async (t) => {
     const store = fresh()
     const bucket = { key: 'b', capacity: 5, refillMs: 600_000 }
     const all = await Promise.all(Array.from({ length: 20 }, () => store.takeTokens([bucket])))
     t.equal(all.filter((taken) => taken.ok).length, 5)
   })
 
-  t.test('count: sums grow to their limit, all or none, and are told', async (t) => {
+  t.test('count: sums grow to their limit, all or none, and are returned', async (t) => {
     const store = fresh()
     const sum = (key: string, add: number, limit?: number) => ({ key, add, limit, ttlMs: 60_000 })
     t.same(await store.count([]), { ok: true, sums: [] })
     t.same(await store.count([sum('a', 3, 5), sum('b', 1)]), { ok: true, sums: [3, 1] })
-    t.same(await store.count([sum('b', 1), sum('a', 3, 5)]), { ok: false, sums: [1, 3] }, 'as they stand')
+    t.same(await store.count([sum('b', 1), sum('a', 3, 5)]), { ok: false, sums: [1, 3] }, 'the current sums')
     t.same(await store.count([sum('a', 2, 5)]), { ok: true, sums: [5] }, 'exactly to the limit')
     t.same(
       await store.count([sum('a', 0, 5)]),
       { ok: false, sums: [5] },
       'nothing fits where nothing is left',
     )
-    t.same(await store.count([sum('a', 7)]), { ok: true, sums: [12] }, 'without a limit it may pass')
-    t.same(await store.count([sum('a', -2, 5)]), { ok: true, sums: [10] }, 'taking back is never refused')
+    t.same(
+      await store.count([sum('a', 7)]),
+      { ok: true, sums: [12] },
+      'without a limit it may exceed the old one',
+    )
+    t.same(await store.count([sum('a', -2, 5)]), { ok: true, sums: [10] }, 'a reduction is never rejected')
     t.same(await store.count([sum('a', -99), sum('gone', -1)]), { ok: true, sums: [0, 0] })
-    t.equal(await store.get('gone'), undefined, 'a sum that is gone stays gone')
+    t.equal(await store.get('gone'), undefined, 'an expired sum is not created again')
     t.same(await store.count([sum('c', 0, 5)]), { ok: true, sums: [0] })
     t.equal(await store.get('c'), undefined, 'nothing was added')
   })
 
-  t.test('count: large sums are exact, and end where whole numbers do', async (t) => {
+  t.test('count: large sums are exact up to the largest safe integer', async (t) => {
     const store = fresh()
     const sum = (add: number) => store.count([{ key: 'a', add, ttlMs: 60_000 }])
     const most = 9e15
@@ -190,21 +198,21 @@ export function storeContract(t: Test, subject: () => Subject): void {
     t.same((await sum(5)).sums, [most])
   })
 
-  t.test('count: concurrent calls never pass a limit', async (t) => {
+  t.test('count: concurrent calls never exceed a limit', async (t) => {
     const store = fresh()
     const counters = [{ key: 'a', add: 1, limit: 7, ttlMs: 60_000 }]
     const all = await Promise.all(Array.from({ length: 20 }, () => store.count(counters)))
     t.equal(all.filter(({ ok }) => ok).length, 7)
   })
 
-  t.test('count: a sum ends with its life', async (t) => {
+  t.test('count: a sum expires with its ttl', async (t) => {
     const store = fresh()
     await store.count([{ key: 'a', add: 3, ttlMs: 30 }])
     await subject().pass(31)
     t.same((await store.count([{ key: 'a', add: 1, ttlMs: 60_000 }])).sums, [1])
   })
 
-  t.test('count: what cannot be counted exactly is a programming error', async (t) => {
+  t.test('count: amounts that cannot be counted exactly are a programming error', async (t) => {
     const store = fresh()
     await t.rejects(store.count([{ key: 'a', add: 0.5, ttlMs: 1 }]), RangeError)
     await t.rejects(store.count([{ key: 'a', add: 2 ** 53, ttlMs: 1 }]), RangeError)
@@ -212,14 +220,14 @@ export function storeContract(t: Test, subject: () => Subject): void {
     await t.rejects(store.count([{ key: 'a', add: 1, ttlMs: 0 }]), RangeError)
   })
 
-  t.test('takeTokens: a bucket that can never give is a programming error', async (t) => {
+  t.test('takeTokens: a bucket that can never grant a request is a programming error', async (t) => {
     const store = fresh()
     await t.rejects(store.takeTokens([{ key: 'b', capacity: 1, refillMs: 1000 }], 2), RangeError)
     await t.rejects(store.takeTokens([{ key: 'b', capacity: 0, refillMs: 1000 }]), RangeError)
     await t.rejects(store.takeTokens([{ key: 'b', capacity: 1, refillMs: 0 }]), RangeError)
   })
 
-  t.test('namespace: prefixes keep keys apart, and nest', async (t) => {
+  t.test('namespace: prefixes separate keys, and can be nested', async (t) => {
     const store = fresh()
     const inner = store.namespace('a:').namespace('b:')
     await inner.set('key', 'v')
@@ -229,7 +237,7 @@ export function storeContract(t: Test, subject: () => Subject): void {
     t.equal(await store.get('a:b:key'), 'v', 'closing a namespace closes nothing')
   })
 
-  t.test('lock: one holder at a time, and it is free afterwards, after failures too', async (t) => {
+  t.test('lock: one holder at a time, and it is released afterwards, even after a failure', async (t) => {
     const store = fresh()
     let inside = 0
     let most = 0
@@ -249,7 +257,7 @@ export function storeContract(t: Test, subject: () => Subject): void {
     t.equal(await withLock(store, 'l', { ...options, waitMs: 0 }, async () => 'free'), 'free')
   })
 
-  t.test('lock: a lock that stays taken ends in STORE_DOWN, and is left to its holder', async (t) => {
+  t.test('lock: a lock that stays held ends in STORE_DOWN, and its holder keeps it', async (t) => {
     const store = fresh()
     await withLock(store, 'l', { ttlMs: 30_000, waitMs: 0 }, async () => {
       const second = withLock(store, 'l', { ttlMs: 30_000, waitMs: 0 }, async () => 'never')
@@ -258,11 +266,11 @@ export function storeContract(t: Test, subject: () => Subject): void {
     })
   })
 
-  t.test('ping: resolves while the store answers', async (t) => {
+  t.test('ping: resolves while the store responds', async (t) => {
     await t.resolves(fresh().ping())
   })
 
-  t.test('scan: every key of the namespace comes, none of another, and patterns mean nothing', async (t) => {
+  t.test('scan: returns every key of the namespace and no other, and patterns have no effect', async (t) => {
     const store = fresh()
     const odd = store.namespace('a*?[x]^-\\:')
     const keys = Array.from({ length: 1200 }, (_, n) => `k${n}`)
@@ -282,7 +290,7 @@ export function storeContract(t: Test, subject: () => Subject): void {
     for await (const page of fresh().scan()) t.same(page, [])
   })
 
-  t.test('scan: what is written and deleted meanwhile does not disturb it', async (t) => {
+  t.test('scan: concurrent writes and deletions do not disturb it', async (t) => {
     const store = fresh()
     await Promise.all(Array.from({ length: 700 }, (_, n) => store.set(`stays${n}`, 'v')))
     const found = new Set<string>()

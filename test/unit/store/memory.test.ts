@@ -16,21 +16,21 @@ t.test('memory: the contract', async (t) => {
 })
 
 t.test(
-  'memory: a full store refuses new keys, loses none, and takes them again once others expired',
+  'memory: a full store rejects new keys, loses none, and accepts new keys after others expire',
   async (t) => {
     const { store, pass } = clocked({ maxEntries: 3 })
     await store.set('a', '1', { ttlMs: 1000 })
     await store.set('b', '2')
     await store.set('c', '3')
     await t.rejects(store.set('d', '4'), { code: 'STORE_FULL', status: 503 })
-    t.equal(await store.set('c', '33'), true, 'what is there may change')
+    t.equal(await store.set('c', '33'), true, 'existing keys can change')
     t.same(await Promise.all(['a', 'b', 'c', 'd'].map((key) => store.get(key))), ['1', '2', '33', undefined])
     pass(1000)
     t.equal(await store.set('d', '4'), true)
   },
 )
 
-t.test('memory: the cap counts what values weigh', async (t) => {
+t.test('memory: the size limit counts the values', async (t) => {
   const { store } = clocked({ maxBytes: 100 })
   await store.set('a', 'x'.repeat(80))
   await t.rejects(store.set('b', 'x'.repeat(80)), { code: 'STORE_FULL' })
@@ -41,7 +41,7 @@ t.test('memory: the cap counts what values weigh', async (t) => {
   t.equal(await store.set('c', 'x'.repeat(90)), true, 'deleting gives the module back')
 })
 
-t.test('memory: a bucket refills continuously and never beyond its capacity', async (t) => {
+t.test('memory: a bucket refills continuously and never exceeds its capacity', async (t) => {
   const { store, pass } = clocked()
   const bucket = { key: 'b', capacity: 10, refillMs: 1000 }
   t.equal((await store.takeTokens([bucket], 10)).ok, true)
@@ -55,14 +55,14 @@ t.test('memory: a bucket refills continuously and never beyond its capacity', as
   t.equal((await store.takeTokens([bucket])).ok, false)
 })
 
-t.test('memory: closing forgets everything', async (t) => {
+t.test('memory: close removes all entries', async (t) => {
   const { store } = clocked()
   await store.set('a', '1')
   await store.close()
   t.equal(await store.get('a'), undefined)
 })
 
-t.test('memory: writes that yield leave the last quarter to others', async (t) => {
+t.test('memory: writes with yields leave the last quarter to other writes', async (t) => {
   const entries = makeMemoryStore({ maxEntries: 8 })
   for (let n = 0; n < 6; n++) t.ok(await entries.set(`s${n}`, 'v', { yields: true }))
   await t.rejects(entries.set('s6', 'v', { yields: true }), { code: 'STORE_FULL' })

@@ -27,16 +27,19 @@ t.test('redis cluster: the contract, over TLS with a password', { skip: missingR
     tls.remove()
   })
   storeContract(t, () => ({ store, pass }))
-  await t.test('a prefix without a hash tag is followed by one, so that all keys share a slot', async (t) => {
-    await store.set('one', '1')
-    await store.set('two', '2')
-    const holders = cluster.nodes.filter((node) => node.cli('keys', 'gh:auth:ns:name:*') !== '')
-    t.equal(holders.length, 1)
-    t.equal(cluster.nodes.flatMap((node) => node.cli('keys', '{*').split('\n')).join(''), '')
-  })
+  await t.test(
+    'redis cluster: a prefix without a hash tag gets one, so that all keys share a slot',
+    async (t) => {
+      await store.set('one', '1')
+      await store.set('two', '2')
+      const holders = cluster.nodes.filter((node) => node.cli('keys', 'gh:auth:ns:name:*') !== '')
+      t.equal(holders.length, 1)
+      t.equal(cluster.nodes.flatMap((node) => node.cli('keys', '{*').split('\n')).join(''), '')
+    },
+  )
 })
 
-t.test('redis cluster: a prefix with a hash tag stays as it is', { skip: missingRedisTls }, async (t) => {
+t.test('redis cluster: a prefix with a hash tag is not changed', { skip: missingRedisTls }, async (t) => {
   const cluster = await startRedisCluster()
   const store = makeRedisStore({
     addr: cluster.nodes[1]?.addr ?? '',
@@ -52,7 +55,7 @@ t.test('redis cluster: a prefix with a hash tag stays as it is', { skip: missing
   t.same(found, ['gh:{ns:name}:key'])
 })
 
-/** The ACL that the documentation prints for a cluster, `|` unescaped. */
+/** Returns the ACL that the documentation contains for a cluster, with `|` unescaped. */
 function documentedAcl(): string {
   const page = readFileSync('docs/guides/authorization-server.md', 'utf8')
   const [, commands] = /^\| cluster \| `~<key prefix>\* ([^`]+)` \|$/m.exec(page) ?? []
@@ -87,7 +90,7 @@ for (const [what, keyPrefix] of [
   )
 }
 
-t.test('redis cluster: a prefix that no tag can be added to is refused', async (t) => {
+t.test('redis cluster: a prefix that cannot be extended with a tag is rejected', async (t) => {
   t.throws(() => makeRedisStore({ addr: '127.0.0.1:1', clusterMode: true, keyPrefix: 'gh:{}:' }), {
     code: 'INVALID_CONFIG',
     message: /keyPrefix must not contain an empty hash tag/,

@@ -13,33 +13,29 @@ proves(
 
 const short = { keyPrefix: 'p:', dialTimeoutMs: 2000, readTimeoutMs: 1000, writeTimeoutMs: 1000 }
 
-t.test(
-  'redis outage: a server that is not there yet is found when it comes',
-  { skip: missingRedis },
-  async (t) => {
-    const port = await freePort()
-    const changes: boolean[] = []
-    const store = makeRedisStore(
-      { addr: `127.0.0.1:${port}`, ...short },
-      { onChange: ({ up }) => changes.push(up) },
-    )
-    t.teardown(() => store.close())
-    await t.rejects(store.ping(), { code: 'STORE_DOWN', status: 503, message: 'the store is unavailable' })
-    await t.rejects(store.get('key'), { code: 'STORE_DOWN', headers: { 'retry-after': '5' } })
-    const redis = await startRedis({ port })
-    t.teardown(() => redis.stop())
-    await until(() =>
-      store.ping().then(
-        () => true,
-        () => false,
-      ),
-    )
-    t.same(changes, [false, true], 'told once down, once up')
-  },
-)
+t.test('redis outage: a server that starts later is found', { skip: missingRedis }, async (t) => {
+  const port = await freePort()
+  const changes: boolean[] = []
+  const store = makeRedisStore(
+    { addr: `127.0.0.1:${port}`, ...short },
+    { onChange: ({ up }) => changes.push(up) },
+  )
+  t.teardown(() => store.close())
+  await t.rejects(store.ping(), { code: 'STORE_DOWN', status: 503, message: 'the store is unavailable' })
+  await t.rejects(store.get('key'), { code: 'STORE_DOWN', headers: { 'retry-after': '5' } })
+  const redis = await startRedis({ port })
+  t.teardown(() => redis.stop())
+  await until(() =>
+    store.ping().then(
+      () => true,
+      () => false,
+    ),
+  )
+  t.same(changes, [false, true], 'reported once down, once up')
+})
 
 t.test(
-  'redis outage: a server that dies is STORE_DOWN, and used again after its restart',
+  'redis outage: a server that stops causes STORE_DOWN, and is used again after its restart',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()
@@ -62,7 +58,7 @@ t.test(
 )
 
 t.test(
-  'redis outage: a server that swallows commands is left, not waited for',
+  'redis outage: a server that does not respond to commands is dropped',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()
@@ -86,13 +82,13 @@ t.test(
   },
 )
 
-t.test('redis outage: a closed store refuses at once', { skip: missingRedis }, async (t) => {
+t.test('redis outage: a closed store rejects commands at once', { skip: missingRedis }, async (t) => {
   const store = makeRedisStore({ addr: `127.0.0.1:${await freePort()}`, ...short })
   await store.close()
   await t.rejects(store.get('key'), { code: 'STORE_DOWN' })
 })
 
-t.test('redis config: every error is named at once, and no password', async (t) => {
+t.test('redis config: every error is reported at once, without passwords', async (t) => {
   const config = { clusterMode: true, db: 2, sentinelTls: {}, username: 'u', keyPrefix: 'p:' }
   t.throws(() => makeRedisStore(config), {
     code: 'INVALID_CONFIG',

@@ -17,7 +17,7 @@ proves(
 const pass = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms + 5))
 
 t.test(
-  'redis sentinel: the contract, TLS apart for nodes and Sentinels',
+  'redis sentinel: the contract, with separate TLS settings for nodes and Sentinels',
   { skip: missingRedisTls },
   async (t) => {
     const [tls, sentinelTls] = [makeCertificates(), makeCertificates()]
@@ -47,12 +47,12 @@ t.test(
     })
     storeContract(t, () => ({ store, pass }))
     await t.resolves(careless.ping(), 'verification can be switched off, for each connection')
-    await t.rejects(swapped.ping(), { code: 'STORE_DOWN' }, 'each CA counts for its own connection only')
+    await t.rejects(swapped.ping(), { code: 'STORE_DOWN' }, 'each CA is valid only for its own connections')
   },
 )
 
 t.test(
-  'redis sentinel: after the master dies, writes go to its successor',
+  'redis sentinel: after the master stops, writes go to its successor',
   { skip: missingRedisTls },
   async (t) => {
     const group = await startRedisSentinel({ auth: { username: 'gatehouse', password: 'secret' } })
@@ -72,7 +72,7 @@ t.test(
       await store.close()
       await group.stop()
     })
-    // A store that is down for a moment throws, also while the first connection is opened on a busy machine.
+    // A store that is briefly down throws, even while the first connection is opened on a busy machine.
     const write = async (value: string): Promise<boolean> => {
       try {
         return await store.set('key', value)
@@ -86,6 +86,6 @@ t.test(
     await group.master.stop()
     await until(() => write('after'))
     t.equal(group.replica.cli('get', 'p:key'), 'after')
-    t.equal(changes.at(-1) ?? true, true, 'the last thing told is that the store is back')
+    t.equal(changes.at(-1) ?? true, true, 'the last report is that the store is back')
   },
 )

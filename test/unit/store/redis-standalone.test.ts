@@ -15,7 +15,7 @@ proves(
 const pass = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms + 5))
 
 t.test(
-  'redis standalone: the contract, with an ACL user that may do no more than needed',
+  'redis standalone: the contract, with an ACL user that has only the required permissions',
   { skip: missingRedis },
   async (t) => {
     const auth = { username: 'gatehouse', password: 'pass word"\'' }
@@ -55,33 +55,29 @@ t.test(
     const failedPing = (more: object) => open({ writeTimeoutMs: 300, ...more }).ping()
     const good = open({ tls: { ca: tls.ca }, db: 3 })
     await good.set('key', 'v')
-    t.equal(redis.cli('-n', '3', 'get', 'p:key'), 'v', 'in the database asked for')
+    t.equal(redis.cli('-n', '3', 'get', 'p:key'), 'v', 'in the configured database')
 
     await t.resolves(open({ tls: { insecureSkipVerify: true } }).ping(), 'verification can be switched off')
-    await t.rejects(failedPing({ tls: {} }), { code: 'STORE_DOWN' }, 'an unknown CA is refused')
+    await t.rejects(failedPing({ tls: {} }), { code: 'STORE_DOWN' }, 'an unknown CA is rejected')
     await t.rejects(failedPing({}), { code: 'STORE_DOWN' }, 'plaintext to a TLS port is an outage')
     await t.rejects(failedPing({ tls: { ca: tls.ca }, password: 'wrong' }), { code: 'STORE_DOWN' })
   },
 )
 
-t.test(
-  'redis standalone: a script cache that was flushed is filled again',
-  { skip: missingRedis },
-  async (t) => {
-    const redis = await startRedis()
-    const store = makeRedisStore({ addr: redis.addr, keyPrefix: 'p:' })
-    t.teardown(async () => {
-      await store.close()
-      await redis.stop()
-    })
-    t.equal(await store.swap('key', undefined, 'a'), true)
-    redis.cli('script', 'flush')
-    t.equal(await store.swap('key', await store.read('key'), 'b'), true)
-  },
-)
+t.test('redis standalone: a flushed script cache is filled again', { skip: missingRedis }, async (t) => {
+  const redis = await startRedis()
+  const store = makeRedisStore({ addr: redis.addr, keyPrefix: 'p:' })
+  t.teardown(async () => {
+    await store.close()
+    await redis.stop()
+  })
+  t.equal(await store.swap('key', undefined, 'a'), true)
+  redis.cli('script', 'flush')
+  t.equal(await store.swap('key', await store.read('key'), 'b'), true)
+})
 
 t.test(
-  'redis standalone: a server without memory refuses writes as STORE_FULL',
+  'redis standalone: a server without memory rejects writes as STORE_FULL',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis({ args: ['--maxmemory-policy', 'noeviction'] })

@@ -1,4 +1,4 @@
-/** The store of another process: the contract, over calls whose arguments and results cross as copies. */
+/** The store of another process: the contract, over calls that copy their arguments and results. */
 import { deserialize, serialize } from 'node:v8'
 import t from 'tap'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -16,7 +16,7 @@ t.test('remote: the contract', async (t) => {
   storeContract(t, () => ({ store, pass: async (ms) => void (nowMs += ms) }))
 })
 
-t.test('remote: what the store refuses is refused, what else fails is a store that is down', async (t) => {
+t.test('remote: errors of the store are passed on, and any other failure is STORE_DOWN', async (t) => {
   const full = remote({ maxEntries: 1 })
   await full.set('a', '1')
   await t.rejects(full.set('b', '1'), { code: 'STORE_FULL' })
@@ -27,7 +27,7 @@ t.test('remote: what the store refuses is refused, what else fails is a store th
   await t.rejects(gone.ping(), { code: 'STORE_DOWN' })
 })
 
-t.test('remote: many scans at a time end the oldest, which says so', async (t) => {
+t.test('remote: too many concurrent scans end the oldest with an error', async (t) => {
   const store = remote()
   for (let i = 0; i < 1_000; i++) await store.set(`k${i}`, '1')
   const scans = Array.from({ length: 65 }, () => store.scan()[Symbol.asyncIterator]())

@@ -3,14 +3,14 @@ import t from 'tap'
 import { makeMemoryStore, sealId, sealStore } from '../../../runtime/store/index.ts'
 import { storeContract } from './contract.ts'
 
-t.test('sealed: the contract holds through the seal', async (t) => {
+t.test('sealed: a sealed store meets the contract', async (t) => {
   let nowMs = 1_000_000
   const secret = randomBytes(32)
   const store = sealStore(makeMemoryStore({ now: () => nowMs }), () => [secret])
   storeContract(t, () => ({ store, pass: async (ms) => void (nowMs += ms) }))
 })
 
-t.test('sealed: nothing of the value is readable below, and equal values look different', async (t) => {
+t.test('sealed: the stored value is unreadable, and equal values are stored differently', async (t) => {
   const inner = makeMemoryStore()
   const secret = randomBytes(32)
   const store = sealStore(inner, () => [secret])
@@ -21,26 +21,33 @@ t.test('sealed: nothing of the value is readable below, and equal values look di
   t.not(a, b)
 })
 
-t.test('sealed: rotation: the new secret seals, old ones still open, dropped ones do not', async (t) => {
-  const inner = makeMemoryStore()
-  const [old, current] = [randomBytes(32), randomBytes(40)]
-  let secrets = [old]
-  const unreadable: string[] = []
-  const store = sealStore(inner, () => secrets, {
-    onUnreadable: (key, why) => unreadable.push(`${key} ${why}`),
-  })
-  for (const key of ['read', 'used', 'unused']) await store.set(key, 'v1')
-  secrets = [current, old]
-  await store.set('new', 'v2')
-  t.same([await store.get('used'), await store.get('new')], ['v1', 'v2'])
-  t.match(await store.read('read'), { value: 'v1' })
-  secrets = [current]
-  t.same([await store.get('unused'), await store.get('new')], [undefined, 'v2'])
-  t.same([await store.get('used'), await store.get('read')], ['v1', 'v1'], 'sealed again when they were read')
-  t.same(unreadable, ['unused unknown-key'])
-})
+t.test(
+  'sealed: rotation: the new secret seals, old secrets still open, and dropped secrets do not',
+  async (t) => {
+    const inner = makeMemoryStore()
+    const [old, current] = [randomBytes(32), randomBytes(40)]
+    let secrets = [old]
+    const unreadable: string[] = []
+    const store = sealStore(inner, () => secrets, {
+      onUnreadable: (key, why) => unreadable.push(`${key} ${why}`),
+    })
+    for (const key of ['read', 'used', 'unused']) await store.set(key, 'v1')
+    secrets = [current, old]
+    await store.set('new', 'v2')
+    t.same([await store.get('used'), await store.get('new')], ['v1', 'v2'])
+    t.match(await store.read('read'), { value: 'v1' })
+    secrets = [current]
+    t.same([await store.get('unused'), await store.get('new')], [undefined, 'v2'])
+    t.same(
+      [await store.get('used'), await store.get('read')],
+      ['v1', 'v1'],
+      'sealed again when they were read',
+    )
+    t.same(unreadable, ['unused unknown-key'])
+  },
+)
 
-t.test('sealed: sealing again changes neither life nor version', async (t) => {
+t.test('sealed: resealing changes neither the ttl nor the version', async (t) => {
   let nowMs = 0
   const inner = makeMemoryStore({ now: () => nowMs })
   const [old, current] = [randomBytes(32), randomBytes(32)]
@@ -54,7 +61,7 @@ t.test('sealed: sealing again changes neither life nor version', async (t) => {
   t.equal(await store.get('a'), 'v1', 'sealed again')
   t.match(await store.reseal('b'), { value: 'v1', sealedBy: sealId(current), resealed: true })
   t.match(await store.reseal('b'), { resealed: false, sealedBy: sealId(current) })
-  t.equal(await store.swap('a', seen, 'v2'), true, 'what was seen is still there')
+  t.equal(await store.swap('a', seen, 'v2'), true, 'the value that was read is still stored')
   t.equal(await store.swap('a', seen, 'v3'), false, 'and now no more')
   nowMs = 999
   t.same([await store.get('a'), await store.get('b')], ['v2', 'v1'])
@@ -62,10 +69,10 @@ t.test('sealed: sealing again changes neither life nor version', async (t) => {
   t.same([await store.get('a'), await store.get('b')], [undefined, undefined])
 })
 
-t.test('sealed: of many who swap while others seal again exactly one wins', async (t) => {
+t.test('sealed: of many concurrent swaps during a reseal, exactly one succeeds', async (t) => {
   const inner = makeMemoryStore()
   const [one, two] = [randomBytes(32), randomBytes(32)]
-  // Two replicas that disagree about the current secret, as while a rotation is rolled out.
+  // Two replicas with a different current secret, as during a rotation.
   const replicas = [sealStore(inner, () => [one, two]), sealStore(inner, () => [two, one])]
   await replicas[0]?.set('k', '0')
   for (let round = 0; round < 20; round++) {
@@ -79,7 +86,7 @@ t.test('sealed: of many who swap while others seal again exactly one wins', asyn
   }
 })
 
-t.test('sealed: what is not sealed, or cannot be opened, is left as it is', async (t) => {
+t.test('sealed: an unsealed or unreadable value is not changed', async (t) => {
   const inner = makeMemoryStore()
   const unreadable: string[] = []
   const store = sealStore(inner, () => [randomBytes(32)], { onUnreadable: (key) => unreadable.push(key) })
@@ -90,7 +97,7 @@ t.test('sealed: what is not sealed, or cannot be opened, is left as it is', asyn
   t.same(unreadable, [], 'a pass over everything reports nothing')
 })
 
-t.test('sealed: a value that was changed or moved to another key is not read', async (t) => {
+t.test('sealed: a value that was changed or moved to another key is not readable', async (t) => {
   const inner = makeMemoryStore()
   const secret = randomBytes(32)
   const unreadable: string[] = []

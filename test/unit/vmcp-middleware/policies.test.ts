@@ -1,4 +1,6 @@
-/** The middlewares for authorization and rate limits, around the end of a pipeline that says what reached it. */
+/**
+ * The middlewares for authorization and rate limits, around a pipeline end that records each operation that reaches it.
+ */
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
 import {
@@ -30,7 +32,7 @@ function clientOf(era: OperationClient['era'] = 'session', subject = 'ada'): Ope
   }
 }
 
-/** Runs an operation through the middlewares; `reached` tells whether it got to the end. */
+/** Runs an operation through the middlewares; `reached` is true if it got to the end. */
 async function run(
   middlewares: readonly Link[],
   client: OperationClient,
@@ -76,7 +78,7 @@ const limited = (maxTokens: number): Link => rateLimit(limiterOf(maxTokens))
 const parse = (outcome: Outcome): unknown =>
   outcome.kind === 'result' ? JSON.parse(outcome.result.toString()) : outcome.kind
 
-t.test('authorize: a denied operation never gets further', async (t) => {
+t.test('authorize: a denied operation is not passed on', async (t) => {
   const middleware = guarded(undefined, 'permit(principal, action, resource == Tool::"a");')
   t.equal((await run([middleware], clientOf(), 'tools/call', { name: 'a' })).reached, true)
   let reached = false
@@ -91,7 +93,7 @@ t.test('authorize: a denied operation never gets further', async (t) => {
   t.equal(reached, false)
 })
 
-t.test('authorize: looks hints up for the client that asks', async (t) => {
+t.test('authorize: looks up hints for the calling client', async (t) => {
   const gate = gateOf(
     'permit(principal, action, resource) when { resource has readOnlyHint && resource.readOnlyHint };',
   )
@@ -113,7 +115,7 @@ t.test('authorize: looks hints up for the client that asks', async (t) => {
   t.strictSame(asked, ['ada look', 'bob write'])
 })
 
-t.test('authorize: filters lists and leaves every other outcome alone', async (t) => {
+t.test('authorize: filters lists and returns every other outcome unchanged', async (t) => {
   const middleware = guarded(undefined, 'permit(principal, action, resource == Tool::"a");')
   const list = resultOutcome({ tools: [{ name: 'a' }, { name: 'b' }] })
   t.strictSame(parse((await run([middleware], clientOf(), 'tools/list', {}, list)).outcome), {
@@ -127,7 +129,7 @@ t.test('authorize: filters lists and leaves every other outcome alone', async (t
   t.equal((await run([middleware], clientOf(), 'tools/call', { name: 'a' }, called)).outcome, called)
 })
 
-t.test('rateLimit: a refused call never gets further', async (t) => {
+t.test('rateLimit: a rejected call is not passed on', async (t) => {
   proves('3.config.rateLimiting.shared')
   const middleware = limited(1)
   t.equal((await run([middleware], clientOf(), 'tools/call', { name: 'a' })).reached, true)

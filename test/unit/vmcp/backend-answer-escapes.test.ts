@@ -1,4 +1,4 @@
-/** Backends repeat credentials in other forms than the sent one. */
+/** Backends can repeat a credential in a different form from the one that Gatehouse sent. */
 import t from 'tap'
 import { explainResponse } from '../../../runtime/vmcp/backends/transport/backend-answer.ts'
 

@@ -1,4 +1,4 @@
-/** The parts of code mode on their own: names of functions, the description, settings. */
+/** Code mode in isolation: names of functions, the description, settings. */
 import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { bindTools, functionName } from '../../../runtime/vmcp/features/scripts/binding.ts'
@@ -13,7 +13,7 @@ function described(tools: readonly Record<string, unknown>[]): string {
   return shown.description
 }
 
-t.test('settings: a limit of zero means that nothing was said', (t) => {
+t.test('settings: a limit of zero means unset', (t) => {
   const limits = { enabled: true, parallelMaxConcurrency: 10, stepLimit: 100_000 }
   for (const [toolCallTimeout, ms] of [
     ['0s', 30_000],
@@ -24,7 +24,7 @@ t.test('settings: a limit of zero means that nothing was said', (t) => {
   t.end()
 })
 
-t.test('functionName: what no identifier may hold becomes _', (t) => {
+t.test('functionName: characters that are invalid in an identifier become _', (t) => {
   for (const [name, expected] of [
     ['get-it', 'get_it'],
     ['a.b c/d', 'a_b_c_d'],
@@ -37,7 +37,7 @@ t.test('functionName: what no identifier may hold becomes _', (t) => {
   t.end()
 })
 
-t.test('bindTools: nothing of the language is taken, reserved words of Python neither', (t) => {
+t.test('bindTools: no built-in name or reserved word is used, including those of Python', (t) => {
   const names = ['len', 'print', 'call_tool', 'parallel', 'if', 'import', 'class', 'None', 'hidden', 'ok']
   const { tools, binding } = bindTools(
     names.map((name) => tool({ name })),
@@ -52,7 +52,7 @@ t.test('bindTools: nothing of the language is taken, reserved words of Python ne
   t.end()
 })
 
-t.test('bindTools: odd schemas are no obstacle', (t) => {
+t.test('bindTools: unusual schemas are accepted', (t) => {
   const { tools } = bindTools(
     [
       tool({ name: 'none' }),
@@ -70,7 +70,7 @@ t.test('bindTools: odd schemas are no obstacle', (t) => {
   t.end()
 })
 
-t.test('description: long texts and long lists are cut, and say how to go on', (t) => {
+t.test('description: long texts and long lists are truncated with a hint how to see more', (t) => {
   const long = described([{ name: 'a', description: `${'word '.repeat(40)}\nend` }])
   t.match(long, /^- a\(\): (word ){15}wo\.\.\.$/m)
   const many = described(Array.from({ length: 200 }, (_, i) => ({ name: `tool${i}` })))
@@ -104,7 +104,7 @@ t.test('responseOf: an unusable result is an error of the tool', (t) => {
   t.end()
 })
 
-t.test('pool: no more workers than half of the memory can hold', async (t) => {
+t.test('pool: workers use at most half of the memory', async (t) => {
   const gib = 1024 ** 3
   t.match(scriptPool(16 * gib), { maxWorkers: 8, maxPerCaller: 6, maxIdle: 2 })
   t.match(scriptPool(3 * gib), { maxWorkers: 8 })

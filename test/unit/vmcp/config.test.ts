@@ -1,4 +1,4 @@
-/** The configuration file of a virtual server: strict reading, frozen values, and changes noticed however they come. */
+/** The configuration file of a virtual server: strict parsing, frozen values, and detection of every kind of change. */
 import { hash } from 'node:crypto'
 import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { loadVmcpConfig, parseVmcpConfig, watchFile } from '../../../runtime/con
 const MINIMAL =
   'name: v\ngroupRef: g\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: inline}\naggregation: {}\n'
 
-t.test('a file is read with defaults, frozen to the bottom, and known by its checksum', async (t) => {
+t.test('a file is read with defaults, deeply frozen, and identified by its checksum', async (t) => {
   const file = join(t.testdir({ 'vmcp.yaml': MINIMAL }), 'vmcp.yaml')
   const { config, checksum } = loadVmcpConfig(file)
   t.equal(config.aggregation.conflictResolution, 'prefix')
@@ -18,7 +18,7 @@ t.test('a file is read with defaults, frozen to the bottom, and known by its che
   t.ok(Object.isFrozen(config) && Object.isFrozen(config.operational.failureHandling))
 })
 
-t.test('a block whose fields all have defaults may be left out or empty', (t) => {
+t.test('a block whose fields all have defaults may be absent or empty', (t) => {
   const without = MINIMAL.replace('aggregation: {}\n', '')
   const expected = parseVmcpConfig(MINIMAL)
   for (const text of [without, `${without}aggregation:\n`, `${without}aggregation: null\noperational:\n`])
@@ -27,7 +27,7 @@ t.test('a block whose fields all have defaults may be left out or empty', (t) =>
   t.end()
 })
 
-t.test('what is not YAML, said twice or unknown is refused by name', (t) => {
+t.test('invalid YAML, duplicate keys and unknown fields are rejected by name', (t) => {
   const refused = (text: string, message: RegExp): void =>
     void t.throws(() => parseVmcpConfig(text), { code: 'INVALID_CONFIG', message }, text)
   refused('name: [', /invalid configuration/)
@@ -43,7 +43,7 @@ t.test('what is not YAML, said twice or unknown is refused by name', (t) => {
   t.end()
 })
 
-t.test('many aliases in few bytes are refused', async (t) => {
+t.test('a small file with many aliases is rejected', async (t) => {
   const levels = Array.from({ length: 9 }, (_, i) =>
     i === 0
       ? 'l0: &l0 [x, x, x, x, x, x, x, x, x]'
@@ -57,10 +57,10 @@ t.test('many aliases in few bytes are refused', async (t) => {
   })
 })
 
-/** Watches a file; `changed` resolves at the next call. */
+/** Watches a file; `changed` resolves at the next change. */
 function watching(t: Test, file: string): { changed: () => Promise<void>; calls: () => number } {
   let calls = 0
-  // The watch itself keeps no process alive.
+  // The watcher does not keep the process alive.
   const alive = setInterval(() => {}, 1_000)
   t.teardown(() => clearInterval(alive))
   let wake: () => void = () => {}
@@ -79,7 +79,7 @@ function watching(t: Test, file: string): { changed: () => Promise<void>; calls:
   }
 }
 
-t.test('a change is noticed: written in place, renamed over, or removed and made again', async (t) => {
+t.test('a change is detected when the file is overwritten, replaced, or deleted and recreated', async (t) => {
   const file = join(t.testdir({ 'vmcp.yaml': 'one' }), 'vmcp.yaml')
   const { changed, calls } = watching(t, file)
   let next = changed()
@@ -96,7 +96,7 @@ t.test('a change is noticed: written in place, renamed over, or removed and made
   t.equal(calls(), 3, 'once for each new content')
 })
 
-t.test('a mounted ConfigMap is noticed when its link is moved', async (t) => {
+t.test('a mounted ConfigMap is reloaded when its symbolic link moves', async (t) => {
   const dir = t.testdir({})
   const version = (name: string, text: string): void => {
     mkdirSync(join(dir, name))

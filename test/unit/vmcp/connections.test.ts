@@ -1,4 +1,4 @@
-/** Connections over which changes of lists are announced stay as long as somebody looks at the lists. */
+/** A connection that announces list changes stays open as long as a client uses the lists. */
 import { once } from 'node:events'
 import t from 'tap'
 import { makeEvents } from '../../../runtime/observe/index.ts'
@@ -72,38 +72,41 @@ async function start(
 }
 
 t.test(
-  'connections: before one goes on which changes are announced, the lists are read once more',
+  'connections: before a connection that announces changes closes, the lists are read once more',
   async (t) => {
     const { raw, changes, list, pass } = await start(t)
     await list()
     t.equal(raw.sessions.size, 1)
     pass(IDLE_MS + 1)
-    t.same(changes, ['listing'], 'whoever looks at them is asked')
+    t.same(changes, ['listing'], 'the lists are read once more')
     await list()
     pass(IDLE_MS - 1)
     pass(2)
-    t.equal(raw.sessions.size, 1, 'somebody does')
+    t.equal(raw.sessions.size, 1, 'the list was used again')
     t.same(changes, ['listing', 'listing'])
     const [stream] = raw.streams
     const closed = stream ? once(stream, 'close') : Promise.reject(new Error('no stream'))
     pass(1)
     await closed
-    t.pass('nobody does')
+    t.pass('the idle connection is closed')
   },
 )
 
-t.test('connections: kinds of clients are bounded, the one not used for longest makes space', async (t) => {
-  const { raw, list, pass } = await start(t)
-  for (let i = 0; i < 260; i++) {
-    await list(`k${i}`)
-    pass(1)
-  }
-  t.ok(raw.streams.size <= 257, `${raw.streams.size} streams`)
-})
+t.test(
+  'connections: the number of client types is bounded, and the least recently used is dropped',
+  async (t) => {
+    const { raw, list, pass } = await start(t)
+    for (let i = 0; i < 260; i++) {
+      await list(`k${i}`)
+      pass(1)
+    }
+    t.ok(raw.streams.size <= 257, `${raw.streams.size} streams`)
+  },
+)
 
 for (const over of [false, true]) {
   const what = over ? 'nothing is read or opened for a session that is over' : 'the list is read once more'
-  t.test(`listings: a connection closed under a reading: ${what}`, async (t) => {
+  t.test(`listings: a connection that closes during a read: ${what}`, async (t) => {
     let reads = 0
     let onRead: (() => void) | undefined
     const first = new Promise<void>((resolve) => {

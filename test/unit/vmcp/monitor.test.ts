@@ -63,7 +63,7 @@ function make(
       takesMs = ms
       await monitor.check('b')
     },
-    /** How checks end from now on. */
+    /** Sets the result of all further checks. */
     responses(error: Error | undefined) {
       failure = error
     },
@@ -78,11 +78,11 @@ const down = new GatehouseError('BACKEND_UNREACHABLE')
 const refused = new GatehouseError('BACKEND_AUTH_FAILED')
 
 t.test(
-  'monitor: unknown at first, healthy after a check, unhealthy at the threshold, healthy at once again',
+  'monitor: unknown at first, healthy after a check, unhealthy at the threshold, healthy again after one success',
   async (t) => {
     const { health, check, monitor, changes } = make()
     t.equal(health().status, 'unknown')
-    t.ok(monitor.isAvailable('b'), 'nobody waits for the first check')
+    t.ok(monitor.isAvailable('b'), 'calls do not wait for the first check')
     await check()
     t.equal(health().status, 'healthy')
     await check(down)
@@ -100,45 +100,48 @@ t.test(
   },
 )
 
-t.test('monitor: a slow backend is degraded and serves', async (t) => {
+t.test('monitor: a slow backend is degraded and stays available', async (t) => {
   const { health, check, monitor } = make()
   await check(undefined, 5_001)
   t.equal(health().status, 'degraded')
   t.ok(monitor.isAvailable('b'))
 })
 
-t.test('monitor: rejected credentials are an error unless calls may contain others', async (t) => {
+t.test('monitor: rejected credentials are an error, unless calls may use other credentials', async (t) => {
   const without = make({ unhealthyThreshold: 1 })
   await without.check(refused)
   t.equal(without.health().status, 'unauthenticated')
   t.notOk(without.monitor.isAvailable('b'))
   const given = make({ unhealthyThreshold: 1 }, { toleratesRejection: true })
   await given.check(refused)
-  t.equal(given.health().status, 'healthy', 'it lives, it wants a user')
+  t.equal(given.health().status, 'healthy', 'the backend responds, but requires a user')
 })
 
-t.test('monitor: the circuit is fed by calls and checks, and is not there when it is off', async (t) => {
-  const off = make()
-  t.equal(off.health().circuit, undefined)
-  const { monitor, health, check, pass, changes } = make({
-    breaker: { failureThreshold: 2, timeoutMs: 60_000 },
-  })
-  await check()
-  monitor.report('b', down)
-  monitor.report('b', new GatehouseError('BACKEND_FAILED'))
-  t.equal(health().circuit?.state, 'open')
-  t.notOk(monitor.isAvailable('b'))
-  t.throws(() => monitor.admit('b'), { code: 'BACKEND_UNAVAILABLE' })
-  t.same(changes, ['b'])
-  pass(60_000)
-  monitor.admit('b')
-  t.equal(health().circuit?.state, 'half-open')
-  t.throws(() => monitor.admit('b'), { code: 'BACKEND_UNAVAILABLE' })
-  monitor.report('b', undefined)
-  t.equal(health().circuit?.state, 'closed')
-})
+t.test(
+  'monitor: calls and checks drive the circuit, and without a breaker there is no circuit',
+  async (t) => {
+    const off = make()
+    t.equal(off.health().circuit, undefined)
+    const { monitor, health, check, pass, changes } = make({
+      breaker: { failureThreshold: 2, timeoutMs: 60_000 },
+    })
+    await check()
+    monitor.report('b', down)
+    monitor.report('b', new GatehouseError('BACKEND_FAILED'))
+    t.equal(health().circuit?.state, 'open')
+    t.notOk(monitor.isAvailable('b'))
+    t.throws(() => monitor.admit('b'), { code: 'BACKEND_UNAVAILABLE' })
+    t.same(changes, ['b'])
+    pass(60_000)
+    monitor.admit('b')
+    t.equal(health().circuit?.state, 'half-open')
+    t.throws(() => monitor.admit('b'), { code: 'BACKEND_UNAVAILABLE' })
+    monitor.report('b', undefined)
+    t.equal(health().circuit?.state, 'closed')
+  },
+)
 
-t.test('monitor: what one caller did wrong does not open the circuit for all', async (t) => {
+t.test('monitor: errors caused by one caller do not open the circuit for all', async (t) => {
   const { monitor, health } = make({ breaker: { failureThreshold: 1, timeoutMs: 60_000 } })
   for (const code of [
     'BACKEND_AUTH_FAILED',
@@ -150,7 +153,7 @@ t.test('monitor: what one caller did wrong does not open the circuit for all', a
   t.equal(health().circuit?.state, 'closed')
 })
 
-t.test('monitor: calls that take too long open the circuit only when checks fail too', async (t) => {
+t.test('monitor: slow calls open the circuit only when checks fail, too', async (t) => {
   const late = new GatehouseError('BACKEND_TIMEOUT')
   const breaker = { failureThreshold: 2, timeoutMs: 60_000 }
   const slow = make({ breaker, intervalMs: 0 })
@@ -180,13 +183,13 @@ t.test('monitor: calls that take too long open the circuit only when checks fail
 })
 
 t.test(
-  'monitor: checks run at the interval, are limited in time, and stop when the backend goes',
+  'monitor: checks run at the interval, have a time limit, and stop when the backend is removed',
   async (t) => {
     const { monitor, timers } = make()
     const [limit] = timers
     t.equal(limit?.ms, 10_000)
     await new Promise(setImmediate)
-    t.ok(limit?.cancelled, 'the limit of a check that is over')
+    t.ok(limit?.cancelled, 'the time limit of a completed check')
     const next = timers.find(({ ms }) => ms === 30_000)
     t.ok(next)
     monitor.remove('b')
@@ -196,7 +199,7 @@ t.test(
 )
 
 t.test(
-  'monitor: a backend that never answered is asked again soon, one that did at the interval',
+  'monitor: a backend that has never responded is checked again soon, otherwise at the interval',
   async (t) => {
     const pauses: number[] = []
     let up = false
@@ -231,13 +234,13 @@ t.test(
       },
     })
     await responded.promise
-    t.same(pauses.slice(0, 6), [500, 1_000, 2_000, 4_000, 5_000, 5_000], 'also once it counts as unhealthy')
+    t.same(pauses.slice(0, 6), [500, 1_000, 2_000, 4_000, 5_000, 5_000], 'even after it counts as unhealthy')
     t.same(pauses.slice(34, 40), [5_000, 5_000, 30_000, 30_000, 30_000, 30_000], 'not for ever')
     t.same(pauses.slice(40), [30_000, 30_000])
   },
 )
 
-t.test('monitor: calls whose sessions are lost make a backend degraded until one succeeds', async (t) => {
+t.test('monitor: calls that lose their session make a backend degraded until a call succeeds', async (t) => {
   const { monitor, health, check } = make()
   await check()
   monitor.report('b', lost)
@@ -247,15 +250,11 @@ t.test('monitor: calls whose sessions are lost make a backend degraded until one
   t.match(health(), { status: 'healthy', consecutiveFailures: 0, lastErrorCategory: undefined })
   for (let n = 0; n < 3; n++) monitor.report('b', lost)
   t.match(health(), { status: 'degraded', consecutiveFailures: 3, lastErrorCategory: 'session_lost' })
-  t.ok(monitor.isAvailable('b'), 'calls are what can prove the opposite')
+  t.ok(monitor.isAvailable('b'), 'only calls can show that it works')
   await check()
-  t.match(
-    health(),
-    { status: 'degraded', lastErrorCategory: 'session_lost' },
-    'a check has a session of its own',
-  )
+  t.match(health(), { status: 'degraded', lastErrorCategory: 'session_lost' }, 'a check has its own session')
   monitor.report('b', down)
-  t.equal(health().status, 'degraded', 'another error says nothing of sessions')
+  t.equal(health().status, 'degraded', 'another error does not concern sessions')
   monitor.report('b', undefined)
   t.match(health(), { status: 'healthy', consecutiveFailures: 0, lastErrorCategory: undefined })
 })
@@ -268,7 +267,7 @@ t.test('monitor: lost sessions count for the circuit breaker', async (t) => {
   t.equal(health().circuit?.state, 'open')
 })
 
-t.test('monitor: every view of a backend whose circuit is not closed says so', async (t) => {
+t.test('monitor: every view of a backend shows that its circuit is not closed', async (t) => {
   const { monitor, health, check, pass } = make({ breaker: { failureThreshold: 2, timeoutMs: 60_000 } })
   await check()
   t.match(health(), { status: 'healthy', circuit: { state: 'closed' } })
@@ -291,7 +290,7 @@ t.test('monitor: every view of a backend whose circuit is not closed says so', a
   t.match(health(), { status: 'healthy', consecutiveFailures: 0, circuit: { state: 'closed' } })
 })
 
-t.test('monitor: a busy backend decides nothing, and ends a trial without a verdict', async (t) => {
+t.test('monitor: a busy response changes nothing, and ends a trial without a result', async (t) => {
   const { monitor, health, check, pass } = make({
     intervalMs: 0,
     unhealthyThreshold: 1,

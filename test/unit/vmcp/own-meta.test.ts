@@ -1,4 +1,4 @@
-/** The last link removes members of `_meta` that only Gatehouse may write, whichever links observe the request. */
+/** The last link removes members of `_meta` that only Gatehouse may write, with any links that observe the request. */
 import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { send } from '../../../runtime/vmcp/call/send.ts'

@@ -1,4 +1,4 @@
-/** The order of observation, features, guards and core. */
+/** The order of observers, features, guards and core. */
 import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
@@ -72,13 +72,13 @@ function feature(label: string, seen: string[], tools: readonly OwnTool[]): Feat
   }
 }
 
-t.test('pipeline: without features an operation meets observation, guards and core', async (t) => {
+t.test('pipeline: without features, an operation passes observation, guards and core', async (t) => {
   const { seen, perform } = rig(() => [])
   await perform(call('x'))
   t.same(seen, ['observe x', 'guard x', 'core x'])
 })
 
-t.test('pipeline: a surface may go on with another operation, which the guards then check', async (t) => {
+t.test('pipeline: a surface may continue with another operation, which the guards then check', async (t) => {
   const { seen, perform } = rig((seen) => [feature('search', seen, [])])
   await perform(call('wrapped'))
   t.same(seen, ['observe wrapped', 'search', 'guard real', 'core real'])
@@ -133,35 +133,38 @@ function reloadRig(before: Partial<ChainLinks>, after: Partial<ChainLinks>) {
   return { perform, reload: () => replace({ ...common, ...after }) }
 }
 
-t.test('pipeline: a call in flight passes the links of a reload that it has not reached', async (t) => {
-  const waiting = Promise.withResolvers<undefined>()
-  const seen: string[] = []
-  const noting =
-    (label: string): Link =>
-    (operation, next) => {
-      seen.push(label)
+t.test(
+  'pipeline: after a reload, a running call passes the new links that are still ahead of it',
+  async (t) => {
+    const waiting = Promise.withResolvers<undefined>()
+    const seen: string[] = []
+    const noting =
+      (label: string): Link =>
+      (operation, next) => {
+        seen.push(label)
+        return next(operation)
+      }
+    const wait: Link = async (operation, next) => {
+      await waiting.promise
       return next(operation)
     }
-  const wait: Link = async (operation, next) => {
-    await waiting.promise
-    return next(operation)
-  }
-  const { perform, reload } = reloadRig(
-    { webhooks: wait, authorize: noting('old policies'), rateLimit: noting('old limit') },
-    {
-      webhooks: noting('new webhooks'),
-      authorize: noting('new policies'),
-      guardrail: noting('new guardrail'),
-    },
-  )
-  const outcome = perform(call('x'))
-  reload()
-  waiting.resolve(undefined)
-  await outcome
-  t.same(seen, ['new policies', 'new guardrail'], 'the old policies are closed; the old limit is gone')
-})
+    const { perform, reload } = reloadRig(
+      { webhooks: wait, authorize: noting('old policies'), rateLimit: noting('old limit') },
+      {
+        webhooks: noting('new webhooks'),
+        authorize: noting('new policies'),
+        guardrail: noting('new guardrail'),
+      },
+    )
+    const outcome = perform(call('x'))
+    reload()
+    waiting.resolve(undefined)
+    await outcome
+    t.same(seen, ['new policies', 'new guardrail'], 'the old policies are closed; the old limit is gone')
+  },
+)
 
-t.test('pipeline: a script of a removed feature passes the present checks', async (t) => {
+t.test('pipeline: a script of a removed feature passes the current checks', async (t) => {
   const waiting = Promise.withResolvers<undefined>()
   const seen: string[] = []
   const noting =

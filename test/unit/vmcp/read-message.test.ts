@@ -1,4 +1,4 @@
-/** Messages in events of a backend: which errors count as its deviation. */
+/** Messages in events of a backend: which errors are counted as protocol violations. */
 import t from 'tap'
 import { JsonError, type Message, SseEvent } from '../../../runtime/mcp/index.ts'
 import { forwardMessageIn, receiveEvent } from '../../../runtime/vmcp/backends/transport/read-message.ts'
@@ -22,7 +22,7 @@ function startReporter() {
 }
 
 for (const receive of [forwardMessageIn, receiveEvent])
-  t.test(`${receive.name}: an error while a message is handled is not the backend's deviation`, (t) => {
+  t.test(`${receive.name}: an error while a message is handled is not a violation by the backend`, (t) => {
     const { noted, reporter } = startReporter()
     for (const error of [new JsonError('from the handler', 0), new TypeError('from the handler')])
       t.throws(

@@ -14,7 +14,7 @@ function make() {
   let status = 200
   let backends: BackendState[] = []
   let time = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
-  /** What the ConfigMap holds, as an API server merges it. */
+  /** Contents of the ConfigMap, merged like on an API server. */
   const stored: Record<string, unknown> = {}
   const fetch = Object.assign(
     async (url: string | URL, init: { headers?: unknown; body?: unknown } = {}) => {
@@ -61,7 +61,7 @@ function make() {
       backends = more
       status = response
     },
-    /** Runs the timer that is due next and waits for what it does. */
+    /** Runs the next due timer and waits for its work. */
     async tick(ms: number) {
       const timer = timers.findLast((each) => !each.cancelled)
       t.equal(timer?.ms, ms)
@@ -89,7 +89,7 @@ const backend: BackendState = {
   excluded: undefined,
 }
 
-t.test('report: a backend that is excluded is there, with the reason', async (t) => {
+t.test('report: an excluded backend is included with the reason', async (t) => {
   const { set, tick, entry } = make()
   set([{ ...backend, url: undefined, excluded: ['backends.x.url: is not a URL'] }])
   await tick(1_000)
@@ -103,27 +103,24 @@ t.test('report: a backend that is excluded is there, with the reason', async (t)
   ])
 })
 
-t.test(
-  'report: the message of a backend tells of lists that are stale and items that are malformed',
-  async (t) => {
-    const { reporter, set, tick, entry } = make()
-    const lists = { staleSince: Date.UTC(2026, 0, 2, 3, 0, 0), repaired: 2, leftOut: 1 }
-    set([{ ...backend, lists }])
-    await tick(1_000)
-    t.match(entry(), {
-      backends: [
-        {
-          status: 'ready',
-          message:
-            'Healthy; lists unreadable since 2026-01-02T03:00:00Z; the previous lists stay in use; malformed items left out: 1; malformed items repaired: 2',
-        },
-      ],
-    })
-    await reporter.close()
-  },
-)
+t.test('report: the message of a backend mentions stale lists and malformed items', async (t) => {
+  const { reporter, set, tick, entry } = make()
+  const lists = { staleSince: Date.UTC(2026, 0, 2, 3, 0, 0), repaired: 2, leftOut: 1 }
+  set([{ ...backend, lists }])
+  await tick(1_000)
+  t.match(entry(), {
+    backends: [
+      {
+        status: 'ready',
+        message:
+          'Healthy; lists unreadable since 2026-01-02T03:00:00Z; the previous lists stay in use; malformed items left out: 1; malformed items repaired: 2',
+      },
+    ],
+  })
+  await reporter.close()
+})
 
-t.test('report: one key of the ConfigMap, in the words of the status', async (t) => {
+t.test('report: writes one key of the ConfigMap, with the terms of the status', async (t) => {
   const { reporter, sent, set, tick, entry } = make()
   set([
     {
@@ -183,7 +180,7 @@ t.test('report: one key of the ConfigMap, in the words of the status', async (t)
 })
 
 t.test(
-  'report: every interval, soon after a change, again after an error, and away at the end',
+  'report: written at every interval, soon after a change, again after an error, and removed at the end',
   async (t) => {
     const { reporter, sent, set, tick } = make()
     await tick(1_000)
@@ -203,7 +200,7 @@ t.test(
 )
 
 t.test(
-  'report: the entry of a pod that was killed goes, whatever its clock said; living ones stay',
+  'report: the entry of a killed pod is removed despite clock skew, and living pods keep theirs',
   async (t) => {
     const { reporter, stored, pass, tick } = make()
     stored['killed.json'] = '{"observedAt":"2040-01-01T00:00:00Z"}'
@@ -220,11 +217,11 @@ t.test(
     await tick(30_000)
     t.strictSame(Object.keys(stored).sort(), ['living.json', 'pod-1.json'])
     await reporter.close()
-    t.strictSame(Object.keys(stored), ['living.json'], 'and its own at the end')
+    t.strictSame(Object.keys(stored), ['living.json'], 'and its own entry at the end')
   },
 )
 
-t.test('report: while the API server is away, living pods are not taken for dead', async (t) => {
+t.test('report: while the API server is unavailable, living pods are not considered dead', async (t) => {
   const { reporter, stored, set, pass, tick } = make()
   stored['living.json'] = '{"beat":1}'
   await tick(1_000)

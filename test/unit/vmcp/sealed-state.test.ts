@@ -21,7 +21,7 @@ function make(secret?: string, server = 'group:name') {
   }
 }
 
-t.test('state: opens for whom and what it was sealed, until its time is over', async (t) => {
+t.test('state: opens only for the caller and request that it was sealed for, until it expires', async (t) => {
   const { sealer, pass } = make()
   const state = sealer.seal(content, binding)
   t.same(sealer.open(state, binding), content)
@@ -34,7 +34,7 @@ t.test('state: opens for whom and what it was sealed, until its time is over', a
   t.equal(sealer.open(state, binding), undefined)
 })
 
-t.test('state: no single character can be changed, added or taken away', async (t) => {
+t.test('state: changing, adding or removing any character makes it invalid', async (t) => {
   const { sealer } = make()
   const state = sealer.seal(content, binding)
   for (let i = 0; i < state.length; i++) {
@@ -54,7 +54,7 @@ t.test('state: no single character can be changed, added or taken away', async (
   }
 })
 
-t.test('state: replicas with one secret accept each other’s, others do not', async (t) => {
+t.test('state: replicas with the same secret accept each other’s state, other replicas do not', async (t) => {
   const state = make('shared').sealer.seal(content, binding)
   t.same(make('shared').sealer.open(state, binding), content)
   t.equal(make('other').sealer.open(state, binding), undefined)
@@ -66,7 +66,7 @@ t.test('state: a server with the same secret does not accept another server’s'
   t.equal(make('shared', 'group:other').sealer.open(state, binding), undefined)
 })
 
-t.test('state: every kind opens as it was sealed, and the longest value as well', async (t) => {
+t.test('state: every kind opens unchanged, including the longest value', async (t) => {
   const { sealer } = make()
   const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
   for (const one of [
@@ -81,7 +81,7 @@ t.test('state: every kind opens as it was sealed, and the longest value as well'
   t.throws(() => sealer.seal(long, binding), RangeError)
 })
 
-t.test('state: what the previous build sealed is refused like an unknown state', async (t) => {
+t.test('state: state sealed by the previous build is rejected as unknown', async (t) => {
   const file = new URL('../../fixtures/previous-build.json', import.meta.url)
   const { secret, states } = JSON.parse(readFileSync(file, 'utf8'))
   t.equal(states.length, 3)

@@ -1,4 +1,4 @@
-/** How soon an event stream is opened again. */
+/** The pause before an event stream is reopened. */
 import t from 'tap'
 import { clampRetry, retryAfterOf, StreamPace } from '../../../runtime/net/index.ts'
 
@@ -17,28 +17,28 @@ function start() {
     pace,
     reports,
     timers,
-    /** A stream is opened and closes at once. */
+    /** Opens a stream that closes at once. Returns the pause. */
     closesAtOnce(retryMs?: number) {
       pace.opened()
       return pace.ended({ retryMs })
     },
-    /** The stream that is open stays open for a while. */
+    /** Keeps the open stream open for a while. */
     isKept() {
       for (const work of timers) work()
     },
   }
 }
 
-t.test('streams that close at once: ever longer pauses, up to minutes, and a report', async (t) => {
+t.test('streams that close at once: pauses grow up to minutes, and a report is written', async (t) => {
   const { closesAtOnce, reports } = start()
   const pauses = Array.from({ length: 20 }, () => closesAtOnce(1))
   t.same(pauses.slice(0, 5), [20, 40, 80, 160, 320])
-  t.equal(pauses.at(-1), 300_000, 'polled rarely, whatever retry says')
+  t.equal(pauses.at(-1), 300_000, 'polled rarely, whatever retry is')
   t.ok(pauses.slice(0, 10).reduce((sum, pause) => sum + pause) > 10_000, 'ten streams in ten seconds at most')
   t.equal(reports[0], 'not kept')
 })
 
-t.test('streams that close after a message: polled every half minute at least', async (t) => {
+t.test('streams that close after a message: polled at least every half minute', async (t) => {
   const { pace } = start()
   const pauses = Array.from({ length: 20 }, () => {
     pace.opened()
@@ -47,36 +47,36 @@ t.test('streams that close after a message: polled every half minute at least', 
   })
   t.equal(pauses.at(-1), 30_000)
   pace.opened()
-  t.equal(pace.ended(), 300_000, 'a stream without a message is not one of them')
+  t.equal(pace.ended(), 300_000, 'a stream without a message is not polled that often')
 })
 
-t.test('without retry: from a second on', async (t) => {
+t.test('without retry, pauses start at one second', async (t) => {
   const { closesAtOnce } = start()
   t.same([closesAtOnce(), closesAtOnce(), closesAtOnce()], [1_000, 2_000, 4_000])
 })
 
-t.test('a stream that is kept takes all of it back', async (t) => {
+t.test('a stream that stays open resets the pauses and the report', async (t) => {
   const { pace, closesAtOnce, isKept, reports } = start()
   for (let n = 0; n < 10; n++) closesAtOnce()
   pace.opened()
   isKept()
   t.equal(reports.at(-1), 'kept')
-  t.equal(pace.ended({ retryMs: 100 }), 100, 'the pause that the server asks for')
+  t.equal(pace.ended({ retryMs: 100 }), 100, 'the pause that the server requests')
   t.equal(closesAtOnce(100), 100)
   t.equal(closesAtOnce(100), 200)
 })
 
-t.test('refused streams: half a minute at most, unless the server asks for more', async (t) => {
+t.test('rejected streams: half a minute at most, unless the server requests more', async (t) => {
   const { pace, reports } = start()
   const pauses = Array.from({ length: 10 }, () => pace.ended())
   t.same(pauses.slice(0, 6), [1_000, 2_000, 4_000, 8_000, 16_000, 30_000])
   t.equal(pauses.at(-1), 30_000)
   t.equal(pace.ended({ retryAfterMs: 60_000 }), 60_000)
   t.equal(pace.ended({ retryAfterMs: 3_600_000 }), 300_000, 'within bounds')
-  t.same(reports, [], 'it has opened none that it could have kept')
+  t.same(reports, [], 'no stream has been opened')
 })
 
-t.test('what is announced as opened twice is one stream; a closed pace has no timer', async (t) => {
+t.test('a stream announced as opened twice counts once, and a closed pace has no timer', async (t) => {
   const { pace, timers } = start()
   pace.opened()
   pace.opened()
@@ -87,7 +87,7 @@ t.test('what is announced as opened twice is one stream; a closed pace has no ti
   t.equal(timers.size, 0)
 })
 
-t.test('wishes of servers are bounded', async (t) => {
+t.test('pauses that servers request are bounded', async (t) => {
   t.same([-5, 0, 1, 5_000, Infinity].map(clampRetry), [20, 20, 20, 5_000, 30_000])
   t.same(
     [undefined, '', '5', ' 7 ', '-1', '1.5', 'Wed, 21 Oct 2026 07:28:00 GMT', '9'.repeat(400)].map(

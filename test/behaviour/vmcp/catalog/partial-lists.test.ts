@@ -197,7 +197,7 @@ const ends: Readonly<
     names: ['one', 'two'],
     why: /nextCursor repeats an earlier cursor/,
   },
-  'page 2 is refused': {
+  'page 2 is rejected': {
     list: pages(
       '"a"',
       ({ id, res }) =>

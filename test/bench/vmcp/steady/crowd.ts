@@ -1,19 +1,19 @@
 /**
- * The cheapest crowd of clients: raw sockets that send requests at a fixed rate whatever the responses do, or as fast as
- * they are answered. One request at a time on each connection, as HTTP/1.1 clients do.
+ * A minimal crowd of clients: raw sockets that send requests at a fixed rate independent of the responses, or as fast
+ * as responses arrive. Each connection has one request at a time, like HTTP/1.1 clients.
  *
- * Latency counts from the moment that a request was due, so that a crowd that is held up hides nothing.
+ * Latency counts from the due time of a request, so that delays of the crowd itself are visible.
  */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { bodyOf, type Sent } from '../client.ts'
 
-/** How one request ended: the status of its response, or that it had none. */
+/** Outcome of one request: the status of its response, or the reason that it had none. */
 export interface Outcome {
   readonly status: number
   readonly ms: number
-  /** Since the crowd began. */
+  /** Milliseconds since the start of the crowd. */
   readonly atMs: number
   readonly retryAfter: boolean
 }
@@ -21,18 +21,18 @@ export interface Outcome {
 export interface CrowdOptions {
   readonly url: string
   readonly requests: readonly Sent[]
-  /** No more connections than this. */
+  /** Maximum number of connections. */
   readonly maxConnections: number
-  /** A client gives up after this long, and closes its connection. */
+  /** Timeout of a client, which then closes its connection. */
   readonly giveUpMs: number
-  /** Connections that were not used for longer are not used again: the server may be closing them. */
+  /** Connections that were idle for longer are not reused, because the server may be closing them. */
   readonly maxIdleMs?: number
-  /** Where connections come from. */
+  /** Local address of the connections. */
   readonly localAddress?: string | undefined
 }
 
 const connectMs = 5_000
-/** All ids have as many digits. */
+/** All ids have the same number of digits. */
 const firstId = 10_000_000
 const idText = `"id":${firstId}`
 const idStart = '"id":'.length
@@ -48,9 +48,9 @@ export class Crowd {
   #pending = 0
   #began = performance.now()
   outcomes: Outcome[] = []
-  /** Due while all connections were busy. */
+  /** Number of requests that were due while all connections were busy. */
   unsent = 0
-  /** Sends the next one at once when one is answered. */
+  /** Sends the next request as soon as a response arrives. */
   #isClosedLoop = false
 
   constructor(options: CrowdOptions) {
@@ -61,7 +61,7 @@ export class Crowd {
     this.#bytes = options.requests.map((sent) => bytesOf(sent, `${hostname}:${port}`, pathname))
   }
 
-  /** Opens connections ahead, a few at a time; rejects when one cannot be opened. */
+  /** Opens connections in advance, a few at a time. Rejects when a connection fails. */
   async connect(count: number, atOnce = 64): Promise<void> {
     while (this.#all.size < count) {
       const opened = Array.from({ length: Math.min(atOnce, count - this.#all.size) }, () => this.#open())
@@ -70,7 +70,7 @@ export class Crowd {
     }
   }
 
-  /** Opens all connections that there may be, each with one request. Throws when a request fails. */
+  /** Opens the maximum number of connections, each with one request. Throws when a request fails. */
   async openUsed(atOnce: number): Promise<void> {
     const { maxConnections } = this.#options
     this.#begin()
@@ -92,8 +92,8 @@ export class Crowd {
   }
 
   /**
-   * Sends `rate` requests a second for `seconds`; resolves when each of them has ended. With `pauseMs` it leaves the
-   * processor to others between requests that are due.
+   * Sends `rate` requests per second for `seconds`. Resolves when all have ended. With `pauseMs`, it yields the
+   * processor between due requests.
    */
   async atRate(rate: number, seconds: number, pauseMs = 0): Promise<readonly Outcome[]> {
     this.#begin()
@@ -143,7 +143,7 @@ export class Crowd {
     connection.send(this.#nextBytes(), dueAt)
   }
 
-  /** The one that was used last. */
+  /** Takes the most recently used connection. */
   #takeFree(): Connection | undefined {
     const { maxIdleMs = Number.POSITIVE_INFINITY } = this.#options
     const usedSince = performance.now() - maxIdleMs
@@ -154,7 +154,7 @@ export class Crowd {
     return undefined
   }
 
-  /** The next request, with an id of its own: a session takes none twice at a time. */
+  /** Returns the next request with a unique id, because a session rejects an id that is in use. */
   #nextBytes(): Buffer {
     const bytes = this.#bytes[this.#next % this.#bytes.length]
     if (!bytes) throw new Error('no requests')
@@ -197,7 +197,7 @@ export class Crowd {
 
 type Ended = (status: number, dueAt: number, head: string) => void
 
-/** In place of the status of requests that got no response, or a JSON-RPC error. */
+/** Status of requests without a response, or with a JSON-RPC error. */
 const noResponse = { gaveUp: 0, cut: 1, error: 2 } as const
 
 class Connection {
@@ -208,7 +208,7 @@ class Connection {
   #received = ''
   #timer: NodeJS.Timeout | undefined
   isOpen = true
-  /** When its last response was there. */
+  /** Time of its last response. */
   usedAt = performance.now()
   readonly opened: Promise<unknown>
 
@@ -250,7 +250,7 @@ class Connection {
     if (end < 0) return
     const head = this.#received.slice(0, end).toLowerCase()
     const length = /content-length: (\d+)/.exec(head)?.[1]
-    // What takes long to be answered comes as an event stream.
+    // A slow response arrives as an event stream.
     const isWhole =
       length === undefined
         ? this.#received.endsWith('\r\n0\r\n\r\n')

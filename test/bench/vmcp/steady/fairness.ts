@@ -1,8 +1,8 @@
 /**
- * One caller with a thousand calls in flight, and what that does to others.
+ * Measures the effect of one caller with a thousand calls in flight on other callers.
  *
- * Callers are anonymous here and told apart by their addresses, 127.0.0.x. Backend and callers share the cores that the
- * server does not have, so direct access is measured beside.
+ * Callers are anonymous here and distinguished by their addresses, 127.0.0.x. Backend and callers share the cores that
+ * the server does not use, so direct access is measured too.
  */
 import { setTimeout } from 'node:timers/promises'
 import { callOf } from '../client.ts'
@@ -13,13 +13,13 @@ import { type Measured, type Rule, withVerdict } from './verdict.ts'
 
 const IN_FLIGHT = 1_000
 const OTHERS = 10
-/** Of all others together. */
+/** Requests per second of all other callers together. */
 const RATE = 100
 const SECONDS = 5
 const GIVE_UP_MS = 30_000
-/** What the median of others may become. */
+/** Allowed factor on the median of the other callers. */
 const times = 2
-/** Tools by what they take; only those that take some time are like real ones. */
+/** Tools by their duration. Only tools that take some time resemble real ones. */
 const tools = [
   { tool: 'slow', what: '100 ms', counts: true },
   { tool: 'echo', what: 'nothing', counts: false },
@@ -91,7 +91,7 @@ export async function fairness(): Promise<Measured> {
   return withVerdict('vmcp:fairness', table(head, rows), rules)
 }
 
-/** Each of the crowds in turn, at equal distances. */
+/** Sends requests of all crowds in turn, at equal intervals. */
 async function evenly(crowds: readonly Crowd[]): Promise<readonly Outcome[]> {
   const outcomes = crowds.map(async (crowd, i) => {
     await setTimeout((i * 1_000) / RATE)

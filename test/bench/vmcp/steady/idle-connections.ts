@@ -1,6 +1,7 @@
 /**
- * Very many idle connections: what each costs, and what others notice. As many as the limit of open files lets two processes
- * have, up to 100,000, from several loopback addresses. Each has made one call, and is idle within its two minutes.
+ * Measures very many idle connections: the cost of each, and the effect on other clients. Opens as many as the limit of
+ * open files allows for two processes, up to 100,000, from several loopback addresses. Each has made one call, and is
+ * within its idle timeout of two minutes.
  */
 import { execFileSync } from 'node:child_process'
 import { BenchClient, callOf } from '../client.ts'
@@ -11,7 +12,7 @@ import { progress, quantile, table } from '../table.ts'
 import { type Measured, withVerdict } from './verdict.ts'
 
 const MOST = 100_000
-/** Of the open files of a process, for everything else. */
+/** Open files of a process that are reserved for other purposes. */
 const OTHER_FILES = 1_000
 /** The kernel has about 28,000 ports for each address. */
 const PER_ADDRESS = 10_000

@@ -1,4 +1,7 @@
-/** Three times as many calls as the virtual server can take: what is accepted, what is refused, and what comes after. */
+/**
+ * Sends three times as many calls as the virtual server can handle. Measures accepted and rejected calls, and the
+ * recovery.
+ */
 import { get } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { BenchClient, callOf, type Sent } from '../client.ts'
@@ -9,14 +12,14 @@ import { type Measured, withVerdict } from './verdict.ts'
 
 const SESSIONS = 64
 const CONNECTIONS = 32
-/** Opened ahead: what is measured is requests, not the opening of connections. */
+/** Opened in advance, so that only requests are measured. */
 const CROWD_CONNECTIONS = 6_000
 const TIMES = 3
 const OVERLOAD_SECONDS = 15
 const AFTER_SECONDS = 8
 const GIVE_UP_MS = 10_000
 const PROBE_MS = 200
-/** A call that waits for its turn waits for two seconds at most, and takes its time then. */
+/** A queued call waits for two seconds at most, and then runs. */
 const aims = { acceptedP99Ms: 2_500, share: 0.2, probeMs: 1_000, recoveryS: 5 } as const
 
 const head = [
@@ -37,7 +40,7 @@ const head = [
 interface Phase {
   readonly name: string
   readonly crowd: Crowd
-  /** Calls a second; undefined: as many as are answered. */
+  /** Calls per second. Undefined: as fast as responses arrive. */
   readonly rate: number | undefined
   readonly seconds: number
 }
@@ -113,7 +116,7 @@ function rulesOf(capacity: number, before: Result, over: Result, after: Result) 
   ]
 }
 
-/** Seconds until the median of a second is not above twice what is usual, and nothing is refused. */
+/** Returns the seconds until the median of a second is at most twice the usual value, and no call is rejected. */
 function recoveryOf(before: Result, after: Result): number {
   const usual = quantile(before.ms, 0.5)
   for (let second = 0; second < AFTER_SECONDS; second++) {
@@ -160,7 +163,7 @@ function crowdOf(url: string, requests: readonly Sent[], maxConnections: number)
   return new Crowd({ url, requests, maxConnections, giveUpMs: GIVE_UP_MS })
 }
 
-/** Asks for health and readiness as a kubelet does, each time on a new connection; resolves with the slowest response. */
+/** Checks health and readiness like a kubelet, each time on a new connection. Resolves with the slowest response. */
 function watchProbes(url: string): { stop(): Promise<number> } {
   let slowest = 0
   const over = new AbortController()

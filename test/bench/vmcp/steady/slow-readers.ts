@@ -1,4 +1,7 @@
-/** Clients that ask for large results and do not read them: what each costs, what others notice, and that they are cut. */
+/**
+ * Measures clients that request large results and do not read them: the cost of each, the effect on other clients, and
+ * their disconnection.
+ */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -15,8 +18,8 @@ const RATE = 100
 const SECONDS = 5
 const MB = 1024 * 1024
 /**
- * A result has 16 MB; the kernel takes some of it, and the rest is held, once. The listener looks every 7.5 s,
- * and Node's timeout of 30 s sees in its second round that nothing has left.
+ * A result has 16 MB. The kernel buffers a part, and the server holds the rest once. The listener checks every 7.5 s,
+ * and Node's timeout of 30 s detects in its second period that no byte was sent.
  */
 const aims = { mbEach: 4, times: 2, cutWithinS: 80 } as const
 
@@ -95,7 +98,7 @@ export async function slowReaders(): Promise<Measured> {
   ])
 }
 
-/** Sends the call, reads the beginning of the response, and nothing more. */
+/** Sends the call, reads the beginning of the response, and stops reading. */
 async function neverReads(url: string, session: string, n: number): Promise<Socket> {
   const { hostname, port, host, pathname } = new URL(url)
   const sent = callOf('session', 'b0_huge', session)
@@ -110,7 +113,7 @@ async function neverReads(url: string, session: string, n: number): Promise<Sock
   return socket
 }
 
-/** Connections that the server has open; those that it has cut are not. */
+/** Returns the open connections of the server, without those that it has closed. */
 function connectionsOf(url: string): number {
   const port = Number(new URL(url).port).toString(16).toUpperCase().padStart(4, '0')
   const isOpen = new RegExp(`^\\s*\\d+: [0-9A-F]+:${port} [0-9A-F:]+ 01 `)

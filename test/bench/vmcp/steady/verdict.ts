@@ -1,6 +1,6 @@
-/** What a benchmark of steadiness ends with: each rule with what was measured, and whether all of them hold. */
+/** The verdict of a benchmark of steadiness: each rule with its measured figures, and whether all rules are met. */
 export interface Rule {
-  /** With the figures. */
+  /** The rule, with its figures. */
   readonly what: string
   readonly isMet: boolean
 }

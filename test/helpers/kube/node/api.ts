@@ -1,7 +1,8 @@
 /**
- * What the node helper asks of the API server: single requests, and stores of objects that follow a watch.
+ * Requests of the node helper to the API server: single requests, and stores of objects that follow a watch.
  *
- * A watch that ends is begun again with a list, as often as it takes. Nothing is retried otherwise: the server is on this machine.
+ * When a watch ends, a list and a new watch follow. Other requests are not retried, because the server is on this
+ * machine.
  */
 import { readFileSync } from 'node:fs'
 import { Agent, request, type RequestOptions } from 'node:https'
@@ -22,7 +23,7 @@ export interface KubeObject {
   readonly [member: string]: unknown
 }
 
-/** A response that is not a success; `status` 404 and 409 are part of ordinary life. */
+/** A response that is not a success. Callers expect `status` 404 and 409. */
 export class KubeApiError extends Error {
   readonly status: number
   constructor(status: number, what: string) {
@@ -46,7 +47,7 @@ export class KubeApi {
     this.#agent.destroy()
   }
 
-  /** One request; the body is sent as JSON. A PATCH is a merge patch. */
+  /** Sends one request with a JSON body. A PATCH is a merge patch. */
   async send(method: string, path: string, body?: unknown): Promise<ReturnType<typeof JSON.parse>> {
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
     const text = body === undefined ? '' : JSON.stringify(body)
@@ -65,7 +66,7 @@ export class KubeApi {
     })
   }
 
-  /** Calls `onEvent` for every change after `resourceVersion`; resolves when the watch ends. */
+  /** Calls `onEvent` for every change after `resourceVersion`. Resolves when the watch ends. */
   async watch(
     path: string,
     resourceVersion: string,
@@ -78,11 +79,11 @@ export class KubeApi {
         const lines = createInterface(response)
         lines.on('line', (line) => onEvent(JSON.parse(line)))
         lines.once('close', resolve)
-        // Cut off: the next list makes up for it.
+        // After a broken watch, the next list contains the missed changes.
         lines.on('error', () => resolve())
         response.on('error', () => resolve())
       })
-      // More than one may come: of the abort, and of the connection.
+      // Both the abort and the connection can emit an error.
       call.on('error', () => resolve())
       call.end()
     })
@@ -93,14 +94,14 @@ export class KubeApi {
     const headers = {
       authorization: `Bearer ${this.#token}`,
       'content-type': type,
-      // Node leaves the length of a DELETE's body out.
+      // Node does not set the length of a DELETE's body.
       'content-length': Buffer.byteLength(body),
     }
     return { method, hostname, port, path, headers, agent: this.#agent }
   }
 }
 
-/** All objects of one resource, watched. `changed` is called after every change. */
+/** Watches all objects of one resource. Calls `changed` after every change. */
 export class Store<T extends KubeObject> {
   readonly objects = new Map<string, T>()
   readonly #api: KubeApi
@@ -162,7 +163,7 @@ export class Store<T extends KubeObject> {
           version = await this.#list()
           isListed = true
         } catch {
-          // It is being started again, or has gone with the test.
+          // The server is restarting, or has ended with the test.
           await pause(200)
         }
       }

@@ -1,9 +1,9 @@
 /**
- * One container: its image over this machine's file system, its volumes, its user, its limits of rights, in the pod's
- * network namespace and in mount and process namespaces of its own.
+ * Runs one container: its image over this machine's file system, its volumes, its user, its security limits, in the
+ * pod's network namespace and in its own mount and process namespaces.
  *
- * What the pod's securityContext says is done: user and group, no new privileges, no capabilities, a read-only root. Not
- * done: memory and processor limits, seccomp.
+ * Applies the pod's securityContext: user and group, no new privileges, no capabilities, a read-only root. Does not
+ * apply memory and processor limits or seccomp.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,19 +20,19 @@ export interface ContainerPlan {
   readonly image: Image
   readonly env: Readonly<Record<string, string>>
   readonly network: string
-  /** Folder with the volumes, each named after it. */
+  /** Folder with the volumes, one subfolder for each. */
   readonly volumes: string
-  /** Folder of the container's own. */
+  /** Private folder of the container. */
   readonly folder: string
   readonly resolvConf: string
 }
 
 export interface RunningContainer {
-  /** Resolves with the exit code when it has ended. */
+  /** Resolves with the exit code when the container has ended. */
   readonly exited: Promise<number>
-  /** Of a container with an open standard input. */
+  /** Streams of a container with an open standard input. */
   readonly streams: ContainerStreams | undefined
-  /** SIGTERM, then SIGKILL after `graceMs`. */
+  /** Sends SIGTERM, then SIGKILL after `graceMs`. */
   stop(graceMs: number): Promise<void>
 }
 
@@ -50,7 +50,7 @@ export function startContainer(plan: ContainerPlan): RunningContainer {
     env: { PATH: process.env['PATH'] ?? '' },
   })
   closeSync(out)
-  // The log holds both streams, and whoever is attached gets them as well.
+  // Both streams go to the log and to all attachers.
   for (const stream of [child.stdout, child.stderr])
     stream?.on('data', (chunk: Buffer) => appendFileSync(log, chunk))
   const exited = ended(child)
@@ -60,7 +60,8 @@ export function startContainer(plan: ContainerPlan): RunningContainer {
     async stop(graceMs) {
       const main = firstChild(child.pid ?? 0)
       if (main !== undefined) signal(main, 'SIGTERM')
-      // The end of process 1 is the end of the container. Changing its user made it forget whose child it is.
+      // The container ends with process 1. Its parent-death signal was reset by the change of its user, so it is killed
+      // here.
       const timer = setTimeout(() => signal(main ?? child.pid ?? 0, 'SIGKILL'), graceMs)
       await exited
       clearTimeout(timer)
@@ -73,7 +74,7 @@ async function ended(child: ChildProcess): Promise<number> {
   return typeof end[0] === 'number' ? end[0] : 137
 }
 
-/** Process 1 of the container: what `unshare` has started. */
+/** Returns process 1 of the container, which `unshare` has started. */
 function firstChild(pid: number): number | undefined {
   try {
     const [first = ''] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
@@ -87,7 +88,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch {
-    // It has ended by itself.
+    // It has already ended.
   }
 }
 
@@ -106,14 +107,14 @@ function scriptOf(plan: ContainerPlan): string {
     `mount -t overlay overlay -o lowerdir=${image.root}:/,upperdir=${scratch}/upper,workdir=${scratch}/work ${quote(root)}`,
     `mount -t proc proc ${at('/proc')}`,
     `mount --rbind /dev ${at('/dev')}`,
-    // An image has an empty /tmp and /run; what this machine has there is none of its business.
+    // An image has an empty /tmp and /run. The files of this machine must not appear there.
     `mount -t tmpfs -o mode=1777 tmpfs ${at('/tmp')}`,
     `mount -t tmpfs tmpfs ${at('/run')}`,
-    // Images of servers from npm link to the packages of this repository, which may itself lie there.
+    // Images of npm servers link to the packages of this repository, which may itself be in one of these folders.
     `[ -e ${at(packageFolder)} ] || { mkdir -p ${at(packageFolder)} && mount --bind ${quote(packageFolder)} ${at(packageFolder)}; }`,
     `rm -f ${at('/etc/resolv.conf')}`,
     `cp ${quote(plan.resolvConf)} ${at('/etc/resolv.conf')}`,
-    // Links such as /var/run lead to places of the image, not of this machine.
+    // Links such as /var/run must resolve inside the image, not on this machine.
     `inside() { printf '%s%s' ${quote(root)} "$(chroot ${quote(root)} realpath -m "$1")"; }`,
     ...(container.volumeMounts ?? []).map(({ mountPath }) => `mkdir -p "$(inside ${quote(mountPath)})"`),
     ...(security.readOnlyRootFilesystem

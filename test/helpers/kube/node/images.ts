@@ -1,9 +1,9 @@
 /**
- * Images without an image builder: what an image adds to its base is a folder, and this machine's own file system is the
- * base.
+ * Makes images without an image builder: a folder contains the files that an image adds to its base, and this machine's
+ * file system is the base.
  *
- * Our own images are put together from the last stage of their Dockerfiles, from what `make build` made, so that a
- * missing file, a wrong path, user or entrypoint shows.
+ * Our own images follow the last stage of their Dockerfiles and use the output of `make build`, so that a missing file
+ * and a wrong path, user or entrypoint fail.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, linkSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { dirname, join, resolve } from 'node:path'
 const repository = resolve(import.meta.dirname, '../../../..')
 
 export interface Image {
-  /** Folder with what the image adds to its base. */
+  /** Folder with the files that the image adds to its base. */
   readonly root: string
   readonly entrypoint: readonly string[]
   readonly cmd: readonly string[]
@@ -22,7 +22,7 @@ export interface Image {
   readonly workdir: string
 }
 
-/** A place for images: layers of one file system cannot lie within each other, and the base is this machine's. */
+/** Mounts a folder for images. Layers of one file system cannot contain each other, and the base is this machine's. */
 export function prepareImages(folder: string): void {
   mkdirSync(folder)
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=755', 'tmpfs', folder])
@@ -30,10 +30,10 @@ export function prepareImages(folder: string): void {
 
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** What `manifests/bundle/compile.ts` makes. */
+/** Output of `manifests/bundle/compile.ts`. */
 const compiledCode = '/app/compiled'
 
-/** The image that a Dockerfile of this repository describes. Throws for an instruction that it does not know. */
+/** Returns the image that a Dockerfile of this repository describes. Throws for an unknown instruction. */
 export function imageOfDockerfile(file: string, root: string): Image {
   const lines = readFileSync(join(repository, file), 'utf8').replaceAll(/\\\n/g, ' ').split('\n')
   const last = lines.findLastIndex((line) => line.startsWith('FROM '))
@@ -56,7 +56,7 @@ function applied(image: Image, line: string): Image {
       if (rest !== '${BASE}') throw new Error(`an unknown base: ${rest}`)
       return image
     case 'COPY':
-      // Made within the image, where a test is about it (`test/e2e/images.test.ts`): servers start without it as well.
+      // A command that runs inside the image. `test/e2e/images.test.ts` covers it, and servers start without it.
       if (words.at(-1) === compiledCode) return image
       if (words[0] === '--from=node') copyOfNode(words, image.root)
       else copy(words, image.root)
@@ -92,20 +92,20 @@ function copyOfNode([, source]: readonly string[], root: string): void {
   else if (source !== '/usr/local/LICENSE') throw new Error(`not known of the images of Node: ${source}`)
 }
 
-/** Node where its official images have it. One copy serves all images. */
+/** Node at the path of its official images. All images share one copy. */
 function addNode(root: string): void {
   const shared = join(dirname(root), '.node')
   if (!existsSync(shared)) cpSync(process.execPath, shared)
   addFile(root, '/usr/local/bin/node', shared)
 }
 
-/** An image that holds one program and nothing else. */
+/** Returns an image that contains only one program. */
 export function imageOfProgram(root: string, at: string, program: string): Image {
   addFile(root, at, program)
   return { root, entrypoint: [at], cmd: [], env: { PATH: path }, user: undefined, workdir: '/' }
 }
 
-/** An image of a server from npm, as its publisher's Dockerfile lays it out: the package in /app, started by Node. */
+/** Returns an image of a server from npm, like its publisher's Dockerfile: the package in /app, started by Node. */
 export function imageOfPackage(root: string, name: string, start: Pick<Image, 'entrypoint' | 'cmd'>): Image {
   addNode(root)
   symlinkSync(join(repository, 'node_modules', name), join(root, 'app'))

@@ -1,11 +1,12 @@
 /**
- * The one node of a test cluster: runs the pods that the API server has, as local processes that see what they would see on
- * a real node, and leads Services to them.
+ * The one node of a test cluster. It runs the pods of the API server as local processes with the environment of a real
+ * node, and routes Services to them.
  *
- * A test that uses it runs itself again in namespaces of its own (`insideNamespaces`), so that addresses, names and mounts
- * are the cluster's, nothing on this machine is touched, and at its end nothing is left running. Needs Linux, root, `ip`.
+ * A test that uses it runs itself again in its own namespaces (`insideNamespaces`). Addresses, names and mounts then
+ * belong to the cluster, this machine is not changed, and no process survives the test. Needs Linux, root, `ip`.
  *
- * Source: the Kubernetes documentation of pods, probes, volumes and Services. What is missing is reported as an error.
+ * Source: the Kubernetes documentation of pods, probes, volumes and Services. Unsupported features are reported as
+ * errors.
  */
 import { fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -26,11 +27,11 @@ const namespaces = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mo
 export interface LocalNode {
   /** `namespace/name` of every pod that has processes. */
   pods(): Promise<readonly string[]>
-  /** What the containers printed, for a failure. */
+  /** Output of the containers, for failures. */
   output(): Promise<string>
 }
 
-/** Why no node can be had here, for `{ skip }`; false when one can. */
+/** Reason that no node can run on this machine, for `{ skip }`; otherwise false. */
 export function nodeMissing(): string | false {
   if (process.getuid?.() !== 0) return 'no namespaces for pods: this needs root'
   if (spawnSync('ip', ['-V']).status !== 0) return 'no `ip` in PATH to make the network of pods'
@@ -39,12 +40,12 @@ export function nodeMissing(): string | false {
   return tried.status === 0 ? false : 'namespaces for pods cannot be made here'
 }
 
-/** True in the run of the test file that has the namespaces. */
+/** True in the run of the test file that is inside the namespaces. */
 export function isInsideNamespaces(): boolean {
   return process.env[marker] !== undefined
 }
 
-/** The command that runs a program with namespaces of its own. */
+/** Command that runs a program in its own namespaces. */
 export function inNamespaces(args: readonly string[]): {
   readonly command: string
   readonly args: string[]
@@ -54,7 +55,7 @@ export function inNamespaces(args: readonly string[]): {
   return { command: 'unshare', args: [...namespaces, process.execPath, ...args], env }
 }
 
-/** Runs a test file once more, with namespaces of its own; its results are results of `t`. */
+/** Runs a test file again in its own namespaces. Its results become results of `t`. */
 export async function insideNamespaces(t: Test, file: string): Promise<void> {
   const { command, args, env } = inNamespaces([file])
   await t.spawn(command, args, { env, timeout: 600_000 }, 'on a node of its own')
@@ -67,7 +68,7 @@ export async function startCluster(
 ): Promise<{ readonly kube: KubeApiserver; readonly node: LocalNode }> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-node-'))
   t.teardown(() => {
-    // Layers of images lie in memory, mounted there.
+    // The layers of images are on a memory file system that is mounted there.
     spawnSync('umount', [join(folder, 'images')])
     rmSync(folder, { recursive: true, force: true })
   })

@@ -1,4 +1,4 @@
-/** The images that our own manifests name, and the installation on a test cluster. */
+/** The images in our own manifests, and the installation on a test cluster. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -11,14 +11,14 @@ import { type Image, imageOfDockerfile, imageOfPackage, imageOfProgram } from '.
 
 export const systemNamespace = 'gatehouse-system'
 
-/** Why no installation can be run here, for `{ skip }`; false when one can. */
+/** Reason that no installation can run on this machine, for `{ skip }`; otherwise false. */
 export function installationMissing(): string | false {
   const isBuilt = existsSync('dist/gatehouse.js') && existsSync('dist/gatehouse-hooks.js')
   const absent = controllerManagerAbsent() || metacontrollerMissing() || nodeMissing()
   return absent || (isBuilt ? false : 'run make build first')
 }
 
-/** Asks again until `found` is true: what a cluster does shows in its API only. */
+/** Polls until `found` returns true, because the work of a cluster is visible only in its API. */
 export async function until(
   what: string,
   found: () => boolean,
@@ -32,7 +32,7 @@ export async function until(
   throw new Error(`waited in vain: ${what}\n${await node.output()}\n${stdout}`)
 }
 
-/** A folder of that name for what an image adds. */
+/** Returns a folder with that name for the files of an image. */
 export function imageFolder(folder: string, name: string): string {
   mkdirSync(join(folder, name), { recursive: true })
   return join(folder, name)
@@ -50,14 +50,14 @@ export function installationImages(folder: string): readonly (readonly [name: st
   ]
 }
 
-/** Those of the installation, and of the servers of the quickstart. */
+/** Images of the installation, and of the servers of the quickstart. */
 export function quickstartImages(folder: string): ReadonlyMap<string, Image> {
   const at = (name: string) => imageFolder(folder, name)
   const server = (name: string) => `@modelcontextprotocol/server-${name}`
   const runs = { entrypoint: ['node', 'dist/index.js'], cmd: [] }
   return new Map([
     ...installationImages(folder),
-    // As their publisher's Dockerfiles have it: two entrypoints, and a command that arguments replace.
+    // Images like their publishers' Dockerfiles: two entrypoints, and a command that arguments replace.
     [
       'docker.io/mcp/everything:latest',
       imageOfPackage(at('everything'), server('everything'), { entrypoint: [], cmd: runs.entrypoint }),
@@ -67,14 +67,14 @@ export function quickstartImages(folder: string): ReadonlyMap<string, Image> {
   ])
 }
 
-/** The installation with a private Metacontroller, as docs/guides/install.md says it without Helm. */
+/** Installs with a private Metacontroller, as docs/guides/install.md describes without Helm. */
 export function applyInstallation(kube: KubeApiserver): void {
   kube.must(['create', '-f', join(manifestsFolder, 'chart/charts/metacontroller-definitions/crds')])
   kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
   kube.must(['apply', '-k', join(manifestsFolder, 'overlays/everything')])
 }
 
-/** True once all pods of a Deployment of the installation serve. */
+/** Returns true once all pods of a Deployment of the installation serve. */
 export function isInstalled(kube: KubeApiserver, name: string): boolean {
   const { spec, status } = kube.get(['deployment', name, '-n', systemNamespace])
   return status.availableReplicas === spec.replicas

@@ -1,7 +1,6 @@
 /**
- * What a kubelet serves to the API server: `attach`, to the streams of the containers that run here. The node says where, and
- * that WebSockets may come to it as they are.
- * Source: Kubernetes, pkg/kubelet/server (paths), KEP-4006.
+ * Serves the kubelet's `attach` endpoint to the API server, for the streams of local containers. The node object
+ * reports its address and its WebSocket support. Source: Kubernetes, pkg/kubelet/server (paths), KEP-4006.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:https'

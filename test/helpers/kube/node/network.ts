@@ -1,9 +1,9 @@
 /**
  * The network of the one node: a network namespace per pod, addresses of Services that lead to ready pods, and names.
  *
- * Runs inside a network namespace of its own, so nothing here can meet the machine's network or another test. What kube-proxy
- * does with packet rules is done with connections: whoever dials a Service's address reaches this process, which dials
- * a pod that its EndpointSlices call ready.
+ * Runs inside its own network namespace, so it cannot conflict with the machine's network or another test. It forwards
+ * connections instead of installing packet rules like kube-proxy: a connection to a Service's address reaches this
+ * process, which connects to a ready pod of its EndpointSlices.
  */
 import { execFileSync } from 'node:child_process'
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
@@ -38,7 +38,7 @@ export interface PodNetwork {
 
 const ip = (...args: string[]) => execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] })
 
-/** Makes every address of the Services' range one of this node's, and cluster names resolvable by this process. */
+/** Assigns all addresses of the Services' range to this node, and makes cluster names resolvable for this process. */
 export function prepareNode(folder: string): void {
   execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', '/run'])
   ip('link', 'set', 'lo', 'up')
@@ -47,7 +47,7 @@ export function prepareNode(folder: string): void {
   execFileSync('mount', ['--bind', `${folder}/resolv.conf`, '/etc/resolv.conf'])
 }
 
-/** The name server and search path of a pod, as kubelets write them. */
+/** The name server and search path of a pod, as a kubelet writes them. */
 export function resolvConf(namespace: string): string {
   const search = [`${namespace}.svc.cluster.local`, 'svc.cluster.local', 'cluster.local'].join(' ')
   return `nameserver ${dnsAddress}\nsearch ${search}\noptions ndots:5\n`
@@ -55,7 +55,7 @@ export function resolvConf(namespace: string): string {
 
 let pods = 0
 
-/** A namespace with one interface, whose only neighbour is the node. */
+/** Creates a namespace with one interface, whose only neighbour is the node. */
 export function addPodNetwork(): PodNetwork {
   pods += 1
   const name = `pod${pods}`
@@ -71,7 +71,9 @@ export function addPodNetwork(): PodNetwork {
   return { address: at(2), namespace: `/run/netns/${name}`, remove: () => ip('netns', 'delete', name) }
 }
 
-/** Answers at the addresses of all Services; call `update` after every change of Services or EndpointSlices. */
+/**
+ * Accepts connections to the addresses of all Services. Call `update` after every change of Services or EndpointSlices.
+ */
 export class ServiceProxy {
   readonly #services: () => Iterable<Service>
   readonly #slices: () => Iterable<EndpointSlice>
@@ -132,7 +134,7 @@ export class ServiceProxy {
     pod.pipe(client)
   }
 
-  /** A ready pod; the same one for one client, when affinity is asked for. */
+  /** Returns a ready pod. With session affinity, one client always gets the same pod. */
   #choose(
     { metadata, spec }: Service,
     portName: string,
@@ -159,7 +161,7 @@ export class ServiceProxy {
   }
 }
 
-/** Answers for `<service>.<namespace>.svc.cluster.local`; every other name does not exist. */
+/** Resolves `<service>.<namespace>.svc.cluster.local`. Other names do not exist. */
 export async function startDns(services: () => Iterable<Service>): Promise<DatagramSocket> {
   const socket = createSocket('udp4')
   socket.on('message', (query, from) => {
@@ -191,7 +193,7 @@ function answerTo(query: Buffer, services: () => Iterable<Service>): Buffer | un
   const record = type === 1 && address && address !== 'None' ? aRecord(address) : undefined
   const head = Buffer.alloc(12)
   query.copy(head, 0, 0, 2)
-  // An authoritative answer; code 3 says that there is no such name.
+  // An authoritative response; code 3 means that the name does not exist.
   head.writeUInt16BE(0x8580 | (found ? 0 : 3), 2)
   head.writeUInt16BE(1, 4)
   head.writeUInt16BE(record ? 1 : 0, 6)
@@ -199,7 +201,7 @@ function answerTo(query: Buffer, services: () => Iterable<Service>): Buffer | un
 }
 
 function aRecord(address: string): Buffer {
-  // Name by pointer to the question, type A, class IN, 5 seconds, four bytes.
+  // A pointer to the name in the question, type A, class IN, 5 seconds, four bytes.
   const head = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 5, 0, 4]
   return Buffer.from([...head, ...address.split('.').map(Number)])
 }

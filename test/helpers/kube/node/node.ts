@@ -1,8 +1,9 @@
 /**
- * What one node does: takes every pod of the API server and runs it, answers at the addresses of Services, and for names.
+ * The process of one node: it runs every pod of the API server, accepts connections to the addresses of Services, and
+ * resolves names.
  *
- * A program of its own, started by `startCluster` with a channel to it, because tests block while they wait for kubectl.
- * It answers the messages `pods` and `output`, and ends when the channel closes.
+ * `startCluster` starts it as a separate program with a channel, because tests block while they wait for kubectl. It
+ * responds to the messages `pods` and `output`, and ends when the channel closes.
  */
 import { join } from 'node:path'
 import { KubeApi, KubeApiError, type KubeObject, Store } from './api.ts'
@@ -69,7 +70,7 @@ function isOver({ status }: Pod): boolean {
   return status?.phase === 'Succeeded' || status?.phase === 'Failed'
 }
 
-/** All that a scheduler does where there is one node. */
+/** Schedules a pod onto the only node. */
 async function bind(api: KubeApi, { metadata: { namespace, name, uid } }: Pod): Promise<void> {
   const target = { apiVersion: 'v1', kind: 'Node', name: nodeName }
   const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name, uid }, target }

@@ -1,4 +1,4 @@
-/** The parts of a Pod that the node acts on. Defaults are filled in by the API server. */
+/** The parts of a Pod that the node uses. The API server fills in defaults. */
 import type { KubeObject } from './api.ts'
 
 export interface KeyRef {
@@ -82,7 +82,7 @@ export interface Volume {
   readonly configMap?: Source
   readonly secret?: Source
   readonly emptyDir?: object
-  /** Claims are always bound, to an empty folder that ends with the pod. */
+  /** Claims are always bound to an empty folder that is deleted with the pod. */
   readonly persistentVolumeClaim?: object
   readonly hostPath?: { readonly path: string }
   readonly projected?: { readonly sources: readonly ProjectedSource[]; readonly defaultMode?: number }

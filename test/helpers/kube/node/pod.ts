@@ -1,6 +1,6 @@
 /**
- * The life of one pod: address, volumes, init containers, containers with their probes and restarts, and the status that
- * tells of it. Ends when the pod is deleted.
+ * The life of one pod: address, volumes, init containers, containers with their probes and restarts, and the reported
+ * status. Ends when the pod is deleted.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
@@ -21,7 +21,7 @@ export interface NodeParts {
   readonly api: KubeApi
   readonly folder: string
   readonly images: ReadonlyMap<string, Image>
-  /** What every container finds in its environment. */
+  /** Environment variables of every container. */
   readonly env: Readonly<Record<string, string>>
   readonly configMap: Sources['configMap']
   readonly secret: Sources['secret']
@@ -37,7 +37,7 @@ interface State {
   restarts: number
 }
 
-/** What a stubborn program gets instead of its pod's own time. */
+/** Limit on the grace period of a pod, for programs that do not stop. */
 const longestGraceMs = 5_000
 const probePauseMs = 250
 
@@ -66,7 +66,7 @@ export class PodRunner {
     void this.#run()
   }
 
-  /** Output of all containers, for a test that has failed. */
+  /** Output of all containers, for failed tests. */
   output(): string {
     const parts = [...this.#init, ...this.#main].map(
       ({ container, waiting, ended }) =>
@@ -80,19 +80,19 @@ export class PodRunner {
     return existsSync(path) ? readFileSync(path, 'utf8').slice(-4000) : ''
   }
 
-  /** The streams of a container that runs with an open standard input. */
+  /** Streams of a running container with an open standard input. */
   streams(container: string): ContainerStreams | undefined {
     return this.#main.find((state) => state.container.name === container)?.running?.streams
   }
 
-  /** A ConfigMap or Secret has changed. */
+  /** Updates the volumes after a change of a ConfigMap or Secret. */
   refresh(): void {
     this.#changed.resolve()
     this.#changed = Promise.withResolvers()
     if (this.#main.some(({ running }) => running)) void this.#write().catch(() => {})
   }
 
-  /** Ends the containers and takes the pod out of the API. */
+  /** Ends the containers and deletes the pod from the API. */
   end(): Promise<void> {
     this.#finished ??= this.#end()
     return this.#finished
@@ -122,7 +122,7 @@ export class PodRunner {
     await Promise.all(this.#main.map((state) => this.#keep(state)))
   }
 
-  /** Runs a container, and again when it ends and the policy says so. */
+  /** Runs a container, and restarts it according to the policy. */
   async #keep(state: State): Promise<void> {
     const { restartPolicy = 'Always' } = this.pod.spec
     while (!this.#over.signal.aborted) {
@@ -144,7 +144,7 @@ export class PodRunner {
     await pause(1000, undefined, { signal: this.#over.signal }).catch(() => {})
   }
 
-  /** One run of a container from start to end; resolves with its exit code. */
+  /** Runs a container once, to its end. Resolves with its exit code. */
   async #once(state: State): Promise<number> {
     const { container } = state
     const image = this.#node.images.get(container.image)
@@ -183,7 +183,7 @@ export class PodRunner {
     return exitCode
   }
 
-  /** Keeps `ready` true to what the probes say. */
+  /** Updates `ready` with the results of the probes. */
   async #probe(state: State, signal: AbortSignal): Promise<void> {
     const { startupProbe, readinessProbe } = state.container
     let started = !startupProbe
@@ -233,7 +233,7 @@ export class PodRunner {
     }
   }
 
-  /** A token bound to this pod: it ends with it. Asked for once, for tests are shorter than an hour. */
+  /** A token that is bound to this pod and ends with it. Requested once, because tests are shorter than an hour. */
   async #token(audience: string | undefined, expirationSeconds = 3600): Promise<string> {
     const known = this.#tokens.get(audience ?? '')
     if (known !== undefined) return known
@@ -260,7 +260,7 @@ export class PodRunner {
     return writeVolumes(this.pod, join(this.#folder, 'volumes'), this.#sources())
   }
 
-  /** Repeats `work` at every change until nothing is missing. */
+  /** Repeats `work` at every change until it has everything it needs. */
   async #untilThere(work: () => Promise<void>): Promise<void> {
     while (!this.#over.signal.aborted) {
       const changed = this.#changed.promise
@@ -275,7 +275,7 @@ export class PodRunner {
     }
   }
 
-  /** Writes the pod's status; one write at a time, the last state wins. */
+  /** Writes the pod's status. Only one write runs at a time, and the last state wins. */
   #report(): Promise<void> {
     const { namespace, name } = this.pod.metadata
     const path = `/api/v1/namespaces/${namespace}/pods/${name}/status`
@@ -355,7 +355,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** What is gone needs nothing more; a server that is away is asked again. */
+/** Ignores 404 responses. Retries while the server is unreachable. */
 async function ignoreGone(work: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {

@@ -1,8 +1,8 @@
 /**
  * A pod's volumes and environment, from the API.
  *
- * Files appear as a kubelet writes them: behind the symbolic link `..data`, which is replaced in one step when the
- * ConfigMap or Secret changes, with the modes and group that the pod asks for.
+ * Writes files like a kubelet: behind the symbolic link `..data`, which is replaced in one step when the ConfigMap or
+ * Secret changes, with the modes and group of the pod.
  */
 import {
   chmodSync,
@@ -23,21 +23,21 @@ export interface Data extends KubeObject {
   readonly data?: Readonly<Record<string, string>>
 }
 
-/** What volumes and variables are made from. */
+/** Sources of volumes and variables. */
 export interface Sources {
   readonly configMap: (namespace: string, name: string) => Data | undefined
   readonly secret: (namespace: string, name: string) => Data | undefined
-  /** A new token of the pod's service account. */
+  /** Requests a new token of the pod's service account. */
   readonly token: (audience: string | undefined, expirationSeconds: number | undefined) => Promise<string>
   readonly podAddress: string
 }
 
-/** Something that a container waits for, as an Event of a kubelet would say it. */
+/** An object that a container waits for, described like an Event of a kubelet. */
 export class NotThereYet extends Error {}
 
 type Files = ReadonlyMap<string, Buffer>
 
-/** Writes all volumes below `folder`, each into one named after it. Throws NotThereYet. */
+/** Writes all volumes below `folder`, each into a subfolder with its name. Throws NotThereYet. */
 export async function writeVolumes(pod: Pod, folder: string, sources: Sources): Promise<void> {
   for (const volume of pod.spec.volumes ?? []) {
     const at = join(folder, volume.name)
@@ -130,7 +130,7 @@ function own(path: string, mode: number, group: number | undefined): void {
   chmodSync(path, mode)
 }
 
-/** The variables of a container. Throws NotThereYet. */
+/** Returns the variables of a container. Throws NotThereYet. */
 export function environmentOf(pod: Pod, container: Container, sources: Sources): Record<string, string> {
   const result: Record<string, string> = {}
   for (const entry of container.env ?? []) {

@@ -1,6 +1,6 @@
 /**
- * What the fixture backend offers, in both protocol eras: the items that the public conformance suite asks for, and a
- * few of our own. Plain data; the servers beside this file add what needs a live connection.
+ * The items of the fixture backend, in both protocol eras: those that the public conformance suite requires, and a few
+ * of our own. Plain data; the servers in this folder add everything that needs a live connection.
  */
 const pngImage =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=='
@@ -27,7 +27,7 @@ function withText(name: string): ToolDefinition['inputSchema'] {
   return { type: 'object', properties: { [name]: { type: 'string' } }, required: [name] }
 }
 
-/** Tools whose result is always the same. */
+/** Tools whose result never changes. */
 export const fixedResults: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   test_simple_text: { content: [{ type: 'text', text: 'This is a simple text response for testing.' }] },
   test_image_content: { content: [{ type: 'image', data: pngImage, mimeType: 'image/png' }] },
@@ -111,7 +111,7 @@ export const commonTools: readonly ToolDefinition[] = [
   tool('wait', 'Waits until it is cancelled'),
 ]
 
-/** Tools of the session era's set; the stateless fixture has them too, and asks in its own way. */
+/** Tools of the session era. The stateless fixture has them too, and sends its requests in results. */
 export const sessionTools: readonly ToolDefinition[] = [
   tool('test_tool_with_logging', 'Logs while it runs'),
   tool('test_sampling', 'Asks the client for a completion', withText('prompt')),
@@ -123,10 +123,10 @@ export const sessionTools: readonly ToolDefinition[] = [
   tool('test_two_questions', 'Asks twice, one after the other'),
 ]
 
-/** Only where there are sessions. */
+/** Tools that exist only with sessions. */
 export const sessionIdTool: ToolDefinition = tool('session_id', 'Names the session it runs in')
 
-/** Tools of the stateless era's set; the session fixture has them too, and asks in its own way. */
+/** Tools of the stateless era. The session fixture has them too, and sends its requests during the call. */
 export const statelessTools: readonly ToolDefinition[] = [
   'test_input_required_result_elicitation',
   'test_input_required_result_sampling',
@@ -160,7 +160,7 @@ export const resourceTemplates = [
   },
 ]
 
-/** Contents of a resource; undefined when there is none. */
+/** Returns the contents of a resource, or undefined when it does not exist. */
 export function readResource(uri: string): { contents: Record<string, unknown>[] } | undefined {
   switch (uri) {
     case 'test://static-text':
@@ -198,7 +198,7 @@ export const prompts = [
   { name: 'test_prompt_with_image', description: 'With an image' },
 ]
 
-/** A prompt that needs a response of the user first. */
+/** A prompt that requires a response of the user first. */
 export const askingPrompt = { name: 'test_input_required_result_prompt', description: 'Asks' }
 
 type PromptArguments = Readonly<Record<string, string>>
@@ -207,7 +207,7 @@ function message(content: Record<string, unknown>) {
   return { role: 'user' as const, content }
 }
 
-/** Messages of a prompt; undefined when there is none. */
+/** Returns the messages of a prompt, or undefined when it does not exist. */
 export function getPrompt(
   name: string,
   args: PromptArguments,
@@ -245,7 +245,7 @@ export function getPrompt(
   }
 }
 
-/** Completions for any argument. */
+/** Returns completions for any argument. */
 export function complete(value: string): {
   completion: { values: string[]; total: number; hasMore: boolean }
 } {

@@ -1,6 +1,6 @@
 /**
- * A full backend for tests, on a loopback port: everything that the conformance suite asks of a server, in the session
- * era (SDK 1, `/mcp`, `/sse`), in the stateless era (SDK 2, `/mcp`), or both at one address.
+ * A full backend for tests, on a loopback port, with everything that the conformance suite requires of a server: in the
+ * session era (SDK 1, `/mcp`, `/sse`), in the stateless era (SDK 2, `/mcp`), or both at one address.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,7 +9,7 @@ import { FixtureState } from './state.ts'
 import { makeStatelessServer } from './stateless-server.ts'
 
 export interface Fixture {
-  /** The MCP endpoint. */
+  /** URL of the MCP endpoint. */
   readonly url: string
   readonly sseUrl: string
   readonly state: FixtureState
@@ -17,11 +17,11 @@ export interface Fixture {
 }
 
 export interface FixtureOptions {
-  /** Default session. */
+  /** Default: `session`. */
   readonly era?: 'session' | 'stateless' | 'both'
-  /** Runs before everything else; true means answered. */
+  /** Runs first for every request. Returns true when it has sent the response. */
   readonly before?: (req: IncomingMessage, res: ServerResponse) => boolean | Promise<boolean>
-  /** Default 0: any. */
+  /** Default: 0, any free port. */
   readonly port?: number
 }
 

@@ -99,7 +99,7 @@ export function makeSessionServer(state: FixtureState): SessionServer {
   }
 }
 
-/** One server; it is connected to a transport by whoever makes it. */
+/** Creates one server. The caller connects it to a transport. */
 export function makeServer(state: FixtureState): Server {
   const server = new Server(
     { name: 'fixture-session', version: '1.0.0' },
@@ -258,7 +258,7 @@ async function logThrice(extra: Extra): Promise<unknown> {
 
 const statelessOnly: ReadonlySet<string> = new Set(['test_streaming_elicitation', 'test_missing_capability'])
 
-/** One form field, filled in by the user. */
+/** One form field for the user. */
 async function fillIn(
   extra: Extra,
   message: string,
@@ -289,7 +289,7 @@ function sample(extra: Extra, question: string, maxTokens = 100) {
   )
 }
 
-/** What the stateless fixture asks in results, asked here as this era does it: by requests while the call runs. */
+/** Sends the requests that the stateless fixture puts into results, as this era does: while the call runs. */
 async function askAsRequests(server: Server, name: string, extra: Extra): Promise<unknown> {
   switch (name) {
     case 'test_input_required_result_elicitation':

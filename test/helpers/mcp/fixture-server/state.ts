@@ -1,11 +1,11 @@
-/** What changes while a fixture backend runs, and what a test may look at afterwards. */
+/** Mutable state of a running fixture backend, and its records for tests. */
 import { EventEmitter } from 'node:events'
 
 export interface FixtureEvents {
   tools: []
   prompts: []
   updated: [uri: string]
-  /** A call of `wait` has begun, or was cancelled. */
+  /** Emitted when a call of `wait` has begun, or was cancelled. */
   waiting: []
   cancelled: []
 }
@@ -13,10 +13,10 @@ export interface FixtureEvents {
 export class FixtureState {
   readonly events = new EventEmitter<FixtureEvents>()
   extraTool = false
-  /** So many more tools, which come on pages. */
+  /** Number of additional tools, which are listed on several pages. */
   crowd = 0
   extraPrompt = false
-  /** HTTP requests seen: method, path and headers. */
+  /** Received HTTP requests: method, path and headers. */
   readonly requests: {
     method: string
     url: string
@@ -24,7 +24,7 @@ export class FixtureState {
   }[] = []
 
   constructor() {
-    // One listener of each kind for every session.
+    // Each session has one listener of each kind.
     this.events.setMaxListeners(0)
   }
 
@@ -45,7 +45,7 @@ export class FixtureState {
 
 const crowdPage = 500
 
-/** One page of all tools: everything at once unless there is a crowd. */
+/** Returns one page of all tools: everything at once unless there are additional tools. */
 export function pageOf<T>(
   tools: readonly T[],
   state: FixtureState,

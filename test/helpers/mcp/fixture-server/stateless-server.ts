@@ -72,7 +72,7 @@ export function makeStatelessServer(state: FixtureState): StatelessServer {
   }
 }
 
-/** One server; it is connected to a transport by whoever makes it. */
+/** Creates one server. The caller connects it to a transport. */
 export function makeServer(state: FixtureState): Server {
   const server = new Server(
     { name: 'fixture-stateless', version: '1.0.0' },
@@ -125,7 +125,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** The accepted form content of a response; undefined when there is none. */
+/** Returns the accepted form content of a response, or undefined. */
 function accepted(ctx: Ctx, key: string): Record<string, unknown> | undefined {
   const response = ctx.mcpReq.inputResponses?.[key]
   if (typeof response !== 'object' || response === null) return undefined
@@ -159,7 +159,7 @@ function sign(state: string): string {
   return `${state}.${createHmac('sha256', key).update(state).digest('base64url')}`
 }
 
-/** Throws -32602 for state that was not signed here. */
+/** Throws -32602 for state that this server did not sign. */
 function verified(signed: string | undefined): string | undefined {
   if (signed === undefined) return undefined
   const state = signed.slice(0, signed.lastIndexOf('.'))
@@ -242,7 +242,7 @@ async function reportProgress(ctx: Ctx): Promise<unknown> {
   return text('done')
 }
 
-/** What the session fixture asks by requests while a call runs, asked here as this era does it: in results. */
+/** Puts the requests that the session fixture sends while a call runs into results, as this era does. */
 function askLikeSessions(params: CallParams, ctx: Ctx): unknown {
   const args = params.arguments ?? {}
   const elicit = (message: string, requestedSchema: unknown) =>

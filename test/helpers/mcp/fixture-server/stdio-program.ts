@@ -1,6 +1,6 @@
 /**
- * The fixture backend as a program on standard input and output. Its argument says which era it speaks: `session` (SDK 1),
- * `stateless` (SDK 2, which refuses the other) or `both` (SDK 2). What its state tells goes to standard error.
+ * Runs the fixture backend on standard input and output. Its argument selects the era: `session` (SDK 1), `stateless`
+ * (SDK 2, which rejects the other) or `both` (SDK 2). Reports of its state go to standard error.
  */
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
@@ -16,11 +16,11 @@ state.events.on('cancelled', () => console.error('fixture: cancelled'))
 if (era === 'session') await makeSessionServer(state).connect(new StdioServerTransport())
 else serveStdio(() => announced(), { legacy: era === 'both' ? 'serve' : 'reject' })
 
-/** A server that says itself what has changed: over HTTP the handler does. */
+/** A server that sends its own change notifications. Over HTTP the handler sends them. */
 function announced() {
   const server = makeStatelessServer(state)
   const quiet = () => undefined
-  // Asked for in sessions only; who did not subscribe here is told all the same.
+  // Only clients with sessions subscribe. Updates are sent to all clients.
   server.setRequestHandler('resources/subscribe', () => ({}))
   server.setRequestHandler('resources/unsubscribe', () => ({}))
   state.events.on('tools', () => void server.sendToolListChanged().catch(quiet))

@@ -16,6 +16,6 @@ export function compareCells(t: Test, file: string, observed: Cells): void {
     writeFileSync(path, `${JSON.stringify(cells, undefined, 2)}\n`)
   }
   const expected = JSON.parse(readFileSync(path, 'utf8')) as Cells
-  t.strictSame(Object.keys(cells), Object.keys(expected), 'the table has these cells')
+  t.strictSame(Object.keys(cells), Object.keys(expected), 'the table contains these cells')
   for (const [title, cell] of Object.entries(cells)) t.strictSame(cell, expected[title], title)
 }

@@ -68,12 +68,12 @@ export async function startGuardrailRig(
     },
     log: () => log.join(''),
     auditText: () => readFileSync(logFile, 'utf8'),
-    /** Lines with findings, once there are so many: a line is written after its response has gone. */
+    /** Resolves with the lines with findings, once there are `count`. Lines are written after the response. */
     async audited(count: number): Promise<GuardrailLine[]> {
       await until(() => audit().length >= count)
       return audit()
     },
-    /** The whole audit log, once these are in it. */
+    /** Resolves with the whole audit log, once it contains these lines. */
     async auditTextWith(...texts: readonly string[]): Promise<string> {
       await until(() => texts.every((text) => readFileSync(logFile, 'utf8').includes(text)))
       return readFileSync(logFile, 'utf8')

@@ -1,4 +1,4 @@
-/** Guardrails without a server, for tests. */
+/** Runs guardrails without a server, for tests. */
 import { atOnce } from '../../../../runtime/mcp/index.ts'
 import type { Searched } from '../../../../runtime/vmcp/features/guardrails/find/search.ts'
 import { look, type Looked } from '../../../../runtime/vmcp/features/guardrails/look/look.ts'
@@ -10,7 +10,7 @@ import {
 import type { ScanOptions } from '../../../../runtime/vmcp/features/guardrails/look/scan.ts'
 import { vmcpConfig } from '../vmcp.ts'
 
-/** What a search finds in a text that it gets in pieces of so many characters. */
+/** Returns the matches of a search in a text that arrives in pieces of `piece` characters. */
 export function foundIn(searched: Searched, text: string, piece = text.length): string[] {
   const search = searched()
   search.begin()
@@ -24,7 +24,7 @@ export function foundIn(searched: Searched, text: string, piece = text.length): 
   return found
 }
 
-/** Rules as they concern results of the tool `echo` of the backend `fixture`. */
+/** Returns the rules for results of the tool `echo` of the backend `fixture`. */
 export function resultRules(...redact: readonly Record<string, unknown>[]): readonly ActiveRule[] {
   const named = redact.map((rule, i) => ({ name: `rule${i}`, ...rule }))
   const { redact: rules = [] } = vmcpConfig({}, { guardrails: { redact: named } }).guardrails ?? {}
@@ -35,7 +35,7 @@ export function resultRules(...redact: readonly Record<string, unknown>[]): read
   })
 }
 
-/** Looks through JSON text within this turn. */
+/** Checks JSON text synchronously. */
 export function looked(json: string, rules: readonly ActiveRule[], options: ScanOptions = {}): Looked {
   return atOnce(look(Buffer.from(json), rules, options, undefined))
 }

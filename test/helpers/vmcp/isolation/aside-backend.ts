@@ -1,6 +1,6 @@
 /**
- * A session-era backend that speaks beside its responses: holds calls until it is told to respond, and sends messages on
- * the GET stream of one session, where they name no request.
+ * A session-era backend that sends messages outside of its responses: it holds calls until the test releases them, and
+ * sends messages on the GET stream of one session, where they belong to no request.
  */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
@@ -13,7 +13,7 @@ import {
 
 /** A call that has arrived. */
 export interface HeldCall {
-  /** What the call names itself in its arguments. */
+  /** Mark of the call in its arguments. */
   readonly mark: string
   readonly session: string
   readonly headers: Record<string, string | string[] | undefined>
@@ -22,28 +22,28 @@ export interface HeldCall {
   respond(): void
 }
 
-/** The answer to a question. */
+/** Response to a request of the backend. */
 export interface Reply {
   readonly result?: unknown
   readonly error?: { readonly message: string }
 }
 
 export interface AsideBackend extends RawBackend {
-  /** The call with this mark, once it is here. */
+  /** Resolves with the call with this mark once it has arrived. */
   call(mark: string): Promise<HeldCall>
   /** Calls that have arrived so far, by mark. */
   readonly calls: readonly HeldCall[]
   /** Sends a message on the GET stream of a session. */
   say(session: string, message: string): Promise<void>
-  /** Asks on the GET stream of a session; resolves with the answer. */
+  /** Sends a request on the GET stream of a session. Resolves with the response. */
   ask(session: string, method: string): Promise<Reply>
-  /** A question to write on any stream, and its answer. */
+  /** A request that the test writes to any stream, and its response. */
   question(method: string, text: string): { readonly message: string; readonly reply: Promise<Reply> }
   /** Resolves once a message with this method has arrived. */
   heard(method: string): Promise<void>
 }
 
-/** `tools/call` waits for `respond` where its arguments say `hold`, and is answered at once otherwise. */
+/** `tools/call` waits for `respond` if its argument `hold` is set. Otherwise it responds at once. */
 export async function startAsideBackend(options: RawBackendOptions = {}): Promise<AsideBackend> {
   const calls: HeldCall[] = []
   const replies = new Map<string, (reply: Reply) => void>()
@@ -126,7 +126,7 @@ export async function startAsideBackend(options: RawBackendOptions = {}): Promis
   }
 }
 
-/** A log message of a backend. */
+/** Returns a log message of a backend. */
 export function logMessage(data: string): string {
   return JSON.stringify({
     jsonrpc: '2.0',

@@ -1,4 +1,4 @@
-/** A backend that shows who asks: its tools are named after the credential, and its calls name their session. */
+/** A backend that shows its caller: its tools are named after the credential, and its calls return their session. */
 import type { Test } from 'tap'
 import {
   type RawBackend,
@@ -7,12 +7,14 @@ import {
   textResult,
 } from '../../mcp/raw-backend.ts'
 
-/** A backend whose tools are named after the key or token that asks, and whose calls name their session. */
+/**
+ * Starts a backend whose tools are named after the key or token of the request, and whose calls return their session.
+ */
 export async function startKeyed(
   t: Test,
   more: RawBackendOptions = {},
 ): Promise<RawBackend & { readonly named: ReadonlySet<unknown> }> {
-  /** Session ids that requests have named, known or not. */
+  /** Session ids in requests, known or not. */
   const named = new Set<unknown>()
   const key = (headers: Record<string, string | string[] | undefined>): string =>
     String(headers['x-api-key'] ?? headers['authorization'] ?? 'none').replace(/\W/g, '')
@@ -33,7 +35,7 @@ export async function startKeyed(
   return { ...backend, named }
 }
 
-/** The session that a call ran in. */
+/** Session of a call. */
 export function sessionIn(answer: {
   response: { result?: Record<string, unknown> | undefined } | undefined
 }): string {
@@ -41,7 +43,7 @@ export function sessionIn(answer: {
   return content?.[0]?.text ?? 'none'
 }
 
-/** The tools of the credential. */
+/** Tools of the credential. */
 export function toolsIn(answer: { text: string }): string[] {
   return [...answer.text.matchAll(/"name":"raw_(of-\w+)"/g)].map(([, name = '']) => name)
 }

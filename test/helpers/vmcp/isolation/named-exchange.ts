@@ -1,16 +1,16 @@
-/** A token endpoint for tests: the token that it issues says whose token it was exchanged for. */
+/** A token endpoint for tests: each issued token contains the subject of the exchanged token. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from '../../mcp/raw-backend.ts'
 
 export interface NamedExchange {
   readonly tokenUrl: string
-  /** `outgoingAuth` of a virtual server that uses it for every backend. */
+  /** `outgoingAuth` of a virtual server that uses this endpoint for every backend. */
   readonly outgoingAuth: Record<string, unknown>
   close(): void
 }
 
-/** Issues `<subject>.<scopes, with dots>`; refuses the tokens with claims that `refuses` returns true for. */
+/** Issues `<subject>.<scopes, with dots>`. Rejects tokens for whose claims `refuses` returns true. */
 export async function startNamedExchange(
   refuses: (claims: Readonly<Record<string, unknown>>) => boolean = () => false,
 ): Promise<NamedExchange> {
@@ -22,7 +22,7 @@ export async function startNamedExchange(
       const text = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()
       const claims = JSON.parse(text) as { sub: string; scope?: string }
       if (refuses(claims)) {
-        // Late, so that other callers find the attempt under way.
+        // Responds late, so that other callers join the pending exchange.
         const refusal = '{"error":"invalid_grant"}'
         setTimeout(() => res.writeHead(400, { 'content-type': 'application/json' }).end(refusal), 20)
         return

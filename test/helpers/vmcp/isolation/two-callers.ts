@@ -1,6 +1,6 @@
 /**
- * Clients of both eras that record everything they receive, and answer every question with their own mark: for tests that
- * look for what reached the wrong caller.
+ * Clients of both eras that record everything they receive, and respond to every request with their own mark. For tests
+ * that search for data of another caller.
  */
 import { createParser } from 'eventsource-parser'
 import { type RpcMessage, statelessRequest } from '../../mcp/wire.ts'
@@ -9,11 +9,11 @@ const abilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} 
 
 export interface MarkedClientOptions {
   readonly url: string
-  /** What only this client may see. */
+  /** Text that only this client may receive. */
   readonly mark: string
   readonly headers: Readonly<Record<string, string>>
   readonly era: 'session' | 'stateless'
-  /** Whether it declares that it can be asked. */
+  /** True when it declares that it supports requests to the user. */
   readonly able: boolean
 }
 
@@ -24,7 +24,7 @@ export interface CallOptions {
 
 export class MarkedClient {
   readonly #options: MarkedClientOptions
-  /** Every message that arrived. */
+  /** Every received message. */
   readonly received: string[] = []
   #session: Record<string, string> | undefined
   #listening: AbortController | undefined
@@ -70,7 +70,7 @@ export class MarkedClient {
     await this.#request('tools/list', {}, { signal: AbortSignal.timeout(30_000), logs: false })
   }
 
-  /** Calls a tool and answers what it asks, to its end. */
+  /** Calls a tool to its end and responds to its requests. */
   async call(name: string, args: Record<string, unknown>, options: CallOptions): Promise<void> {
     await this.#request(
       'tools/call',

@@ -1,4 +1,4 @@
-/** The oddities of backends, by family: the members of one do the same to different lists. */
+/** Oddities of backends, grouped by family: the members of one family change different lists in the same way. */
 import { listeningOddities, notificationOddities, pingOddities, sessionIdOddities } from './exchanges.ts'
 import { type BackendOddity, listKinds } from './server.ts'
 import {
@@ -42,7 +42,7 @@ export const oddityFamilies: readonly Family[] = [
   ...alone(sessionIdOddities),
 ]
 
-/** Those that take as long as their backend may take. */
+/** Oddities that last until the backend's timeout. */
 export const silentOddities: readonly BackendOddity[] = silentShapes.flatMap((shape) =>
   listKinds.map((kind) => ofList(kind, shape, 'loses')),
 )

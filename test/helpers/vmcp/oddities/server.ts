@@ -1,6 +1,6 @@
 /**
- * Many odd backends behind one listener, each under a path of its own: correct servers of either era with two pages of
- * every list, whose replies oddities change.
+ * Many odd backends behind one listener, each at its own path: correct servers of either era with two pages of every
+ * list, whose replies are changed by oddities.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,7 +11,7 @@ export type OddEra = 'session' | 'stateless'
 
 export interface ListFacts {
   readonly method: string
-  /** Member of the result with the items. */
+  /** Member of the result that contains the items. */
   readonly member: string
 }
 
@@ -22,7 +22,7 @@ export const lists: Readonly<Record<OddList, ListFacts>> = {
   templates: { method: 'resources/templates/list', member: 'resourceTemplates' },
 }
 
-/** What an oddity sees of a request. */
+/** The parts of a request that an oddity can read. */
 export interface OddExchange {
   readonly http: string
   /** JSON-RPC method; empty for a GET, a DELETE and a response. */
@@ -37,19 +37,19 @@ export interface OddReply {
   status: number
   headers: Record<string, string>
   body: string | Buffer
-  /** open: the response does not end; cut: the connection is closed in the middle; silent: nothing is sent. */
+  /** open: the response does not end; cut: the connection closes in the middle; silent: no byte is sent. */
   fate: 'whole' | 'open' | 'cut' | 'silent'
 }
 
 export interface BackendOddity {
   readonly name: string
-  /** Lists of which items may be missing. */
+  /** Lists whose items may be missing. */
   readonly loses: readonly OddList[]
-  /** The first page of the lost lists stays. */
+  /** The first page of the lost lists remains. */
   readonly keepsFirstPage?: boolean
-  /** Exchanges that it changes: two oddities of one exchange may lose what neither loses alone. */
+  /** Exchanges that it changes. Two oddities of one exchange may lose items that neither loses alone. */
   readonly touches: readonly (OddList | 'opening' | 'calls' | 'other')[]
-  /** Missing items are not reported: the backend says that it has none. */
+  /** Missing items are not reported, because the backend claims to have none. */
   readonly isQuiet?: boolean
   /** `eras`: default both. */
   readonly era?: OddEra
@@ -57,7 +57,7 @@ export interface BackendOddity {
 }
 
 export interface OddServer {
-  /** A backend with these oddities; `name` is part of its URIs. */
+  /** Returns the URL of a backend with these oddities; `name` is part of its URIs. */
   add(
     name: string,
     era: OddEra,
@@ -154,7 +154,7 @@ function itemOf(kind: OddList, backend: string, which: string): string {
 export const resourceOf = (backend: string, which: string): string => `odd://${backend}/${which}`
 export const templateOf = (backend: string, which: string): string => `tpl://${backend}/${which}/{x}`
 
-/** JSON of a result; undefined for an unknown method. */
+/** Returns the JSON of a result, or undefined for an unknown method. */
 function resultOf(backend: string, { method, cursor }: OddExchange): string | undefined {
   for (const kind of listKinds) {
     const { method: listMethod, member } = lists[kind]

@@ -1,4 +1,7 @@
-/** What real and hostile backends do to single replies, to their capabilities, and on their own. */
+/**
+ * Changes that real and hostile backends make to single replies and to their capabilities, and messages that they send
+ * on their own.
+ */
 import {
   type BackendOddity,
   listKinds,
@@ -50,9 +53,9 @@ export const stream = (
 export const event = (message: string): string => `data: ${message}\n\n`
 const withoutId = (json: string): string => json.replace(/"id":[^,]*,/, '')
 
-/** Changes after which a response still means one thing. */
+/** Changes after which a response is still unambiguous. */
 export const harmlessShapes: readonly Shape[] = [
-  body('error: null beside the result', (json) => json.replace(/\}$/, ',"error":null}')),
+  body('error: null next to the result', (json) => json.replace(/\}$/, ',"error":null}')),
   body('a response in a list', (json) => `[${json}]`),
   body('the id as a text', (json, id) => json.replace(`"id":${id}`, `"id":"${id.replaceAll('"', '')}"`)),
   body('no jsonrpc member', (json) => json.replace('"jsonrpc":"2.0",', '')),
@@ -84,7 +87,7 @@ export const harmlessShapes: readonly Shape[] = [
   ),
 ]
 
-/** Changes that leave nothing of a response. */
+/** Changes that make a response unusable. */
 export const fatalShapes: readonly Shape[] = [
   ...[204, 400, 403, 404, 405, 409, 410, 413, 422, 500, 502, 503].map((code) => status(code)),
   status(429, { 'retry-after': '3600' }),
@@ -123,7 +126,7 @@ export const fatalShapes: readonly Shape[] = [
   stream('no JSON', () => event('hello')),
 ]
 
-/** Changes that keep the response from coming: each takes as long as the backend may take. */
+/** Changes that withhold the response until the backend's timeout. */
 export const silentShapes: readonly Shape[] = [
   shape('nothing is sent', (reply) => Object.assign(reply, { fate: 'silent' })),
   stream('an open stream without the response', () => ': waiting\n\n', 'open'),
@@ -134,7 +137,7 @@ export const silentShapes: readonly Shape[] = [
 
 const isList = (kind: OddList, { method }: OddExchange): boolean => method === lists[kind].method
 
-/** Whether a change loses the list, or keeps it usable. */
+/** Effect of a change on the list: lost or still usable. */
 type Fate = 'loses' | 'keeps'
 
 /** A change of the responses to one list. */
@@ -197,12 +200,12 @@ export function ofCalls({ name, change }: Shape): BackendOddity {
   }
 }
 
-/** A list that says that it is not there. */
+/** A list that reports that it does not exist. */
 export function absentList(kind: OddList): BackendOddity {
   return { ...ofList(kind, rpcError('{"code":-32601,"message":"Method not found"}'), 'loses'), isQuiet: true }
 }
 
-/** Items that are none among the good ones. */
+/** Invalid items among valid ones. */
 const junkItems: readonly string[] = [
   ...'null 5 "x" [] [null] {} {"name":5} {"name":null} {"name":""} {"uri":7,"name":"z"} {"__proto__":{"name":"a"}}'.split(
     ' ',
@@ -220,7 +223,7 @@ function junkIn(kind: OddList, junk: string): BackendOddity {
 
 export const junkOddities = listKinds.flatMap((kind) => junkItems.map((junk) => junkIn(kind, junk)))
 
-/** A list whose first page is followed by something else than the second. */
+/** A list whose first page is not followed by the second. */
 function ofPages(
   kind: OddList,
   name: string,
@@ -251,7 +254,7 @@ export const cursorOddities: readonly BackendOddity[] = listKinds.flatMap((kind)
   ofPages(kind, 'the cursor comes again', (reply, isFirst) => {
     if (!isFirst) reply.body = text(reply).replace(/\]\}/, '],"nextCursor":"2"}')
   }),
-  ofPages(kind, 'page 2 is refused', (reply, isFirst) => {
+  ofPages(kind, 'page 2 is rejected', (reply, isFirst) => {
     if (!isFirst)
       reply.body = text(reply).replace(/"result":.*\}$/, '"error":{"code":-32602,"message":"cursor"}}')
   }),
@@ -263,7 +266,7 @@ export const cursorOddities: readonly BackendOddity[] = listKinds.flatMap((kind)
   }),
 ])
 
-/** A capability that is declared wrongly, of a backend whose lists work. What is not declared may fail unreported. */
+/** A malformed capability of a backend whose lists work. An undeclared list may fail without a report. */
 export const capabilityOddities: readonly BackendOddity[] = [
   ...(['tools', 'prompts', 'resources'] as const).flatMap((kind) =>
     ['true', '[]', 'null', '"yes"', '5', '{"listChanged":"yes"}', undefined].map((json) =>

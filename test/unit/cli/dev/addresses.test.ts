@@ -21,7 +21,7 @@ const service: LocalObject = {
   spec: { selector: { app: 'files' }, ports: [{ port: 80, targetPort: 'http' }] },
 }
 
-t.test('localise: a service is on loopback, and what allowed private addresses allows that', async (t) => {
+t.test('localise: a service becomes a loopback address, which addresses: private permits', async (t) => {
   const addresses = new Addresses(4483)
   const port = await addresses.portOf(workload, 8080, { isEntrance: false })
   const file = (url: string) => `backends:\n  - addresses: private\n    name: a\n    url: "${url}"\n`
@@ -37,7 +37,7 @@ t.test('localise: a service is on loopback, and what allowed private addresses a
     t.equal(addresses.localise(file(url), [workload, service]), file(url), 'nothing local: nothing changes')
 })
 
-t.test('ports: outside of what the system gives to others by itself, and kept for the session', async (t) => {
+t.test('ports: outside the ephemeral range of the system, and stable for the session', async (t) => {
   const addresses = new Addresses(4483)
   const workload = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'w', namespace: 'n' } }
   const port = await addresses.portOf(workload, 8080, { isEntrance: false })

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { causeFix, causeText, decisiveLine, summarizeBackends } from '../../../../runtime/observe/index.ts'
 
-t.test('decisive line: the error is found among frames, notices and excerpts', async (t) => {
+t.test('decisive line: the error is found among stack frames, notices and excerpts', async (t) => {
   const cases: readonly (readonly [string, string])[] = [
     [
       "node:internal/modules/cjs/loader:1228\n  throw err;\n  ^\n\nError: Cannot find module '/srv/a.js'\n    at Module._load (node:internal:1)\n  code: 'MODULE_NOT_FOUND',\n}\n\nNode.js v24.1.0",

@@ -1,4 +1,4 @@
-/** The screen of `gatehouse dev` shows the latest state last, whenever it changes while something is drawn. */
+/** The screen of `gatehouse dev` always ends with the latest state, even if the state changes during drawing. */
 import t from 'tap'
 import type { LocalObject } from '../../../../runtime/toolkit/manifests/objects.ts'
 import { Display } from '../../../../runtime/toolkit/local/screen/display.ts'
@@ -29,7 +29,7 @@ function rig(show: (screen: Screen) => void) {
   return { display, redraw, errors }
 }
 
-t.test('display: a change is shown, however many turns of a drawing before it comes', async (t) => {
+t.test('display: a change at any moment of a drawing is shown', async (t) => {
   for (let turns = 0; turns < 30; turns++) {
     const states: (string | undefined)[] = []
     const { display, redraw } = rig(({ resources }) => states.push(resources[0]?.state))
@@ -42,7 +42,7 @@ t.test('display: a change is shown, however many turns of a drawing before it co
   }
 })
 
-t.test('display: what cannot be drawn is reported, and the next change is drawn', async (t) => {
+t.test('display: a drawing error is reported, and the next change is drawn', async (t) => {
   let isBroken = true
   const states: (string | undefined)[] = []
   const { display, redraw, errors } = rig(({ resources }) => {

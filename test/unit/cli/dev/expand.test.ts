@@ -1,10 +1,10 @@
-/** What the kubelet makes of values, commands and arguments, here as in a cluster. */
+/** Expansion of values, commands and arguments, which must match the kubelet's. */
 import t from 'tap'
 import { expand } from '../../../../runtime/toolkit/local/pods.ts'
 
 const known = { A: 'one', B: '$(A)', EMPTY: '' }
 
-/** Text -> what it becomes; by the rules of Kubernetes core/v1. */
+/** Text -> its expansion by the rules of Kubernetes core/v1. */
 const rows: readonly (readonly [string, string])[] = [
   ['plain', 'plain'],
   ['$(A)', 'one'],
@@ -26,6 +26,6 @@ const rows: readonly (readonly [string, string])[] = [
   ['${A}', '${A}'],
 ]
 
-t.test('expand: every form', async (t) => {
+t.test('expand: every form is expanded', async (t) => {
   for (const [text, expected] of rows) t.equal(expand(text, known), expected, text)
 })

@@ -85,7 +85,7 @@ t.test('packages: a failed fetch reports the reason of the package manager once'
     detail: 'npx package none: npm error 404 Not Found - GET /none',
   }
   t.match(await fetcher.fetch(command), cause)
-  t.match(await fetcher.fetch(command), cause, 'tried again')
+  t.match(await fetcher.fetch(command), cause, 'retried')
   t.match(lines, [/^Installing/, 'Could not install npx package none.'], 'reported once')
   const offline = rig(t, { npx: 'echo "npm error code ENOTFOUND" >&2; exit 1' })
   t.match(await offline.fetcher.fetch(offline.spec('npx', 'none')), { fix: /network connection/ })

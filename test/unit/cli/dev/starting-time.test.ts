@@ -1,4 +1,4 @@
-/** How long a server has been starting: exact on the screen, in few steps where each change is a line. */
+/** The time that a server has been starting: exact on the screen, and in a few steps when each change is a line. */
 import t from 'tap'
 import { roundSecondsSince, secondsSince } from '../../../../runtime/toolkit/local/screen/lines.ts'
 

@@ -1,4 +1,4 @@
-/** Threads of `gatehouse dev` that end by themselves: the reason is told, and what they ran is started again. */
+/** Threads of `gatehouse dev` that exit unexpectedly: the reason is reported, and their program is started again. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -18,14 +18,14 @@ function program(t: Test, text: string): readonly string[] {
 }
 
 for (const [name, [text, reason]] of Object.entries(ends)) {
-  await t.test(`thread: ${name} is an end of its own, with the reason`, async (t) => {
+  await t.test(`thread: ${name} ends only the thread, with the reason`, async (t) => {
     const argv = program(t, text)
     const thread = startThread({ argv, env: {}, cwd: process.cwd() }, argv.length, () => undefined)
     t.match(await thread.exited, reason)
   })
 }
 
-await t.test('thread: one that fails is started again on its port, and the reason is shown', async (t) => {
+await t.test('thread: a failed thread is started again on its port, and the reason is shown', async (t) => {
   const text = `
     import { existsSync } from 'node:fs'
     import { createServer } from 'node:http'

@@ -24,7 +24,7 @@ const pod: LocalObject = {
   metadata: { name: 'd', namespace: 'default' },
 }
 
-t.test('environment: references are looked up, variables expanded, optional ones left out', async (t) => {
+t.test('environment: references are resolved, variables expanded, optional ones omitted', async (t) => {
   const container: LocalContainer = {
     name: 'c',
     image: 'i',
@@ -49,45 +49,42 @@ t.test('environment: references are looked up, variables expanded, optional ones
   t.throws(() => environmentOf(missing, { object: pod, objects: [] }), /X requires key "k" of Secret "no"/)
 })
 
-t.test(
-  'volumes: files are written with local paths and addresses, and nobody else may read them',
-  async (t) => {
-    const folder = t.testdir({})
-    const container: LocalContainer = {
-      name: 'c',
-      image: 'i',
-      volumeMounts: [
-        { name: 'config', mountPath: '/etc/config' },
-        { name: 'keys', mountPath: '/etc/keys' },
+t.test('volumes: files have local paths and addresses, and only their owner can read them', async (t) => {
+  const folder = t.testdir({})
+  const container: LocalContainer = {
+    name: 'c',
+    image: 'i',
+    volumeMounts: [
+      { name: 'config', mountPath: '/etc/config' },
+      { name: 'keys', mountPath: '/etc/keys' },
+    ],
+  }
+  const template = {
+    spec: {
+      containers: [container],
+      volumes: [
+        { name: 'config', configMap: { name: 'c' } },
+        { name: 'keys', secret: { secretName: 's', items: [{ key: 'token', path: 'key.pem' }] } },
       ],
-    }
-    const template = {
-      spec: {
-        containers: [container],
-        volumes: [
-          { name: 'config', configMap: { name: 'c' } },
-          { name: 'keys', secret: { secretName: 's', items: [{ key: 'token', path: 'key.pem' }] } },
-        ],
-      },
-    }
-    const mounts = writeVolumes(template, container, {
-      namespace: 'default',
-      objects: [secret, map],
-      folder,
-      localise: (text) => text.replace('SERVICE', 'http://127.0.0.1:1'),
-    })
-    const config = readFileSync(join(folder, 'config/config.yaml'), 'utf8')
-    t.equal(config, `key: ${join(folder, 'keys/key.pem')}\nurl: http://127.0.0.1:1\n`)
-    t.equal(readFileSync(join(folder, 'keys/key.pem'), 'utf8'), 'hidden')
-    t.equal(statSync(join(folder, 'keys/key.pem')).mode & 0o777, 0o600)
-    t.equal(
-      localPaths('--config=/etc/config/config.yaml', mounts),
-      `--config=${join(folder, 'config')}/config.yaml`,
-    )
-    t.equal(
-      localPaths('/etc/configuration /x/etc/config', mounts),
-      '/etc/configuration /x/etc/config',
-      'whole paths only',
-    )
-  },
-)
+    },
+  }
+  const mounts = writeVolumes(template, container, {
+    namespace: 'default',
+    objects: [secret, map],
+    folder,
+    localise: (text) => text.replace('SERVICE', 'http://127.0.0.1:1'),
+  })
+  const config = readFileSync(join(folder, 'config/config.yaml'), 'utf8')
+  t.equal(config, `key: ${join(folder, 'keys/key.pem')}\nurl: http://127.0.0.1:1\n`)
+  t.equal(readFileSync(join(folder, 'keys/key.pem'), 'utf8'), 'hidden')
+  t.equal(statSync(join(folder, 'keys/key.pem')).mode & 0o777, 0o600)
+  t.equal(
+    localPaths('--config=/etc/config/config.yaml', mounts),
+    `--config=${join(folder, 'config')}/config.yaml`,
+  )
+  t.equal(
+    localPaths('/etc/configuration /x/etc/config', mounts),
+    '/etc/configuration /x/etc/config',
+    'whole paths only',
+  )
+})

@@ -1,4 +1,4 @@
-/** Edits of manifests, as editors make them. */
+/** Edits of manifests in the ways that editors save files. */
 import { once } from 'node:events'
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { EventEmitter } from 'node:events'
@@ -44,7 +44,7 @@ const cases: Readonly<Record<string, Case>> = {
 }
 
 for (const [name, { watched, edit }] of Object.entries(cases)) {
-  await t.test(`watch: ${name}, ten times, is seen ten times`, async (t) => {
+  await t.test(`watch: ${name}: ten edits cause ten notifications`, async (t) => {
     const dir = t.testdir({ 'a.yaml': 'round: 0\n' })
     const seen = new EventEmitter()
     const stop = await watchFiles([watched(dir)], {
@@ -61,7 +61,7 @@ for (const [name, { watched, edit }] of Object.entries(cases)) {
   })
 }
 
-await t.test('dev: what cannot be run is refused at once, with what to do', async (t) => {
+await t.test('dev: input that cannot run is rejected at once with a hint', async (t) => {
   const dir = t.testdir({ 'mcp.json': '{"mcpServers": {"a": {"command": "x"}}}' })
   const missing = await runGatehouse(['dev', '-f', join(dir, 'absent')])
   t.match(missing, { code: 2, stderr: /\/absent: no such file or folder/ })

@@ -1,7 +1,7 @@
-/** A script and what becomes of it. */
+/** A script and its expected result. */
 export interface Case {
   readonly script: string
-  /** The result as `repr` writes it. */
+  /** The result in the format of `repr`. */
   readonly value?: string
   /** Line, column and message of the error. */
   readonly error?: string

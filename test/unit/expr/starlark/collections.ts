@@ -1,4 +1,4 @@
-/** Lists, tuples, dicts, ranges, and the functions that go through them. */
+/** Lists, tuples, dicts, ranges, and functions that iterate over them. */
 import type { Case } from './case.ts'
 
 export const collections: readonly Case[] = [

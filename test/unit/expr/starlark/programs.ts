@@ -1,4 +1,4 @@
-/** Whole programs: statements, scopes, functions, and scripts that are refused. */
+/** Complete programs: statements, scopes, functions, and rejected scripts. */
 import type { Case } from './case.ts'
 
 export const programs: readonly Case[] = [

@@ -1,4 +1,6 @@
-/** The check of an installation: what the API server answers is told apart, and a failure says which step and why. */
+/**
+ * The self-check of an installation: it interprets the API server's responses and reports which step failed and why.
+ */
 import t from 'tap'
 import type { ClusterRequest, ClusterResponse } from '../../../../hooks/base/api-server.ts'
 import { assertAdmission } from '../../../../hooks/check/admission.ts'
@@ -9,7 +11,7 @@ const byWebhook = refusal(
   'admission webhook "validate.gatehouse.dev" denied the request: spec.config.policies[0]: …',
 )
 
-/** Answers the good object, then the wrong one; keeps what it was sent. */
+/** Returns the given responses in order and records the requests. */
 function apiServer(answers: readonly ClusterResponse[], sent: ClusterRequest[] = []) {
   const left = [...answers]
   return async (request: ClusterRequest): Promise<ClusterResponse> => {
@@ -19,7 +21,7 @@ function apiServer(answers: readonly ClusterResponse[], sent: ClusterRequest[] =
 }
 
 await t.test(
-  'check: a good object is admitted, a wrong one refused by the webhook; both are dry runs',
+  'check: a valid object is admitted and an invalid one rejected by the webhook, both as dry runs',
   async (t) => {
     const sent: ClusterRequest[] = []
     await assertAdmission(apiServer([admitted, byWebhook], sent), 'here')
@@ -31,7 +33,7 @@ await t.test(
   },
 )
 
-await t.test('check: a failure says which step and why', async (t) => {
+await t.test('check: a failure names the step and the reason', async (t) => {
   const fails = (answers: readonly ClusterResponse[]) => assertAdmission(apiServer(answers), 'here')
   await t.rejects(fails([refusal('failed calling webhook: x509')]), {
     message: /the API server rejected a valid object \(403 failed calling webhook: x509\)/,

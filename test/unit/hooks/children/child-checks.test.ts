@@ -1,6 +1,4 @@
-/**
- * What the API server would refuse in a child is refused in the resource, or kept away from the API server.
- */
+/** Child objects that the API server would reject: they are rejected in the resource, or not sent to the API server. */
 import t from 'tap'
 import { compareQuantities } from '../../../../hooks/children/quantity.ts'
 import { sizeFailure } from '../../../../hooks/children/size.ts'
@@ -50,7 +48,7 @@ const refused: readonly [object, string][] = [
   ],
 ]
 
-t.test('admission: what the API server would refuse in a child', async (t) => {
+t.test('admission: values that the API server would reject in a child are rejected', async (t) => {
   for (const [document, path] of refused) {
     const { violations } = validateResource(document)
     t.ok(
@@ -60,7 +58,7 @@ t.test('admission: what the API server would refuse in a child', async (t) => {
   }
 })
 
-t.test('admission: what it takes is taken', async (t) => {
+t.test('admission: values that the API server accepts in a child are accepted', async (t) => {
   const labels = { 'app.kubernetes.io/part-of': 'shop', team: 'A_b.c-1', empty: '' }
   const annotations = { 'Example.com/Note': 'any text, at all' }
   const metadata = { labels, annotations }
@@ -92,7 +90,7 @@ t.test('quantities compare by amount', async (t) => {
     t.ok(compareQuantities(b, a) > 0, `${b} is more than ${a}`)
   }
   t.equal(compareQuantities('1000m', '1'), 0)
-  t.equal(compareQuantities('much', '1'), 0, 'what is no quantity is another check')
+  t.equal(compareQuantities('much', '1'), 0, 'another check reports an invalid quantity')
 })
 
 const big = 'x'.repeat(250_000)
@@ -113,7 +111,7 @@ const large: readonly [string, string, (w: World) => unknown, string, string][] 
   ],
 ]
 
-t.test('size: a child that cannot be applied is not made, and what runs is kept', async (t) => {
+t.test('size: a child that is too large is not created, and the running objects stay', async (t) => {
   for (const [kind, name, change, child, childName] of large) {
     const w = world(server('files'), virtual()).settle()
     const before = structuredClone(w.get(child, childName))
@@ -139,7 +137,7 @@ t.test('pod needs: names with dots keep their own volumes', async (t) => {
 })
 
 t.test(
-  'outgoing: an authorization server is no way to authenticate to a backend, and the status says so',
+  'outgoing: the status reports that an authorization server cannot authenticate to a backend',
   async (t) => {
     proves('3.spec.outgoingAuth.source.discovered')
     const w = world(

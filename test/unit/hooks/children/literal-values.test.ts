@@ -1,6 +1,6 @@
 /**
- * What a resource says arrives in its containers as it stands: Kubernetes expands `$(NAME)` and `$$` in values,
- * commands and arguments, and nothing that the hooks write is meant so.
+ * Literal values of a resource reach its containers unchanged. Kubernetes expands `$(NAME)` and `$$` in values,
+ * commands and arguments, so the hooks must escape everything that they write.
  */
 import fc from 'fast-check'
 import t from 'tap'
@@ -26,7 +26,7 @@ interface Written {
   readonly env?: readonly { name: string; value?: string; valueFrom?: object }[]
 }
 
-/** The container as a kubelet starts it; values from references are `<secret>`. */
+/** Returns the container as a kubelet starts it; values from references become `<secret>`. */
 function started(container: Written): Running {
   const env: Record<string, string> = {}
   for (const { name, value, valueFrom } of container.env ?? [])
@@ -42,7 +42,7 @@ function containerOf(w: World, kind: string, name: string): Running {
 
 const tricky = ['pa$$word', '$(GATEHOUSE_BEARER_TOKEN_BEARER)', '$$(HOME)', '${HOME}', '$', '100%$', '$(HOME']
 
-t.test('any text survives, in values, commands and arguments', async () => {
+t.test('any text is preserved in values, commands and arguments', async () => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ unit: fc.constantFrom('$', '(', ')', 'A', '{', 'x') }), { maxLength: 6 }),
@@ -71,7 +71,7 @@ t.test('any text survives, in values, commands and arguments', async () => {
   )
 })
 
-t.test('headers of entries: the value of one never fetches a secret of another', async (t) => {
+t.test("headers of entries: a header value cannot expand another entry's secret", async (t) => {
   const addPlaintextHeaders = Object.fromEntries(tricky.map((text, i) => [`X-${i}`, text]))
   const w = world(
     auth.bearer,
@@ -105,7 +105,7 @@ t.test('servers: variables and arguments are literal, in the server and in its p
   t.match(containerOf(w, 'Deployment', 'mcp-files-proxy').env, expected)
 })
 
-t.test('a podTemplateSpec is a piece of a pod and keeps the rules of pods', async (t) => {
+t.test('a podTemplateSpec is not escaped: Kubernetes expands its variables', async (t) => {
   const container = {
     name: 'mcp',
     args: ['--token=$(TOKEN)', 'pa$$word'],
@@ -117,7 +117,7 @@ t.test('a podTemplateSpec is a piece of a pod and keeps the rules of pods', asyn
   t.strictSame(containerOf(w, 'StatefulSet', 'mcp-files-server').args, ['--token=t', 'pa$word'])
 })
 
-t.test('headers of telemetry: no variable of the pod is read out by them', async (t) => {
+t.test('headers of telemetry: a header value cannot expand variables of the pod', async (t) => {
   const headers = Object.fromEntries(
     ['${GATEHOUSE_SESSION_REDIS_PASSWORD}', '$${HOME}', 'a$b', '${1}', '$$$${X}', '${'].map((text, i) => [
       `x-${i}`,

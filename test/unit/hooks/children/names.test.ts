@@ -24,7 +24,7 @@ const given = [
   '1st',
 ]
 
-t.test('names: no two resources of any kind claim one object, whatever they are called', async (t) => {
+t.test('names: two resources never have a child object with the same name', async (t) => {
   const owners = new Map<string, string>()
   const claim = (owner: string, kind: string, name: string) => {
     const key = `${kind} ${name}`
@@ -50,7 +50,7 @@ t.test('names: no two resources of any kind claim one object, whatever they are 
 })
 
 t.test(
-  'names: every Service name is a DNS label that starts with a letter; StatefulSets leave space for revisions',
+  'names: every Service name is a DNS label that starts with a letter, and StatefulSet names leave space for revisions',
   async (t) => {
     for (const name of given) {
       const { proxy, server, headless } = serverNames(name)

@@ -1,6 +1,6 @@
 /**
- * Pod templates that the API server would refuse: refused by us first, at admission where the template alone shows it,
- * else in the condition, in the API server's words.
+ * Pod templates that the API server would reject. Admission rejects a template that is invalid on its own; the
+ * condition reports the rest, in the API server's words.
  */
 import t from 'tap'
 import { validateResource } from '../../../../hooks/index.ts'
@@ -50,19 +50,19 @@ const atAdmission: readonly [string, object, RegExp][] = [
     /volumes\[0\]\.persistentVolumeClaim: Forbidden: may not specify more than 1 volume type/,
   ],
   [
-    'a way out of a host path',
+    'a path that leaves a host path',
     inPod({ volumes: [{ name: 'v', hostPath: { path: '/data/../etc' } }] }),
     /hostPath\.path: Invalid value: "\/data\/\.\.\/etc": must not contain '\.\.'/,
   ],
   [
-    'a way out of a host path of an MCPServer',
+    'a path that leaves a host path of an MCPServer',
     server('files', { volumes: [{ name: 'v', hostPath: '/data/..', mountPath: '/v' }] }),
     /spec\.volumes\[0\]\.hostPath: must not contain '\.\.'/,
   ],
 ]
 
 for (const [what, manifest, message] of atAdmission) {
-  t.test(`admission refuses ${what}`, async (t) => {
+  t.test(`admission rejects ${what}`, async (t) => {
     const { violations } = validateResource(manifest)
     t.equal(violations.length, 1)
     t.match(violations.map(({ path, message }) => `${path}: ${message}`)[0], message)
@@ -87,10 +87,10 @@ const inEmbedding = (container: object) =>
   })
 const execProbe = { exec: { command: ['true'] } }
 
-/** What shows beside the generated template, whatever the references of the resource say. */
+/** Problems that appear in combination with the generated template, regardless of the resource's references. */
 const besideGenerated: readonly [string, object, RegExp][] = [
   [
-    'another handler beside the generated one',
+    'another handler next to the generated one',
     inContainer({ livenessProbe: execProbe }),
     /^spec\.podTemplateSpec\.spec\.containers\[0\]\.livenessProbe\.exec: Forbidden: may not specify more than 1 handler type \(set httpGet to null to replace it\)$/,
   ],
@@ -120,7 +120,7 @@ const besideGenerated: readonly [string, object, RegExp][] = [
     /containers\[1\]\.livenessProbe\.exec/,
   ],
   [
-    'a value beside the generated source',
+    'a value next to the generated source',
     inContainer({
       env: [
         { name: 'A', value: '1' },
@@ -130,12 +130,12 @@ const besideGenerated: readonly [string, object, RegExp][] = [
     /env\[1\]\.valueFrom: .*`value` is not empty \(set valueFrom to null to replace it\)/,
   ],
   [
-    'a source beside a generated value',
+    'a source next to a generated value',
     inContainer({ env: [{ name: 'HOME', valueFrom: secret }] }),
     /env\[0\]\.valueFrom: .*\(set value to null to replace it\)/,
   ],
   [
-    'another source beside a generated one',
+    'another source next to a generated one',
     inServer(
       { env: [{ name: 'TOKEN', valueFrom: { configMapKeyRef: { name: 'c', key: 'k' } } }] },
       { secrets: [{ name: 's', key: 'TOKEN' }] },
@@ -178,7 +178,7 @@ const besideGenerated: readonly [string, object, RegExp][] = [
 ]
 
 for (const [what, manifest, message] of besideGenerated) {
-  t.test(`admission and the condition tell ${what}`, async (t) => {
+  t.test(`admission and the condition report ${what}`, async (t) => {
     const { violations } = validateResource(manifest)
     t.equal(violations.length, 1)
     t.match(violations.map(({ path, message }) => `${path}: ${message}`)[0], message)
@@ -191,23 +191,26 @@ for (const [what, manifest, message] of besideGenerated) {
   })
 }
 
-t.test('root is taken where the template allows it, and probes that replace the generated one', async (t) => {
-  for (const manifest of [
-    inContainer({ securityContext: { runAsUser: 0, runAsNonRoot: false } }),
-    inPod({ securityContext: { runAsUser: 0 } }),
-    inPod({
-      securityContext: { runAsNonRoot: false },
-      containers: [{ ...sidecar, securityContext: { runAsUser: 0 } }],
-    }),
-    inServer({ readinessProbe: { tcpSocket: null, exec: { command: ['true'] } } }),
-    inServer({ readinessProbe: execProbe }, { transport: 'stdio' }),
-    inContainer({ env: [{ name: 'HOME', value: null, valueFrom: secret }] }),
-    inPod({ containers: [{ ...sidecar, volumeMounts: [{ name: 'of-a-reference', mountPath: '/x' }] }] }),
-  ])
-    t.strictSame(validateResource(manifest).violations, [], JSON.stringify(manifest))
-})
+t.test(
+  'running as root is accepted if the template allows it, as are probes that replace the generated probe',
+  async (t) => {
+    for (const manifest of [
+      inContainer({ securityContext: { runAsUser: 0, runAsNonRoot: false } }),
+      inPod({ securityContext: { runAsUser: 0 } }),
+      inPod({
+        securityContext: { runAsNonRoot: false },
+        containers: [{ ...sidecar, securityContext: { runAsUser: 0 } }],
+      }),
+      inServer({ readinessProbe: { tcpSocket: null, exec: { command: ['true'] } } }),
+      inServer({ readinessProbe: execProbe }, { transport: 'stdio' }),
+      inContainer({ env: [{ name: 'HOME', value: null, valueFrom: secret }] }),
+      inPod({ containers: [{ ...sidecar, volumeMounts: [{ name: 'of-a-reference', mountPath: '/x' }] }] }),
+    ])
+      t.strictSame(validateResource(manifest).violations, [], JSON.stringify(manifest))
+  },
+)
 
-/** What shows only beside the whole generated template. */
+/** Problems that appear only in combination with the complete generated template. */
 const inSync: readonly [string, object, RegExp][] = [
   [
     'a mount without a volume',
@@ -218,8 +221,8 @@ const inSync: readonly [string, object, RegExp][] = [
 ]
 
 for (const [what, manifest, message] of inSync) {
-  t.test(`the condition tells ${what}, and what runs stays`, async (t) => {
-    t.strictSame(validateResource(manifest).violations, [], 'nothing that the manifest alone shows')
+  t.test(`the condition reports ${what}, and the running objects stay`, async (t) => {
+    t.strictSame(validateResource(manifest).violations, [], 'the manifest alone shows no problem')
     const w = world(virtual()).ready()
     const before = JSON.stringify(w.get('Deployment', 'vmcp-door')['spec'])
     w.apply(manifest as ReturnType<typeof virtual>).settle()
@@ -232,7 +235,7 @@ for (const [what, manifest, message] of inSync) {
   })
 }
 
-t.test('what the API server takes is taken', async (t) => {
+t.test('templates that the API server accepts are accepted', async (t) => {
   const taken = inPod({
     restartPolicy: 'Always',
     initContainers: [{ name: 'first', image: 'registry.example/first:1', restartPolicy: 'Always' }],
@@ -257,10 +260,10 @@ t.test('what the API server takes is taken', async (t) => {
     model: 'm',
     podTemplateSpec: { spec: { containers: [{ name: 'embedding', env: [{ name: 'A', value: '1' }] }] } },
   })
-  t.strictSame(validateResource(vectors).violations, [], 'the generated container has an image of its own')
+  t.strictSame(validateResource(vectors).violations, [], 'the generated container has its own image')
 })
 
-t.test('the volume of a model cache is one that a pod template may stand beside', async (t) => {
+t.test('a pod template is compatible with the volume of a model cache', async (t) => {
   const w = world(
     resource('EmbeddingServer', 'vectors', {
       model: 'm',

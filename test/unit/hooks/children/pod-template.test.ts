@@ -18,7 +18,7 @@ function pod(podTemplateSpec: object, spec: object = {}): Pod {
   return (w.get('Deployment', 'vmcp-door')['spec'] as { template: Pod }).template
 }
 
-t.test('podTemplateSpec: customises the container called vmcp, and may add others', async (t) => {
+t.test('podTemplateSpec: customizes the container called vmcp, and may add more containers', async (t) => {
   proves('3.spec.podTemplateSpec')
   const { spec } = pod({
     spec: {
@@ -63,14 +63,14 @@ t.test(
   },
 )
 
-t.test('podTemplateSpec: labels that select the pod and the checksum stay ours', async (t) => {
+t.test('podTemplateSpec: cannot change the selector labels or remove the checksum', async (t) => {
   const { metadata } = pod({ metadata: { labels: { app: 'mine', team: 'a' } } })
   t.equal(metadata.labels['app'], 'virtualmcpserver')
   t.equal(metadata.labels['team'], 'a')
   t.ok(metadata.annotations['gatehouse.dev/runconfig-checksum'])
 })
 
-t.test('podTemplateSpec: what the container needs to start cannot be removed', async (t) => {
+t.test('podTemplateSpec: cannot remove what the container needs to start', async (t) => {
   const removals = [
     { spec: { containers: [{ name: 'vmcp', $patch: 'delete' }] } },
     { spec: { volumes: [{ name: 'vmcp-config', $patch: 'delete' }] } },
@@ -93,12 +93,12 @@ t.test('podTemplateSpec: what the container needs to start cannot be removed', a
     )
     t.ok(
       children.some((child) => child.kind === 'Deployment'),
-      'what runs is kept',
+      'the running objects stay',
     )
   }
 })
 
-t.test('podTemplateSpec: wrong types are refused at admission, with their path', async (t) => {
+t.test('podTemplateSpec: admission rejects wrong types with their path', async (t) => {
   const { violations } = validateResource(
     server('files', {
       podTemplateSpec: {
@@ -116,7 +116,7 @@ t.test('podTemplateSpec: wrong types are refused at admission, with their path',
   )
 })
 
-t.test('podTemplateSpec: hostile values give errors, not exceptions', async (t) => {
+t.test('podTemplateSpec: hostile values cause errors, not exceptions', async (t) => {
   let deep: unknown = {}
   for (let i = 0; i < 20_000; i++) deep = { spec: deep }
   for (const value of [

@@ -23,6 +23,6 @@ const cases: [string | number, string][] = [
   ['not a quantity', 'not a quantity'],
 ]
 
-t.test('canonicalQuantity: the form that the API server stores', async (t) => {
+t.test('canonicalQuantity: returns the form that the API server stores', async (t) => {
   for (const [given, stored] of cases) t.equal(canonicalQuantity(given), stored, `${given} is ${stored}`)
 })

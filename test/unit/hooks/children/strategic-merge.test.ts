@@ -73,7 +73,7 @@ t.test('strategicMerge: containers, env, mounts, volumes and ports merge by thei
   })
 })
 
-t.test('strategicMerge: null and $patch: delete remove', async (t) => {
+t.test('strategicMerge: null and $patch: delete remove members', async (t) => {
   const merged = strategicMerge(base, {
     metadata: { labels: { app: null } },
     spec: {
@@ -90,7 +90,7 @@ t.test('strategicMerge: null and $patch: delete remove', async (t) => {
   t.strictSame(merged['metadata'], { labels: {} })
 })
 
-t.test('strategicMerge: $patch: replace puts the rest in place, of an object and of a list', async (t) => {
+t.test('strategicMerge: $patch: replace replaces the whole object or list', async (t) => {
   const merged = strategicMerge(base, {
     metadata: { $patch: 'replace', annotations: { a: 'b' } },
     spec: { containers: [{ $patch: 'replace' }, { name: 'only', image: 'z', env: null }] },
@@ -99,7 +99,7 @@ t.test('strategicMerge: $patch: replace puts the rest in place, of an object and
   t.strictSame((merged['spec'] as { containers: unknown }).containers, [{ name: 'only', image: 'z' }])
 })
 
-t.test('strategicMerge: inputs stay as they were, and __proto__ is an ordinary key', async (t) => {
+t.test('strategicMerge: inputs are not modified, and __proto__ is an ordinary key', async (t) => {
   const before = structuredClone(base)
   const merged = strategicMerge(base, JSON.parse('{"__proto__":{"polluted":true},"spec":{"a":1}}'))
   t.strictSame(base, before)
@@ -108,18 +108,18 @@ t.test('strategicMerge: inputs stay as they were, and __proto__ is an ordinary k
 })
 
 t.test(
-  'strategicMerge: a list under a name that every object answers to is replaced like any other',
+  'strategicMerge: a list under the name of an Object.prototype member is replaced like any other list',
   async (t) => {
     const merged = strategicMerge(
       { constructor: [{ a: 1 }] },
       { constructor: [{ b: 2 }], toString: [{ c: 3 }] },
     )
-    // As text: a comparison of objects asks for their constructor.
+    // Compare as text: a comparison of objects would read their constructor.
     t.equal(JSON.stringify(merged), '{"constructor":[{"b":2}],"toString":[{"c":3}]}')
   },
 )
 
-t.test('strategicMerge: nesting beyond reason ends instead of overflowing', async (t) => {
+t.test('strategicMerge: excessive nesting does not overflow the stack', async (t) => {
   let deep: Record<string, unknown> = {}
   let other: Record<string, unknown> = {}
   for (let i = 0; i < 5000; i++) {

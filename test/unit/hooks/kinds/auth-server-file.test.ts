@@ -36,7 +36,7 @@ const acl = { aclUserConfig: { passwordSecretRef: { name: 'redis', key: 'passwor
 const redis = (settings: object) => ({ storage: { type: 'redis', redis: { ...acl, ...settings } } })
 
 t.test(
-  'storage: the Sentinel Service becomes an address, in the same namespace and on 26379 unless said otherwise',
+  'storage: the Sentinel Service becomes an address, by default in the same namespace and on port 26379',
   async (t) => {
     proves(
       '2.storage.redis.sentinelConfig.sentinelService.namespace',
@@ -52,37 +52,40 @@ t.test(
   },
 )
 
-t.test('storage: TLS authorities are mounted apart for nodes and Sentinels, credentials named', async (t) => {
-  const ca = { caCertSecretRef: { name: 'ca', key: 'pem' } }
-  const { file, needs, secrets } = fileOf(
-    redis({
-      sentinelConfig: { masterName: 'm', sentinelAddrs: ['a:1', 'b:2'] },
-      tls: ca,
-      sentinelTls: { ...ca, insecureSkipVerify: true },
-      aclUserConfig: { ...acl.aclUserConfig, usernameSecretRef: { name: 'redis', key: 'user' } },
-      dialTimeout: '1s',
-    }),
-  )
-  t.match(file.storage, {
-    type: 'redis',
-    redis: {
-      sentinelConfig: { sentinelAddrs: ['a:1', 'b:2'] },
-      usernameEnv: 'GATEHOUSE_AUTH_SERVER_REDIS_USERNAME',
-      passwordEnv: 'GATEHOUSE_AUTH_SERVER_REDIS_PASSWORD',
-      keyPrefix: 'gatehouse:authserver:mcpserver:team:files:',
-      tls: { caCertFile: '/etc/gatehouse/authserver/redis-tls/master/ca.crt', insecureSkipVerify: false },
-      sentinelTls: {
-        caCertFile: '/etc/gatehouse/authserver/redis-tls/sentinel/ca.crt',
-        insecureSkipVerify: true,
+t.test(
+  'storage: TLS authorities of nodes and Sentinels are mounted separately, and credentials are named',
+  async (t) => {
+    const ca = { caCertSecretRef: { name: 'ca', key: 'pem' } }
+    const { file, needs, secrets } = fileOf(
+      redis({
+        sentinelConfig: { masterName: 'm', sentinelAddrs: ['a:1', 'b:2'] },
+        tls: ca,
+        sentinelTls: { ...ca, insecureSkipVerify: true },
+        aclUserConfig: { ...acl.aclUserConfig, usernameSecretRef: { name: 'redis', key: 'user' } },
+        dialTimeout: '1s',
+      }),
+    )
+    t.match(file.storage, {
+      type: 'redis',
+      redis: {
+        sentinelConfig: { sentinelAddrs: ['a:1', 'b:2'] },
+        usernameEnv: 'GATEHOUSE_AUTH_SERVER_REDIS_USERNAME',
+        passwordEnv: 'GATEHOUSE_AUTH_SERVER_REDIS_PASSWORD',
+        keyPrefix: 'gatehouse:authserver:mcpserver:team:files:',
+        tls: { caCertFile: '/etc/gatehouse/authserver/redis-tls/master/ca.crt', insecureSkipVerify: false },
+        sentinelTls: {
+          caCertFile: '/etc/gatehouse/authserver/redis-tls/sentinel/ca.crt',
+          insecureSkipVerify: true,
+        },
+        dialTimeout: '1s',
       },
-      dialTimeout: '1s',
-    },
-  })
-  t.ok(needs.mounts.some(({ mountPath }) => mountPath === '/etc/gatehouse/authserver/redis-tls/sentinel'))
-  t.strictSame([...new Set(secrets.map(({ name }) => name))].sort(), ['ca', 'keys', 'redis', 'tokens'])
-})
+    })
+    t.ok(needs.mounts.some(({ mountPath }) => mountPath === '/etc/gatehouse/authserver/redis-tls/sentinel'))
+    t.strictSame([...new Set(secrets.map(({ name }) => name))].sort(), ['ca', 'keys', 'redis', 'tokens'])
+  },
+)
 
-t.test('storage: in a cluster the prefix of keys is a hash tag', async (t) => {
+t.test('storage: in a cluster, the key prefix is a hash tag', async (t) => {
   const prefixOf = (settings: object): string | undefined =>
     fileOf(redis(settings)).file.storage?.redis?.keyPrefix
   t.equal(prefixOf({ addr: 'a:1', clusterMode: true }), '{gatehouse:authserver:mcpserver:team:files:}')
@@ -90,7 +93,7 @@ t.test('storage: in a cluster the prefix of keys is a hash tag', async (t) => {
 })
 
 t.test(
-  'upstreams: secrets and initial access tokens by variable, callback below the resource URL',
+  'upstreams: secrets and initial access tokens come from variables, and the callback is below the resource URL',
   async (t) => {
     const dcr = {
       name: 'dyn.corp'.replace('.', '-'),

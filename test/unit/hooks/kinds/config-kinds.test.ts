@@ -1,6 +1,4 @@
-/**
- * Configuration kinds: validity, hash with secret rotation, and who refers to them.
- */
+/** Configuration kinds: validity, a hash that includes the Secrets, and the workloads that refer to them. */
 import t from 'tap'
 import { proves } from '../../../helpers/proves.ts'
 import {
@@ -33,7 +31,7 @@ const podOf = (w: World, name: string) =>
   JSON.stringify((w.get('Deployment', name)['spec'] as { template: unknown }).template)
 const own = (name: string) => ({ externalAuthConfigRef: { name } })
 
-t.test('referencingWorkloads: every kind of workload that refers to it, sorted, once', async (t) => {
+t.test('referencingWorkloads: lists each referring workload of every kind once, sorted', async (t) => {
   proves(
     '2.reference.MCPServer',
     '2.reference.MCPRemoteProxy',
@@ -58,32 +56,38 @@ t.test('referencingWorkloads: every kind of workload that refers to it, sorted, 
     { kind: 'MCPServer', name: 'b' },
     { kind: 'VirtualMCPServer', name: 'door' },
   ])
-  t.equal(status.referenceCount, 5, 'the entry counts, though it cannot be listed')
+  t.equal(status.referenceCount, 5, 'the entry counts, although it cannot be listed')
 })
 
-t.test('referencingWorkloads: a virtual server counts through the backends it discovered', async (t) => {
-  const w = world(auth.header, entry('e', own('header')), virtual()).ready()
-  t.strictSame(statusOf(w, 'MCPExternalAuthConfig', 'header').referencingWorkloads, [
-    { kind: 'VirtualMCPServer', name: 'door' },
-  ])
-  w.remove('MCPServerEntry', 'e').ready()
-  t.equal(statusOf(w, 'MCPExternalAuthConfig', 'header').referenceCount, 0)
-})
+t.test(
+  'referencingWorkloads: includes a virtual server whose discovered backends refer to the configuration',
+  async (t) => {
+    const w = world(auth.header, entry('e', own('header')), virtual()).ready()
+    t.strictSame(statusOf(w, 'MCPExternalAuthConfig', 'header').referencingWorkloads, [
+      { kind: 'VirtualMCPServer', name: 'door' },
+    ])
+    w.remove('MCPServerEntry', 'e').ready()
+    t.equal(statusOf(w, 'MCPExternalAuthConfig', 'header').referenceCount, 0)
+  },
+)
 
-t.test('referencingWorkloads: authServerRef counts, a referrer being deleted does not', async (t) => {
-  const w = world(
-    auth.server,
-    server('a', { authServerRef: { name: 'server', kind: 'MCPExternalAuthConfig' } }),
-    server('b', own('server')),
-  )
-  const gone = w.get('MCPServer', 'b')
-  w.apply({ ...gone, metadata: { ...gone.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }).settle()
-  t.strictSame(statusOf(w, 'MCPExternalAuthConfig', 'server').referencingWorkloads, [
-    { kind: 'MCPServer', name: 'a' },
-  ])
-})
+t.test(
+  'referencingWorkloads: includes authServerRef, but not a referrer that is being deleted',
+  async (t) => {
+    const w = world(
+      auth.server,
+      server('a', { authServerRef: { name: 'server', kind: 'MCPExternalAuthConfig' } }),
+      server('b', own('server')),
+    )
+    const gone = w.get('MCPServer', 'b')
+    w.apply({ ...gone, metadata: { ...gone.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }).settle()
+    t.strictSame(statusOf(w, 'MCPExternalAuthConfig', 'server').referencingWorkloads, [
+      { kind: 'MCPServer', name: 'a' },
+    ])
+  },
+)
 
-t.test('referencingWorkloads: the other configuration kinds have them as well', async (t) => {
+t.test('referencingWorkloads: is set for the other configuration kinds, too', async (t) => {
   const references = {
     oidcConfigRef: { name: 'login', audience: 'a' },
     authzConfigRef: { name: 'policies' },
@@ -113,7 +117,7 @@ t.test('referencingWorkloads: the other configuration kinds have them as well', 
 })
 
 t.test(
-  'configHash: changes with the spec and with every Secret it names; an invalid object keeps its last',
+  'configHash: changes with the spec and every Secret that it names; an invalid object keeps its last hash',
   async (t) => {
     const w = world(auth.bearer).settle()
     const hash = () => statusOf(w, 'MCPExternalAuthConfig', 'bearer').configHash
@@ -132,7 +136,7 @@ t.test(
   },
 )
 
-t.test('rotation: a rewritten Secret rolls the pods of every consumer', async (t) => {
+t.test('rotation: a changed Secret rolls the pods of every consumer', async (t) => {
   const w = world(
     auth.bearer,
     oidcConfig({ clientId: 'c', clientSecretRef: { name: 'oidc', key: 's' } }),
@@ -175,7 +179,7 @@ t.test('rotation: a rewritten Secret rolls the pods of every consumer', async (t
   )
 })
 
-t.test('secrets: no value of any Secret is in any answer', async (t) => {
+t.test('secrets: no response contains a value from a Secret', async (t) => {
   const { cases } = await import('../../../hooks/cases.ts')
   const { makeHooks } = await import('../../../../hooks/index.ts')
   const { testSettings } = await import('../../../hooks/world.ts')
@@ -188,7 +192,7 @@ t.test('secrets: no value of any Secret is in any answer', async (t) => {
   }
 })
 
-t.test('validity: each kind says True or False with its reason', async (t) => {
+t.test('validity: each kind sets its condition to True or False with a reason', async (t) => {
   const w = world(
     oidcConfig({ caBundleRef: { configMapRef: { name: 'nowhere' } } }),
     authzConfig({ policies: ['permit('] }),

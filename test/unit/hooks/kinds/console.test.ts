@@ -23,7 +23,7 @@ const console = (more: object = {}) => ({
   },
 })
 
-t.test('a Secret of the console that is not there is told, and no pod waits for it', async (t) => {
+t.test('a missing Secret of the console is reported, and pods start without it', async (t) => {
   const w = world(virtual(console())).settle()
   const status = w.get('VirtualMCPServer', 'door')['status'] as { phase: string; message: string }
   t.equal(status.phase, 'Failed')
@@ -37,49 +37,54 @@ t.test('a Secret of the console that is not there is told, and no pod waits for 
   t.not(restarts(w), before, 'a new secret rolls the pods')
 })
 
-t.test('who may look changes without new pods, and names that nothing has are warned of', async (t) => {
-  const policy = (action: string) =>
-    `permit(principal, action == Action::"console:${action}", resource == Console::"door");`
-  const byPolicies = (action: string) =>
-    virtual(console({ roles: undefined, authz: { policies: [policy(action)] } }))
-  const w = world(virtual(console()), secret('console', { secret: 'one' })).settle()
-  const pods = () => JSON.stringify(w.get('Deployment', 'vmcp-door')['spec'])
-  const before = pods()
-  w.apply(byPolicies('view')).settle()
-  t.equal(pods(), before)
-  t.match(JSON.stringify(w.get('ConfigMap', 'door-vmcp-config')), 'console:view', 'the file has it')
-  t.same(validateResource(byPolicies('view')).warnings, [])
-  const about = (name: string) =>
-    validateResource(
-      virtual(console({ roles: undefined, authz: { policies: [policy('view').replaceAll('door', name)] } })),
-    ).warnings
-  t.match(about('window'), [
-    /^config\.console\.authz\.policies\[0\] applies only to Console::"window"; this console is Console::"door"/,
-  ])
-  const both = [
-    policy('view')
-      .replace('resource == Console::"door"', 'resource')
-      .replace(';', ' when { resource == Console::"door" || resource == Console::"window" };'),
-  ]
-  t.same(
-    validateResource(virtual(console({ roles: undefined, authz: { policies: both } }))).warnings,
-    [],
-    'shared by servers',
-  )
-  const forbidding = ['forbid(principal, action, resource);']
-  t.match(
-    validateResource(virtual(console({ roles: undefined, authz: { policies: forbidding } }))).warnings,
-    [/authz\.policies permit nothing: no user gets a role/],
-  )
-  t.match(validateResource(byPolicies('call_tool')).warnings, [
-    /^config\.console\.authz\.policies\[0\] refers to the unknown action Action::"console:call_tool"; known actions: console:view/,
-  ])
-})
+t.test(
+  'changed roles and policies of the console replace no pods, and unknown names cause warnings',
+  async (t) => {
+    const policy = (action: string) =>
+      `permit(principal, action == Action::"console:${action}", resource == Console::"door");`
+    const byPolicies = (action: string) =>
+      virtual(console({ roles: undefined, authz: { policies: [policy(action)] } }))
+    const w = world(virtual(console()), secret('console', { secret: 'one' })).settle()
+    const pods = () => JSON.stringify(w.get('Deployment', 'vmcp-door')['spec'])
+    const before = pods()
+    w.apply(byPolicies('view')).settle()
+    t.equal(pods(), before)
+    t.match(JSON.stringify(w.get('ConfigMap', 'door-vmcp-config')), 'console:view', 'the file contains it')
+    t.same(validateResource(byPolicies('view')).warnings, [])
+    const about = (name: string) =>
+      validateResource(
+        virtual(
+          console({ roles: undefined, authz: { policies: [policy('view').replaceAll('door', name)] } }),
+        ),
+      ).warnings
+    t.match(about('window'), [
+      /^config\.console\.authz\.policies\[0\] applies only to Console::"window"; this console is Console::"door"/,
+    ])
+    const both = [
+      policy('view')
+        .replace('resource == Console::"door"', 'resource')
+        .replace(';', ' when { resource == Console::"door" || resource == Console::"window" };'),
+    ]
+    t.same(
+      validateResource(virtual(console({ roles: undefined, authz: { policies: both } }))).warnings,
+      [],
+      'shared by servers',
+    )
+    const forbidding = ['forbid(principal, action, resource);']
+    t.match(
+      validateResource(virtual(console({ roles: undefined, authz: { policies: forbidding } }))).warnings,
+      [/authz\.policies permit nothing: no user gets a role/],
+    )
+    t.match(validateResource(byPolicies('call_tool')).warnings, [
+      /^config\.console\.authz\.policies\[0\] refers to the unknown action Action::"console:call_tool"; known actions: console:view/,
+    ])
+  },
+)
 
-t.test('the port of the console cannot be that of MCP', async (t) => {
+t.test('the port of the console must differ from the port of MCP', async (t) => {
   const said = (more: object) =>
     validateResource(virtual(console(more))).violations.map(({ path, message }) => `${path} ${message}`)
   t.strictSame(said({ port: 4483 }), ['spec.config.console.port must not be 4483, which is the MCP port'])
   t.strictSame(said({ port: 4484 }), [])
-  t.strictSame(said({ port: 4483, enabled: false }), [], 'one that is off has no port')
+  t.strictSame(said({ port: 4483, enabled: false }), [], 'a disabled console has no port')
 })

@@ -1,9 +1,9 @@
-/** Headers of MCPServerEntries: their variables in the pod, and entries that are left out. */
+/** Headers of MCPServerEntries: their variables in the pod, and entries that are excluded. */
 import t from 'tap'
 import { configOf, door, statusOf } from '../../../hooks/rendered.ts'
 import { entry } from '../../../hooks/resources.ts'
 
-t.test('headerForward: each entry has variables of its own, and ambiguous names are left out', async (t) => {
+t.test('headerForward: each entry has its own variables, and ambiguous names are excluded', async (t) => {
   const headers = {
     headerForward: {
       addHeadersFromSecret: [{ headerName: 'X-Key', valueSecretRef: { name: 'tokens', key: 'api' } }],
@@ -21,7 +21,7 @@ t.test('headerForward: each entry has variables of its own, and ambiguous names 
   )
 })
 
-t.test('headerForward: an entry that is not valid whatever its status says is left out alone', async (t) => {
+t.test('headerForward: only the invalid entry is excluded, whatever its status reports', async (t) => {
   const w = door({}, entry('good'), entry('bad'))
   const request = JSON.parse(JSON.stringify(w.request('VirtualMCPServer', 'door'))) as {
     related: Record<string, Record<string, { spec: Record<string, unknown> }>>

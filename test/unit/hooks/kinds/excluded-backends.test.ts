@@ -1,6 +1,4 @@
-/**
- * What concerns one backend of a virtual server concerns no other: the backend is left out and told, the others run.
- */
+/** A problem with one backend of a virtual server excludes and reports only that backend. */
 import t from 'tap'
 import { parse } from 'yaml'
 import { proves } from '../../../helpers/proves.ts'
@@ -57,58 +55,61 @@ const tools = (...entries: object[]) => ({
   config: { aggregation: { conflictResolution: 'prefix', tools: entries } },
 })
 
-t.test('pod: what belongs to one backend is optional, what belongs to the server is not', async (t) => {
-  const w = world(
-    virtual({
-      incomingAuth: { type: 'oidc', oidcConfigRef },
-      authServerConfig: embedded(),
-      outgoingAuth: { source: 'discovered', default: { type: 'externalAuthConfigRef', ...own('bearer') } },
-    }),
-    oidcConfig({ clientId: 'c', clientSecretRef: { name: 'tokens', key: 'client' } }),
-    auth.bearer,
-    auth.header,
-    configMap('anchors', { 'ca.crt': 'pem' }),
-    server('files', own('header')),
-    server('plain'),
-    entry('search', {
-      caBundleRef: { configMapRef: { name: 'anchors' } },
-      headerForward: {
-        addHeadersFromSecret: [{ headerName: 'X-Key', valueSecretRef: { name: 'tokens', key: 'api' } }],
-      },
-    }),
-  ).ready()
-  const { env, volumes } = podOf(w)
-  const fromSecrets = env.flatMap(({ name, valueFrom }) => {
-    const ref = valueFrom?.secretKeyRef
-    return ref ? [[name, ref.optional === true]] : []
-  })
-  t.strictSame(Object.fromEntries(fromSecrets), {
-    GATEHOUSE_BEARER_TOKEN_BEARER: true,
-    GATEHOUSE_HEADER_INJECTION_VALUE_HEADER: true,
-    GATEHOUSE_SECRET_HEADER_FORWARD_X_KEY_SEARCH: true,
-    GATEHOUSE_UPSTREAM_CLIENT_SECRET_CORP: false,
-    VMCP_OIDC_CLIENT_SECRET: false,
-  })
-  const mounted = volumes.flatMap(({ name, configMap: map, secret }) =>
-    map || secret ? [[name, (map ?? secret)?.optional === true]] : [],
-  )
-  t.strictSame(Object.fromEntries(mounted), {
-    'authserver-hmac-secret-0': false,
-    'authserver-signing-key-0': false,
-    'authserver-signing-key-1': false,
-    'ca-bundle-search': true,
-    'vmcp-config': false,
-  })
-})
+t.test(
+  'pod: references of a single backend are optional, references of the server are required',
+  async (t) => {
+    const w = world(
+      virtual({
+        incomingAuth: { type: 'oidc', oidcConfigRef },
+        authServerConfig: embedded(),
+        outgoingAuth: { source: 'discovered', default: { type: 'externalAuthConfigRef', ...own('bearer') } },
+      }),
+      oidcConfig({ clientId: 'c', clientSecretRef: { name: 'tokens', key: 'client' } }),
+      auth.bearer,
+      auth.header,
+      configMap('anchors', { 'ca.crt': 'pem' }),
+      server('files', own('header')),
+      server('plain'),
+      entry('search', {
+        caBundleRef: { configMapRef: { name: 'anchors' } },
+        headerForward: {
+          addHeadersFromSecret: [{ headerName: 'X-Key', valueSecretRef: { name: 'tokens', key: 'api' } }],
+        },
+      }),
+    ).ready()
+    const { env, volumes } = podOf(w)
+    const fromSecrets = env.flatMap(({ name, valueFrom }) => {
+      const ref = valueFrom?.secretKeyRef
+      return ref ? [[name, ref.optional === true]] : []
+    })
+    t.strictSame(Object.fromEntries(fromSecrets), {
+      GATEHOUSE_BEARER_TOKEN_BEARER: true,
+      GATEHOUSE_HEADER_INJECTION_VALUE_HEADER: true,
+      GATEHOUSE_SECRET_HEADER_FORWARD_X_KEY_SEARCH: true,
+      GATEHOUSE_UPSTREAM_CLIENT_SECRET_CORP: false,
+      VMCP_OIDC_CLIENT_SECRET: false,
+    })
+    const mounted = volumes.flatMap(({ name, configMap: map, secret }) =>
+      map || secret ? [[name, (map ?? secret)?.optional === true]] : [],
+    )
+    t.strictSame(Object.fromEntries(mounted), {
+      'authserver-hmac-secret-0': false,
+      'authserver-signing-key-0': false,
+      'authserver-signing-key-1': false,
+      'ca-bundle-search': true,
+      'vmcp-config': false,
+    })
+  },
+)
 
-t.test('toolConfigRef: a missing MCPToolConfig leaves out its backend alone', async (t) => {
+t.test('toolConfigRef: a missing MCPToolConfig excludes only its backend', async (t) => {
   proves('3.config.aggregation.tools.toolConfigRef')
   const spec = tools(
     { workload: 'files', toolConfigRef: { name: 'gone' } },
     { workload: 'search', filter: ['find'] },
   )
   const w = world(virtual(spec), server('files'), entry('search')).ready()
-  t.strictSame(namesOf(w), ['search'], 'without its filter it would show everything')
+  t.strictSame(namesOf(w), ['search'], 'without its filter it would list all tools')
   t.match(configOf(w).aggregation.tools, [{ workload: 'search', filter: ['find'] }])
   t.match(condition(w, 'ToolConfigValidated'), {
     status: 'False',
@@ -129,7 +130,7 @@ t.test('toolConfigRef: a missing MCPToolConfig leaves out its backend alone', as
   })
 })
 
-t.test('toolConfigRef: an override to the name of a tool of the server itself is told', async (t) => {
+t.test('toolConfigRef: an override that reuses the name of a built-in tool is reported', async (t) => {
   const config = resource('MCPToolConfig', 'named', { toolsOverride: { read: { name: 'find_tool' } } })
   const entries = [{ workload: 'files', toolConfigRef: { name: 'named' } }]
   const door = (optimizer?: object) =>
@@ -143,10 +144,10 @@ t.test('toolConfigRef: an override to the name of a tool of the server itself is
     message:
       "MCPToolConfig named: spec.toolsOverride for files: find_tool is reserved for one of the server's own tools; the tool is skipped",
   })
-  t.strictSame(namesOf(w), ['files'], 'the server leaves out that tool alone')
+  t.strictSame(namesOf(w), ['files'], 'the server excludes only that tool')
 })
 
-t.test('config.yaml: what does not fit its schema leaves out the backend that it is about', async (t) => {
+t.test('config.yaml: a value that violates its schema excludes the backend that it belongs to', async (t) => {
   const w = world(virtual(), server('files'), entry('search')).ready()
   const status = w.get('MCPServer', 'files')['status'] as object
   w.setStatus('MCPServer', 'files', { ...status, url: 'http://files,80/mcp' })
@@ -161,7 +162,7 @@ t.test('config.yaml: what does not fit its schema leaves out the backend that it
   t.match(statusOf(w).discoveredBackends, [{ name: 'files', status: 'unavailable' }, { name: 'search' }])
 })
 
-t.test('report: backends that the running server excludes are told in a condition', async (t) => {
+t.test('report: a condition lists the backends that the running server excludes', async (t) => {
   const w = world(virtual(), server('files'), entry('search')).ready()
   t.match(condition(w, 'BackendsValidated'), { status: 'True', reason: 'AllBackendsValid' })
   const checksum = () =>
@@ -188,7 +189,7 @@ t.test('report: backends that the running server excludes are told in a conditio
     {},
   ])
   w.apply(server('third')).settle()
-  t.match(condition(w, 'BackendsValidated'), excluded, 'known until a pod reports on the new configuration')
+  t.match(condition(w, 'BackendsValidated'), excluded, 'kept until a pod reports on the new configuration')
   w.setData('door-vmcp-status', { 'a.json': report('Healthy', { excluded: false }) }).settle()
   t.match(condition(w, 'BackendsValidated'), { status: 'True' })
 })
@@ -201,7 +202,7 @@ t.test('condition: names and reasons are bounded', async (t) => {
   t.match(message, /; and 40 more$/)
 })
 
-t.test('workflows: a step that names no backend is told in a condition', async (t) => {
+t.test('workflows: a condition reports a step with an unknown backend', async (t) => {
   const compositeTools = ['files.read', 'files_read', 'flies.read', 'flies_read'].map((tool, i) => ({
     name: `w${i}`,
     description: 'd',
@@ -232,33 +233,36 @@ t.test('workflows: a step that names no backend is told in a condition', async (
     conflictResolutionConfig: { priorityOrder: ['files'] },
   }
   w.apply(virtual({ config: { compositeTools, aggregation } })).settle()
-  t.match(condition(w, 'BackendNamesValidated'), { status: 'True' }, 'any name may be that of a tool')
+  t.match(condition(w, 'BackendNamesValidated'), { status: 'True' }, 'a tool can have any name')
 })
 
-t.test('workflows: a step of a referenced definition that names no backend is told, too', async (t) => {
-  const definition = (tool: string) =>
-    resource('VirtualMCPCompositeToolDefinition', 'report', {
-      name: 'report',
-      description: 'd',
-      steps: [
-        { id: 'a', tool: 'files.read' },
-        { id: 'b', type: 'forEach', collection: '{{json .params.list}}', step: { tool } },
-      ],
+t.test(
+  'workflows: a condition reports a step with an unknown backend in a referenced definition',
+  async (t) => {
+    const definition = (tool: string) =>
+      resource('VirtualMCPCompositeToolDefinition', 'report', {
+        name: 'report',
+        description: 'd',
+        steps: [
+          { id: 'a', tool: 'files.read' },
+          { id: 'b', type: 'forEach', collection: '{{json .params.list}}', step: { tool } },
+        ],
+      })
+    const config = { compositeToolRefs: [{ name: 'report' }] }
+    const w = world(virtual({ config }), server('files'), definition('flies_read')).ready()
+    t.match(condition(w, 'BackendNamesValidated'), {
+      status: 'False',
+      reason: 'UnknownBackend',
+      message:
+        'spec.config.compositeToolRefs[0].name: VirtualMCPCompositeToolDefinition report: ' +
+        'spec.steps[1].step.tool: unknown backend "flies"; did you mean "files"?',
     })
-  const config = { compositeToolRefs: [{ name: 'report' }] }
-  const w = world(virtual({ config }), server('files'), definition('flies_read')).ready()
-  t.match(condition(w, 'BackendNamesValidated'), {
-    status: 'False',
-    reason: 'UnknownBackend',
-    message:
-      'spec.config.compositeToolRefs[0].name: VirtualMCPCompositeToolDefinition report: ' +
-      'spec.steps[1].step.tool: unknown backend "flies"; did you mean "files"?',
-  })
-  w.apply(definition('files_read')).settle()
-  t.match(condition(w, 'BackendNamesValidated'), { status: 'True' })
-})
+    w.apply(definition('files_read')).settle()
+    t.match(condition(w, 'BackendNamesValidated'), { status: 'True' })
+  },
+)
 
-t.test('webhooks: a match that names no backend is told, at every kind that asks them', async (t) => {
+t.test('webhooks: every kind that calls webhooks reports a match with an unknown backend', async (t) => {
   const url = 'https://hook.example'
   const shared = (...backends: string[]) =>
     resource('MCPWebhookConfig', 'hooks', { validating: [{ name: 'v', url, match: { backends } }] })
@@ -281,7 +285,7 @@ t.test('webhooks: a match that names no backend is told, at every kind that asks
         'spec.webhookConfigRef.name: MCPWebhookConfig hooks: spec.validating[0].match.backends[0]: ' +
         'unknown backend "flies"; did you mean "files"?',
     })
-    t.ok(w.get('Deployment', kind === 'MCPServer' ? 'mcp-files-proxy' : 'vmcp-door'), 'it runs all the same')
+    t.ok(w.get('Deployment', kind === 'MCPServer' ? 'mcp-files-proxy' : 'vmcp-door'), 'it runs anyway')
   }
   w.apply(shared('files')).settle()
   t.match(said(w, 'VirtualMCPServer', 'door'), { status: 'True' })

@@ -1,6 +1,4 @@
-/**
- * How backends get their credentials: which configuration counts, and what becomes of it.
- */
+/** Credentials for backends: which configuration applies, and what it becomes. */
 import t from 'tap'
 import { proves } from '../../../helpers/proves.ts'
 import {
@@ -16,7 +14,7 @@ import {
 import { conditionOf, configOf, environment, own, ref, statusOf } from './outgoing.ts'
 
 t.test(
-  'outgoingAuth: explicit entry, then the backend’s own reference, then the default; inline counts what the resource configures',
+  "outgoingAuth: an explicit entry wins over the backend’s own reference, then the default applies; inline uses only the resource's settings",
   async (t) => {
     proves(
       '3.spec.outgoingAuth',
@@ -92,36 +90,33 @@ t.test(
   },
 )
 
-t.test(
-  'outgoingAuth: inline keeps the static backends of the resource, their group set by the service',
-  async (t) => {
-    proves('3.config.backends.mode', '3.config.backends.metadata', '3.config.backends.name')
-    const backends = [
-      {
-        name: 'legacy',
-        url: 'https://legacy.example.com/sse',
-        transport: 'sse',
-        metadata: { group: 'mine', a: 'b' },
-      },
-    ]
-    const inline = configOf(
-      world(entry('e'), virtual({ outgoingAuth: { source: 'inline' }, config: { backends } })).ready(),
-    )
-    t.strictSame(
-      inline.backends.map(({ name }) => name),
-      ['e', 'legacy'],
-    )
-    t.match(inline.backends[1], { metadata: { group: 'tools', a: 'b' } })
-    const discovered = configOf(world(entry('e'), virtual({ config: { backends } })).ready())
-    t.strictSame(
-      discovered.backends.map(({ name }) => name),
-      ['e'],
-    )
-  },
-)
+t.test('outgoingAuth: inline keeps the static backends of the resource and sets their group', async (t) => {
+  proves('3.config.backends.mode', '3.config.backends.metadata', '3.config.backends.name')
+  const backends = [
+    {
+      name: 'legacy',
+      url: 'https://legacy.example.com/sse',
+      transport: 'sse',
+      metadata: { group: 'mine', a: 'b' },
+    },
+  ]
+  const inline = configOf(
+    world(entry('e'), virtual({ outgoingAuth: { source: 'inline' }, config: { backends } })).ready(),
+  )
+  t.strictSame(
+    inline.backends.map(({ name }) => name),
+    ['e', 'legacy'],
+  )
+  t.match(inline.backends[1], { metadata: { group: 'tools', a: 'b' } })
+  const discovered = configOf(world(entry('e'), virtual({ config: { backends } })).ready())
+  t.strictSame(
+    discovered.backends.map(({ name }) => name),
+    ['e'],
+  )
+})
 
 t.test(
-  'outgoingAuth: a backend whose credentials cannot be made is left out, and never gets the default',
+  'outgoingAuth: a backend without working credentials is excluded, and never gets the default',
   async (t) => {
     const w = world(
       auth.bearer,
@@ -145,13 +140,13 @@ t.test(
   },
 )
 
-t.test('outgoingAuth: a broken default closes the door to whoever relies on it', async (t) => {
+t.test('outgoingAuth: a broken default excludes every backend that depends on it', async (t) => {
   const w = world(entry('plain'), virtual({ outgoingAuth: { default: ref('nowhere') } })).ready()
   t.strictSame(configOf(w).backends, [])
   t.match(conditionOf(w, 'VirtualMCPServer', 'door', 'DefaultAuthConfig'), { status: 'False' })
 })
 
-t.test('references: an object of another namespace does not exist', async (t) => {
+t.test('references: an object of another namespace is treated as missing', async (t) => {
   proves('2.kind.same-namespace', '3.kind.same-namespace')
   const w = world(entry('e', own('header')), virtual()).settle()
   const request = w.request('VirtualMCPServer', 'door') as {
@@ -172,7 +167,7 @@ t.test('references: an object of another namespace does not exist', async (t) =>
 })
 
 t.test(
-  'tokenExchange: full token type, secret by variable, subject of the first upstream of an embedded server',
+  'tokenExchange: full token type, secret in a variable, subject from the first upstream of an embedded server',
   async (t) => {
     proves(
       '2.tokenExchange.tokenUrl',
@@ -240,7 +235,7 @@ t.test(
   },
 )
 
-t.test('xaa: refuses to guess which upstream gives the id token', async (t) => {
+t.test('xaa: the upstream that issues the id token must be unambiguous', async (t) => {
   const base = embedded() as { upstreamProviders: { name: string }[] }
   const upstreams = [...base.upstreamProviders, { ...base.upstreamProviders[0], name: 'other' }]
   const w = world(
@@ -265,7 +260,7 @@ t.test('xaa: refuses to guess which upstream gives the id token', async (t) => {
   })
 })
 
-t.test('disableUpstreamTokenInjection: refused together with token exchange or cloudSts', async (t) => {
+t.test('disableUpstreamTokenInjection: rejected together with token exchange or cloudSts', async (t) => {
   proves('2.error.disableUpstreamTokenInjection')
   const stripping = resource('MCPExternalAuthConfig', 'server', {
     type: 'embeddedAuthServer',

@@ -1,4 +1,4 @@
-/** On-behalf-of: refused without a handler, rendered with one. */
+/** On-behalf-of: rejected without a handler, rendered with one. */
 import t from 'tap'
 import { hookSettings } from '../../../../hooks/index.ts'
 import { proves } from '../../../helpers/proves.ts'
@@ -6,7 +6,7 @@ import { auth, entry, group, remote, resource, secrets, virtual, world } from '.
 import { type Stored, World } from '../../../hooks/world.ts'
 import { conditionOf, configOf, own, ref } from './outgoing.ts'
 
-t.test('obo: without a handler it is EnterpriseRequired, everywhere', async (t) => {
+t.test('obo: without a handler, every kind reports EnterpriseRequired', async (t) => {
   proves('2.obo.rule.enterprise', '2.state.Valid', '2.error.obo.enterprise')
   const w = world(
     auth.obo,
@@ -32,7 +32,7 @@ const withHandler = (...objects: Stored[]) =>
   )
 
 t.test(
-  'obo: with a handler its rules count at reconcile, and the secret reaches the runtime as a variable name',
+  'obo: with a handler, reconciliation checks its rules, and the runtime gets the secret as a variable name',
   async (t) => {
     proves(
       '2.obo.rule.target',

@@ -1,4 +1,4 @@
-/** What the tests of outgoing authentication read of a response: the file, the environment, conditions. */
+/** The parts of a response that the outgoing authentication tests read: the file, the environment, the conditions. */
 import { parse } from 'yaml'
 import { World } from '../../../hooks/world.ts'
 

@@ -30,7 +30,7 @@ const report = (w: World, backends: object[], pod = 'one', sum = checksum(w)) =>
 })
 const deployment = (w: World, status: object) => w.setStatus('Deployment', 'vmcp-door', status).settle()
 
-t.test('phase: without ready pods the pods decide', async (t) => {
+t.test('phase: without ready pods, the state of the pods determines the phase', async (t) => {
   proves('3.state.phase')
   const w = world(server('files'), virtual()).settle()
   t.match(statusOf(w), { phase: 'Pending', message: 'Virtual MCP server is starting' })
@@ -60,7 +60,7 @@ t.test('phase: a waiting group is Pending, a missing one Failed', async (t) => {
   t.match(statusOf(w), { phase: 'Failed' })
 })
 
-t.test('phase: ready pods and what the backends say', async (t) => {
+t.test('phase: with ready pods, the reports of the backends determine the phase', async (t) => {
   proves(
     '3.status.backendCount',
     '3.status.discoveredBackends.message',
@@ -94,7 +94,7 @@ t.test('phase: ready pods and what the backends say', async (t) => {
   t.equal(readyReason(w), 'NoRoutableBackends')
   t.match(says(backend('a', 'unknown'), backend('b', 'unknown')), { phase: 'Pending', backendCount: 0 })
   deployment(w, { availableReplicas: 0 })
-  t.equal(statusOf(w).phase, 'Pending', 'whatever the last report says')
+  t.equal(statusOf(w).phase, 'Pending', 'whatever the last report contains')
 })
 
 t.test('phase: an empty group is Ready', async (t) => {
@@ -102,7 +102,7 @@ t.test('phase: an empty group is Ready', async (t) => {
 })
 
 t.test(
-  'reports: with several pods the worst word counts, and pods of another configuration do not',
+  'reports: the worst status of several pods applies, and pods with another configuration are ignored',
   async (t) => {
     const w = world(entry('a'), virtual()).ready()
     const both = {
@@ -121,7 +121,7 @@ t.test(
 )
 
 t.test(
-  'reports: a new member does not blank the health of the others until the pods report again',
+  'reports: after a new member, the other members keep their health until the pods report again',
   async (t) => {
     const w = world(entry('a'), virtual()).ready()
     w.setData(
@@ -142,7 +142,7 @@ t.test(
   },
 )
 
-t.test('reports: no clock of a pod hides what another pod reports', async (t) => {
+t.test('reports: clock skew between pods hides no report', async (t) => {
   const w = world(server('files'), entry('a'), virtual()).settle()
   deployment(w, { availableReplicas: 1 })
   const at = (observedAt: string | undefined, pod: string, status: string) => ({
@@ -169,30 +169,27 @@ t.test('reports: no clock of a pod hides what another pod reports', async (t) =>
   t.equal(
     statusOf(w).discoveredBackends.find(({ name }) => name === 'a')?.['status'],
     'ready',
-    'its report is gone',
+    'its report was removed',
   )
 })
 
-t.test(
-  'reports: that nothing has changed is written down every five minutes, anything else at once',
-  async (t) => {
-    const w = world(entry('a'), virtual()).ready()
-    const seenAt = (time: string, more: object = {}) => {
-      const says = backend('a', 'ready', { lastHealthCheck: `2026-01-01T01:${time}Z`, ...more })
-      w.setData('door-vmcp-status', report(w, [says])).settle()
-      return statusOf(w).discoveredBackends[0]?.['lastHealthCheck']
-    }
-    t.equal(seenAt('10:00'), '2026-01-01T01:10:00Z')
-    t.equal(seenAt('10:30'), '2026-01-01T01:10:00Z')
-    t.equal(seenAt('14:59'), '2026-01-01T01:10:00Z')
-    t.equal(seenAt('15:00'), '2026-01-01T01:15:00Z')
-    t.equal(seenAt('15:30', { message: 'Slow' }), '2026-01-01T01:15:30Z', 'another word about it')
-    t.equal(seenAt('16:00'), '2026-01-01T01:16:00Z', 'and back')
-    t.equal(seenAt('12:00'), '2026-01-01T01:12:00Z', 'a clock that was put back')
-  },
-)
+t.test('reports: an unchanged report is written every five minutes, a changed one at once', async (t) => {
+  const w = world(entry('a'), virtual()).ready()
+  const seenAt = (time: string, more: object = {}) => {
+    const says = backend('a', 'ready', { lastHealthCheck: `2026-01-01T01:${time}Z`, ...more })
+    w.setData('door-vmcp-status', report(w, [says])).settle()
+    return statusOf(w).discoveredBackends[0]?.['lastHealthCheck']
+  }
+  t.equal(seenAt('10:00'), '2026-01-01T01:10:00Z')
+  t.equal(seenAt('10:30'), '2026-01-01T01:10:00Z')
+  t.equal(seenAt('14:59'), '2026-01-01T01:10:00Z')
+  t.equal(seenAt('15:00'), '2026-01-01T01:15:00Z')
+  t.equal(seenAt('15:30', { message: 'Slow' }), '2026-01-01T01:15:30Z', 'a changed message')
+  t.equal(seenAt('16:00'), '2026-01-01T01:16:00Z', 'and back')
+  t.equal(seenAt('12:00'), '2026-01-01T01:12:00Z', 'a clock that was set back')
+})
 
-t.test('reports: whatever is in the ConfigMap, the status stays valid', async (t) => {
+t.test('reports: the status is valid for any content of the ConfigMap', async (t) => {
   const { validateStatus } = await import('../../../../schemas/index.ts')
   const w = world(entry('a'), virtual()).ready()
   const hostile = [
@@ -228,15 +225,18 @@ t.test('reports: whatever is in the ConfigMap, the status stays valid', async (t
   }
 })
 
-t.test('group: two members of one name are told apart by kind order, and the group says so', async (t) => {
-  const w = world(server('same'), entry('same'), virtual()).ready()
-  t.match(w.get('MCPGroup', 'tools')['status'], {
-    conditions: [{}, { type: 'MemberNamesUnique', status: 'False', message: /same/ }],
-  })
-  t.match(statusOf(w).discoveredBackends, [{ name: 'same', url: /mcp-same-proxy/ }])
-})
+t.test(
+  'group: the kind order selects one of two members with the same name, and the group reports the conflict',
+  async (t) => {
+    const w = world(server('same'), entry('same'), virtual()).ready()
+    t.match(w.get('MCPGroup', 'tools')['status'], {
+      conditions: [{}, { type: 'MemberNamesUnique', status: 'False', message: /same/ }],
+    })
+    t.match(statusOf(w).discoveredBackends, [{ name: 'same', url: /mcp-same-proxy/ }])
+  },
+)
 
-t.test('conflicts: an unmanaged object’s object under a child’s name is noticed and named', async (t) => {
+t.test('conflicts: a foreign object with the name of a child is detected and named', async (t) => {
   const unmanaged = {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -257,7 +257,7 @@ t.test('conflicts: an unmanaged object’s object under a child’s name is noti
 })
 
 t.test(
-  'members: one without an address yet is unknown, a failed one unavailable, one being deleted gone',
+  'members: unknown without an address, unavailable after a failure, absent during deletion',
   async (t) => {
     const w = world(entry('bad', { remoteUrl: 'http://127.0.0.1/' }), server('slow'), virtual()).settle()
     t.match(statusOf(w).discoveredBackends, [

@@ -1,9 +1,9 @@
-/** What running pods report as wrong with a virtual server is a condition, as long as it lasts. */
+/** Problems that running pods report become a condition of the virtual server until they are resolved. */
 import t from 'tap'
 import { server, virtual, world } from '../../../hooks/resources.ts'
 import type { Condition } from '../../../hooks/world.ts'
 
-t.test('what pods report, once each, with its type', async (t) => {
+t.test('each reported problem appears once, with its type', async (t) => {
   const w = world(virtual(), server('files')).ready()
   const told = (): Condition | undefined =>
     (w.get('VirtualMCPServer', 'door')['status'] as { conditions: Condition[] }).conditions.find(
@@ -56,6 +56,6 @@ t.test('what pods report, once each, with its type', async (t) => {
   t.match(
     told(),
     { message: /config_refused/ },
-    'a pod that refuses the present file reports about the one before',
+    'a pod that rejects the current file reports on the previous one',
   )
 })

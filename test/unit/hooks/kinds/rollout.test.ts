@@ -1,6 +1,4 @@
-/**
- * What a status says while pods are replaced: a rollout that is on its way, stuck or mended, as kubectl and Flux read it.
- */
+/** Status during a rollout that progresses, is stuck or is repaired, as kubectl and Flux interpret it. */
 import t from 'tap'
 import { entry, remote, resource, server, virtual, world } from '../../../hooks/resources.ts'
 import { isWaitOver, kstatusOf } from '../../../helpers/hooks/kstatus.ts'
@@ -25,7 +23,7 @@ const stuck = {
   reason: 'ProgressDeadlineExceeded',
   message: 'ReplicaSet "new" has timed out progressing.',
 }
-/** A Deployment with one old pod that serves, and one new that does not start. */
+/** A Deployment with one old, ready pod and one new pod that does not start. */
 const halfway = (generation: number, conditions: object[] = []) => ({
   observedGeneration: generation,
   replicas: 2,
@@ -89,7 +87,7 @@ for (const { kind, name, workload, before, after } of subjects) {
     w.setStatus(object.kind, object.metadata.name, of(Number(object.metadata['generation']))).settle()
   }
 
-  t.test(`${kind}: before its pods are there it is Reconciling`, async (t) => {
+  t.test(`${kind}: Reconciling until its pods are ready`, async (t) => {
     const w = world(before).settle()
     t.match(condition(w, 'Reconciling'), { status: 'True', reason: 'RolloutInProgress' })
     t.match(condition(w, 'Ready'), { status: 'False' })
@@ -100,7 +98,7 @@ for (const { kind, name, workload, before, after } of subjects) {
   })
 
   t.test(
-    `${kind}: after a change Ready speaks of the generation before until the rollout is done`,
+    `${kind}: after a change, Ready refers to the previous generation until the rollout is complete`,
     async (t) => {
       const w = world(before).ready()
       w.apply(after)
@@ -108,14 +106,14 @@ for (const { kind, name, workload, before, after } of subjects) {
       t.match(
         condition(w, 'Reconciling'),
         { status: 'True' },
-        'in the very sync that changes the template, when the workload still looks complete',
+        'in the same sync that changes the template, while the workload still looks complete',
       )
       t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 })
       t.equal(status(w).observedGeneration, 2)
       w.settle()
-      t.match(condition(w, 'Reconciling'), { status: 'True' }, 'its controller has not seen the change')
+      t.match(condition(w, 'Reconciling'), { status: 'True' }, 'its controller has not observed the change')
       set(w, (generation) => halfway(generation))
-      t.match(condition(w, 'Reconciling'), { status: 'True' }, 'a pod of the version before is left')
+      t.match(condition(w, 'Reconciling'), { status: 'True' }, 'a pod of the previous version is left')
       t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 })
       set(w, done)
       t.equal(condition(w, 'Reconciling'), undefined)
@@ -123,7 +121,7 @@ for (const { kind, name, workload, before, after } of subjects) {
     },
   )
 
-  t.test(`${kind}: a status of an older generation of its workload does not make it ready`, async (t) => {
+  t.test(`${kind}: a workload status of an older generation does not make it ready`, async (t) => {
     const w = world(before).settle()
     for (const object of w.objects.values()) {
       const { kind: of, metadata } = object
@@ -136,11 +134,11 @@ for (const { kind, name, workload, before, after } of subjects) {
     w.ready()
     t.match(condition(w, 'Ready'), { status: 'True' })
     set(w, (generation) => done(generation - 1))
-    t.match(condition(w, 'Ready'), { status: 'True' }, 'its pods still serve')
+    t.match(condition(w, 'Ready'), { status: 'True' }, 'its pods still respond')
   })
 
   t.test(
-    `${kind}: Ready is not of a generation whose rollout is not done, though it was not so before`,
+    `${kind}: Ready refers to a generation only after its rollout is complete, even for the first one`,
     async (t) => {
       const w = world(before).settle()
       for (const object of w.objects.values()) {
@@ -148,14 +146,18 @@ for (const { kind, name, workload, before, after } of subjects) {
         if (['Deployment', 'StatefulSet'].includes(of)) w.setStatus(of, metadata.name, done(1))
       }
       set(w, (generation) => halfway(generation))
-      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 0 }, 'the first one, by half')
+      t.match(
+        condition(w, 'Ready'),
+        { status: 'True', observedGeneration: 0 },
+        'the first rollout, half done',
+      )
       w.ready()
       t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 })
       w.apply(after).settle()
       set(w, (generation) => ({ observedGeneration: generation, replicas: 1, updatedReplicas: 1 }))
       t.match(condition(w, 'Ready'), { status: 'False' }, 'no pod serves')
       set(w, (generation) => halfway(generation))
-      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 }, 'the old pod serves again')
+      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 }, 'the old pod is ready again')
       t.notOk(isWaitOver(w.get(kind, name)), 'kubectl wait')
       set(w, done)
       t.ok(isWaitOver(w.get(kind, name)), 'kubectl wait')
@@ -164,7 +166,7 @@ for (const { kind, name, workload, before, after } of subjects) {
 
   if (kind === 'EmbeddingServer') continue // A StatefulSet has no deadline.
   t.test(
-    `${kind}: a rollout past its deadline is told although old pods serve, until it is mended`,
+    `${kind}: a rollout past its deadline is reported until it is repaired, although old pods still respond`,
     async (t) => {
       const w = world(before).ready()
       w.apply(after).settle()
@@ -174,7 +176,7 @@ for (const { kind, name, workload, before, after } of subjects) {
       t.match(status(w), { phase: 'Degraded', message: /stuck.*timed out/ })
       t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 }, 'clients are still served')
       w.apply(before).settle()
-      t.equal(condition(w, 'Stalled'), undefined, 'what the workload says is about the version before')
+      t.equal(condition(w, 'Stalled'), undefined, "the workload's status is about the previous version")
       t.match(condition(w, 'Reconciling'), { status: 'True' })
       set(w, done)
       t.match(status(w), { phase: 'Ready' })
@@ -184,7 +186,7 @@ for (const { kind, name, workload, before, after } of subjects) {
 }
 
 t.test(
-  'a StatefulSet that waits for a pod of an earlier version: the step that Kubernetes leaves to a person',
+  'a StatefulSet that waits for an earlier pod: the status names the manual step that Kubernetes requires',
   async (t) => {
     const stateful = [
       {
@@ -222,38 +224,41 @@ t.test(
   },
 )
 
-t.test('kstatus and kubectl wait: every kind, at every step of a failing and a mended rollout', async (t) => {
-  for (const { kind, name, workload, before, after } of subjects) {
-    const [of, called] = workload
-    const w = world(before)
-    const set = (status: (generation: number) => object) =>
-      w.setStatus(of, called, status(Number(w.get(of, called).metadata['generation']))).settle()
-    const is = (wanted: string, wait: 'ends' | 'goes on', step: string) => {
-      t.equal(kstatusOf(w.get(kind, name)), wanted, `${kind} ${step}`)
-      t.equal(isWaitOver(w.get(kind, name)), wait === 'ends', `${kind} ${step}: kubectl wait`)
+t.test(
+  'kstatus and kubectl wait: every kind at every step of a failing and then repaired rollout',
+  async (t) => {
+    for (const { kind, name, workload, before, after } of subjects) {
+      const [of, called] = workload
+      const w = world(before)
+      const set = (status: (generation: number) => object) =>
+        w.setStatus(of, called, status(Number(w.get(of, called).metadata['generation']))).settle()
+      const is = (wanted: string, wait: 'ends' | 'goes on', step: string) => {
+        t.equal(kstatusOf(w.get(kind, name)), wanted, `${kind} ${step}`)
+        t.equal(isWaitOver(w.get(kind, name)), wait === 'ends', `${kind} ${step}: kubectl wait`)
+      }
+      w.sync(kind, name)
+      is('InProgress', 'goes on', 'before any object exists')
+      w.ready()
+      is('Current', 'ends', 'running')
+      w.apply(after)
+      w.sync(kind, name)
+      is('InProgress', 'goes on', 'changed')
+      w.settle()
+      set((generation) => halfway(generation))
+      is('InProgress', 'goes on', 'halfway')
+      if (of === 'Deployment') {
+        set((generation) => halfway(generation, [stuck]))
+        is('Failed', 'goes on', 'stuck')
+      }
+      w.apply(before).settle()
+      is('InProgress', 'goes on', 'reverted')
+      w.ready()
+      is('Current', 'ends', 'mended')
     }
-    w.sync(kind, name)
-    is('InProgress', 'goes on', 'before anything is there')
-    w.ready()
-    is('Current', 'ends', 'running')
-    w.apply(after)
-    w.sync(kind, name)
-    is('InProgress', 'goes on', 'changed')
-    w.settle()
-    set((generation) => halfway(generation))
-    is('InProgress', 'goes on', 'halfway')
-    if (of === 'Deployment') {
-      set((generation) => halfway(generation, [stuck]))
-      is('Failed', 'goes on', 'stuck')
-    }
-    w.apply(before).settle()
-    is('InProgress', 'goes on', 'taken back')
-    w.ready()
-    is('Current', 'ends', 'mended')
-  }
-})
+  },
+)
 
-t.test('kstatus: a configuration that is not valid is Failed, a valid one Current', async (t) => {
+t.test('kstatus: an invalid configuration is Failed, a valid one Current', async (t) => {
   const w = world(
     resource('MCPOIDCConfig', 'wrong', { type: 'inline' }),
     resource('MCPOIDCConfig', 'right', { type: 'inline', inline: { issuer: 'https://login.example.com' } }),
@@ -262,7 +267,7 @@ t.test('kstatus: a configuration that is not valid is Failed, a valid one Curren
   t.equal(kstatusOf(w.get('MCPOIDCConfig', 'right')), 'Current')
 })
 
-t.test('a StatefulSet is not done while its revisions differ', async (t) => {
+t.test('a StatefulSet is reconciling while its revisions differ', async (t) => {
   const w = world(server('files')).ready()
   const revision = (currentRevision: string) =>
     w
@@ -277,7 +282,7 @@ t.test('a StatefulSet is not done while its revisions differ', async (t) => {
 })
 
 t.test(
-  'a manifest that must be changed is Stalled; what waits for another object is Reconciling',
+  'a manifest that must be changed is Stalled; a manifest that waits for another object is Reconciling',
   async (t) => {
     const w = world(
       resource('MCPOIDCConfig', 'wrong', { type: 'inline' }),
@@ -309,30 +314,33 @@ t.test(
     t.strictSame(types('MCPServer', 'files'), ['Reconciling'])
     t.strictSame(types('VirtualMCPServer', 'door'), ['Stalled'])
     t.strictSame(types('MCPServer', 'no-command'), ['Reconciling'], 'its entrypoint runs')
-    t.strictSame(types('MCPServer', 'empty-command'), ['Stalled'], 'its proxy file would not be valid')
+    t.strictSame(types('MCPServer', 'empty-command'), ['Stalled'], 'its proxy file would be invalid')
     t.strictSame(types('MCPServerEntry', 'waits'), ['Reconciling'])
     t.strictSame(types('MCPServerEntry', 'enterprise'), ['Stalled'], 'the reason decides, not the summary')
   },
 )
 
-t.test('the condition of a pod template is False when it is wrong, whatever else is wrong', async (t) => {
-  const broken = { spec: { containers: 'none' } }
-  const incoming = { incomingAuth: { type: 'oidc', oidcConfigRef: { name: 'none', audience: 'x' } } }
-  const removing = { spec: { containers: [{ name: 'vmcp', $patch: 'delete' }] } }
-  const conditionOf = (object: ReturnType<typeof virtual>, type: string) => {
-    const w = world(object).settle()
-    const { conditions } = w.get(object.kind, object.metadata.name)['status'] as Status
-    return conditions.find((item) => item.type === type)
-  }
-  const invalid = { status: 'False', reason: 'InvalidPodTemplateSpec' }
-  t.match(conditionOf(virtual({ podTemplateSpec: broken }), 'PodTemplateSpecValid'), invalid)
-  const unresolved = virtual({ ...incoming, podTemplateSpec: removing })
-  t.match(conditionOf(unresolved, 'PodTemplateSpecValid'), invalid, 'with a broken reference as well')
-  t.match(conditionOf(server('files', { podTemplateSpec: broken }), 'PodTemplateValid'), invalid)
-  const ofProxy = { resourceOverrides: { proxyDeployment: { podTemplateSpec: broken } } }
-  t.match(conditionOf(server('files', ofProxy), 'PodTemplateValid'), invalid, "the proxy's template as well")
-  t.match(conditionOf(remote('crm', { podTemplateSpec: broken }), 'PodTemplateValid'), invalid)
-  const vectors = resource('EmbeddingServer', 'vectors', { model: 'm', podTemplateSpec: broken })
-  t.match(conditionOf(vectors, 'PodTemplateValid'), invalid)
-  t.match(conditionOf(virtual(incoming), 'PodTemplateSpecValid'), { status: 'True' })
-})
+t.test(
+  'an invalid pod template always sets its condition to False, whatever other problems exist',
+  async (t) => {
+    const broken = { spec: { containers: 'none' } }
+    const incoming = { incomingAuth: { type: 'oidc', oidcConfigRef: { name: 'none', audience: 'x' } } }
+    const removing = { spec: { containers: [{ name: 'vmcp', $patch: 'delete' }] } }
+    const conditionOf = (object: ReturnType<typeof virtual>, type: string) => {
+      const w = world(object).settle()
+      const { conditions } = w.get(object.kind, object.metadata.name)['status'] as Status
+      return conditions.find((item) => item.type === type)
+    }
+    const invalid = { status: 'False', reason: 'InvalidPodTemplateSpec' }
+    t.match(conditionOf(virtual({ podTemplateSpec: broken }), 'PodTemplateSpecValid'), invalid)
+    const unresolved = virtual({ ...incoming, podTemplateSpec: removing })
+    t.match(conditionOf(unresolved, 'PodTemplateSpecValid'), invalid, 'with a broken reference, too')
+    t.match(conditionOf(server('files', { podTemplateSpec: broken }), 'PodTemplateValid'), invalid)
+    const ofProxy = { resourceOverrides: { proxyDeployment: { podTemplateSpec: broken } } }
+    t.match(conditionOf(server('files', ofProxy), 'PodTemplateValid'), invalid, "the proxy's template, too")
+    t.match(conditionOf(remote('crm', { podTemplateSpec: broken }), 'PodTemplateValid'), invalid)
+    const vectors = resource('EmbeddingServer', 'vectors', { model: 'm', podTemplateSpec: broken })
+    t.match(conditionOf(vectors, 'PodTemplateValid'), invalid)
+    t.match(conditionOf(virtual(incoming), 'PodTemplateSpecValid'), { status: 'True' })
+  },
+)

@@ -1,4 +1,4 @@
-/** MCPToolLock: what is refused, how it reaches the file of a virtual server, and what its status says. */
+/** MCPToolLock: rejected specs, the result in a virtual server's file, and its status. */
 import t from 'tap'
 import { parse } from 'yaml'
 import { validateResource } from '../../../../hooks/index.ts'
@@ -27,7 +27,7 @@ function file(w: World): { toolLocks?: object[]; pinning?: object } {
   return parse(data['config.yaml'] ?? '')
 }
 
-t.test('admission: a definition stands under its own name, and its text is JSON', (t) => {
+t.test('admission: a definition must have the name of its tool, and its text must be JSON', (t) => {
   const refused: readonly (readonly [object, RegExp])[] = [
     [
       { tools: [{ name: 'write', definition: read }] },
@@ -75,11 +75,11 @@ t.test('a virtual server with pinning gets the locks of its backends, by kind an
     },
   ])
   const off = world(entry('search'), lock(), virtual()).ready().settle()
-  t.equal(file(off).toolLocks, undefined, 'without pinning they are of no use')
+  t.equal(file(off).toolLocks, undefined, 'without pinning they have no effect')
   t.end()
 })
 
-t.test('a lock that is not valid closes its backend, and nothing else', (t) => {
+t.test('an invalid lock closes only its own backend', (t) => {
   const w = world(entry('search'), lock({ tools: [{ name: 'x', definition: read }] }), virtual(pinning))
     .ready()
     .settle()
@@ -94,7 +94,7 @@ t.test('a lock that is not valid closes its backend, and nothing else', (t) => {
   t.end()
 })
 
-t.test('a lock that is not valid still says how strict it is, where that is legal', (t) => {
+t.test('an invalid lock keeps its valid strictness settings', (t) => {
   const settings = { onChanged: 'block', onNew: 'never', onRemoved: 'warn' }
   const observing = { config: { pinning: { onChanged: 'observe', onNew: 'observe' } } }
   const broken = lock({ tools: [{ name: 'x', definition: read }], ...settings })
@@ -105,26 +105,29 @@ t.test('a lock that is not valid still says how strict it is, where that is lega
   t.end()
 })
 
-t.test('the related rule selects by labels alone: Metacontroller refuses a namespace beside them', (t) => {
-  const rules = world().hooks.byKind('MCPToolLock')?.customize({ controller: {}, parent: lock() })
-  t.strictSame(rules?.relatedResources, [
-    {
-      apiVersion: 'v1',
-      resource: 'configmaps',
-      labelSelector: { matchLabels: { 'app.kubernetes.io/component': 'vmcp-report' } },
-    },
-  ])
-  const data = { 'pod-1.json': JSON.stringify({ pinning: [reported({ changed: 1 })] }) }
-  const w = world(entry('search'), lock(), virtual(pinning), configMap('unlabelled', data)).ready().settle()
-  t.match(
-    inSync(w),
-    { status: 'Unknown', reason: 'NotObserved' },
-    'a ConfigMap without the label says nothing',
-  )
-  t.end()
-})
+t.test(
+  'the related rule selects by labels only: Metacontroller rejects a rule with labels and a namespace',
+  (t) => {
+    const rules = world().hooks.byKind('MCPToolLock')?.customize({ controller: {}, parent: lock() })
+    t.strictSame(rules?.relatedResources, [
+      {
+        apiVersion: 'v1',
+        resource: 'configmaps',
+        labelSelector: { matchLabels: { 'app.kubernetes.io/component': 'vmcp-report' } },
+      },
+    ])
+    const data = { 'pod-1.json': JSON.stringify({ pinning: [reported({ changed: 1 })] }) }
+    const w = world(entry('search'), lock(), virtual(pinning), configMap('unlabelled', data)).ready().settle()
+    t.match(
+      inSync(w),
+      { status: 'Unknown', reason: 'NotObserved' },
+      'a ConfigMap without the label is ignored',
+    )
+    t.end()
+  },
+)
 
-t.test('status: no clock of a pod hides the differences that another pod reports', (t) => {
+t.test('status: clock skew between pods hides no reported differences', (t) => {
   const w = world(entry('search'), lock(), virtual(pinning)).ready().settle()
   const report = (observedAt: string, counts: object) =>
     JSON.stringify({ observedAt, pinning: [reported(counts)] })
@@ -136,7 +139,7 @@ t.test('status: no clock of a pod hides the differences that another pod reports
   t.end()
 })
 
-t.test('status: the report of a backend of another kind with the same name says nothing', (t) => {
+t.test('status: a report for a backend of another kind with the same name is ignored', (t) => {
   const w = world(entry('search'), lock(), virtual(pinning)).ready().settle()
   const told = (locks: readonly string[]) => {
     const report = { pinning: [{ ...reported({ changed: 1 }), locks }] }
@@ -154,7 +157,7 @@ function reported(counts: object) {
   return { backend: 'search', lock: 'ok', observed: true, counts: all, drift: [] }
 }
 
-t.test('status: what running servers report, the worst of them', (t) => {
+t.test('status: the worst report of all running servers applies', (t) => {
   const w = world(entry('search'), lock(), virtual(pinning)).ready().settle()
   t.match(inSync(w), { status: 'Unknown', reason: 'NotObserved' })
   const told = (pinning: object) => {
@@ -181,7 +184,7 @@ t.test('status: what running servers report, the worst of them', (t) => {
     counts: { ...counts, changed: 1 },
     drift: [drift, { state: 'odd' }, 5, { ...drift, state: 'evil' }],
   })
-  t.same(statusOf(w).drift, [drift], 'what a pod may not say is left out')
+  t.same(statusOf(w).drift, [drift], "invalid parts of a pod's report are ignored")
   told({ ...one, lock: 'invalid', failure: 'twice' })
   t.match(inSync(w), { status: 'False', reason: 'LockNotUsed', message: 'twice' })
   told({ ...one, observed: false })

@@ -1,6 +1,4 @@
-/**
- * VirtualMCPServer: who may enter, and what its authorization server is told.
- */
+/** VirtualMCPServer: incoming authentication, and the settings of its authorization server. */
 import t from 'tap'
 import { parse } from 'yaml'
 
@@ -19,51 +17,59 @@ import {
 } from '../../../hooks/resources.ts'
 import type { World } from '../../../hooks/world.ts'
 
-t.test('incomingAuth: OIDC from the shared configuration with the values of this server', async (t) => {
-  proves(
-    '3.spec.incomingAuth.oidcConfigRef',
-    '3.spec.incomingAuth.oidcConfigRef.audience',
-    '3.spec.incomingAuth.oidcConfigRef.resourceUrl',
-    '3.spec.incomingAuth.oidcConfigRef.scopes',
-    '3.config.incomingAuth',
-    '3.config.incomingAuth.oidc.clientSecretEnv',
-    '3.status.oidcConfigHash',
-    '3.reference.MCPOIDCConfig',
-    '3.service.converter',
-    '3.auth.incoming.1',
-  )
-  const config = oidcConfig({
-    clientId: 'c',
-    clientSecretRef: { name: 'tokens', key: 'client' },
-    jwksAllowPrivateIP: true,
-  })
-  const w = door({ incomingAuth: oidc, config: { incomingAuth: { type: 'anonymous' } } }, config)
-  t.match(configOf(w)['incomingAuth'], {
-    type: 'oidc',
-    oidc: {
-      issuer: 'https://login.example.com',
-      audience: 'https://door.example.com/mcp',
-      resource: 'http://vmcp-door.team.svc.cluster.local:4483/mcp',
-      scopes: ['openid'],
+t.test(
+  "incomingAuth: OIDC settings combine the shared configuration with this server's values",
+  async (t) => {
+    proves(
+      '3.spec.incomingAuth.oidcConfigRef',
+      '3.spec.incomingAuth.oidcConfigRef.audience',
+      '3.spec.incomingAuth.oidcConfigRef.resourceUrl',
+      '3.spec.incomingAuth.oidcConfigRef.scopes',
+      '3.config.incomingAuth',
+      '3.config.incomingAuth.oidc.clientSecretEnv',
+      '3.status.oidcConfigHash',
+      '3.reference.MCPOIDCConfig',
+      '3.service.converter',
+      '3.auth.incoming.1',
+    )
+    const config = oidcConfig({
       clientId: 'c',
-      clientSecretEnv: 'VMCP_OIDC_CLIENT_SECRET',
-      jwksAllowPrivateIp: true,
-    },
-  })
-  t.match(statusOf(w), { oidcConfigHash: /^[0-9a-f]{64}$/, phase: 'Ready' })
-  const own = door(
-    {
-      incomingAuth: {
-        type: 'oidc',
-        oidcConfigRef: { name: 'login', audience: 'a', resourceUrl: 'https://d.example.com', scopes: ['x'] },
+      clientSecretRef: { name: 'tokens', key: 'client' },
+      jwksAllowPrivateIP: true,
+    })
+    const w = door({ incomingAuth: oidc, config: { incomingAuth: { type: 'anonymous' } } }, config)
+    t.match(configOf(w)['incomingAuth'], {
+      type: 'oidc',
+      oidc: {
+        issuer: 'https://login.example.com',
+        audience: 'https://door.example.com/mcp',
+        resource: 'http://vmcp-door.team.svc.cluster.local:4483/mcp',
+        scopes: ['openid'],
+        clientId: 'c',
+        clientSecretEnv: 'VMCP_OIDC_CLIENT_SECRET',
+        jwksAllowPrivateIp: true,
       },
-    },
-    config,
-  )
-  t.match(configOf(own)['incomingAuth'], { oidc: { resource: 'https://d.example.com', scopes: ['x'] } })
-  own.apply(virtual()).ready()
-  t.notOk('oidcConfigHash' in statusOf(own), 'the hash goes with the reference')
-})
+    })
+    t.match(statusOf(w), { oidcConfigHash: /^[0-9a-f]{64}$/, phase: 'Ready' })
+    const own = door(
+      {
+        incomingAuth: {
+          type: 'oidc',
+          oidcConfigRef: {
+            name: 'login',
+            audience: 'a',
+            resourceUrl: 'https://d.example.com',
+            scopes: ['x'],
+          },
+        },
+      },
+      config,
+    )
+    t.match(configOf(own)['incomingAuth'], { oidc: { resource: 'https://d.example.com', scopes: ['x'] } })
+    own.apply(virtual()).ready()
+    t.notOk('oidcConfigHash' in statusOf(own), 'the hash is removed with the reference')
+  },
+)
 
 t.test('incomingAuth: the client id defaults to the audience', async (t) => {
   proves('3.config.incomingAuth.oidc.clientId')
@@ -98,20 +104,26 @@ t.test('authServerConfig: allowConfidentialClientRegistration is rendered only w
   t.notMatch(JSON.stringify(rendered({})), 'allowConfidentialClientRegistration')
 })
 
-t.test('incomingAuth: a service account named in the configuration is the only subject let in', async (t) => {
-  const account = { type: 'kubernetesServiceAccount', kubernetesServiceAccount: { serviceAccount: 'agent' } }
-  const w = door({ incomingAuth: oidc }, resource('MCPOIDCConfig', 'login', account))
-  t.match(configOf(w)['incomingAuth'], {
-    oidc: {
-      issuer: 'https://kubernetes.default.svc',
-      subject: 'system:serviceaccount:team:agent',
-      caBundlePath: '/var/run/secrets/kubernetes.io/serviceaccount/ca.crt',
-      jwksAllowPrivateIp: true,
-    },
-  })
-})
+t.test(
+  'incomingAuth: a service account named in the configuration is the only allowed subject',
+  async (t) => {
+    const account = {
+      type: 'kubernetesServiceAccount',
+      kubernetesServiceAccount: { serviceAccount: 'agent' },
+    }
+    const w = door({ incomingAuth: oidc }, resource('MCPOIDCConfig', 'login', account))
+    t.match(configOf(w)['incomingAuth'], {
+      oidc: {
+        issuer: 'https://kubernetes.default.svc',
+        subject: 'system:serviceaccount:team:agent',
+        caBundlePath: '/var/run/secrets/kubernetes.io/serviceaccount/ca.crt',
+        jwksAllowPrivateIp: true,
+      },
+    })
+  },
+)
 
-t.test('authorization: inline, from a ConfigMap or shared, all become one form', async (t) => {
+t.test('authorization: inline, ConfigMap and shared settings have the same rendered form', async (t) => {
   proves(
     '3.spec.incomingAuth.authzConfig',
     '3.spec.incomingAuth.authzConfigRef',
@@ -164,7 +176,7 @@ t.test('authorization: inline, from a ConfigMap or shared, all become one form',
   t.notOk('authzConfigHash' in statusOf(inline))
 })
 
-t.test('authorization: a ConfigMap that is missing or wrong stops the server with the reason', async (t) => {
+t.test('authorization: a missing or invalid ConfigMap stops the server with a reason', async (t) => {
   const spec = {
     incomingAuth: { type: 'anonymous', authzConfig: { type: 'configMap', configMap: { name: 'authz' } } },
   }
@@ -181,7 +193,7 @@ const issued = {
   oidcConfigRef: { name: 'login', audience: 'https://d.example.com', resourceUrl: 'https://d.example.com' },
 }
 
-t.test('authServerConfig: becomes the sibling file; keys are mounted, secrets named', async (t) => {
+t.test('authServerConfig: becomes a second file, with keys mounted and secrets named', async (t) => {
   proves('3.spec.authServerConfig', '3.auth.incoming.3', '3.spec.authServerConfig.issuer', '2.service.server')
   const w = door({ incomingAuth: issued, authServerConfig: embedded() }, oidcConfig())
   const file = parse(dataOf(w)['authserver-config.yaml'] ?? '') as Record<string, unknown>
@@ -211,7 +223,7 @@ t.test('authServerConfig: becomes the sibling file; keys are mounted, secrets na
 })
 
 t.test(
-  'authServerConfig: an http issuer elsewhere than localhost needs insecureAllowHTTP, at reconcile',
+  'authServerConfig: reconciliation requires insecureAllowHTTP for an http issuer that is not localhost',
   async (t) => {
     proves(
       '3.spec.authServerConfig.insecureAllowHTTP',
@@ -236,7 +248,7 @@ t.test(
 )
 
 t.test(
-  'primaryUpstreamProvider: the spec field wins, the deprecated inline field is consumed with an event, else the first',
+  'primaryUpstreamProvider: the spec field wins, then the deprecated inline field with an event, then the first upstream',
   async (t) => {
     proves(
       '3.event.AuthzPrimaryUpstreamProviderDeprecated',

@@ -1,6 +1,4 @@
-/**
- * VirtualMCPServer: what its fields become in the pod, in the file and in the status.
- */
+/** VirtualMCPServer: how its fields appear in the pod, the file and the status. */
 import t from 'tap'
 import { defaultSettings } from '../../../../hooks/base/settings.ts'
 import { virtualServerViolations } from '../../../../hooks/kinds/virtualmcpserver/validate.ts'
@@ -22,7 +20,7 @@ import {
 } from '../../../hooks/resources.ts'
 
 t.test(
-  'aggregation: no override gives a tool the name of a tool of the server itself, while its feature is on',
+  'aggregation: an override cannot reuse the name of a built-in tool while its feature is enabled',
   (t) => {
     const tools = [
       { workload: 'a', overrides: { x: { name: 'find_tool' }, y: { name: 'execute_tool_script' } } },
@@ -42,7 +40,7 @@ t.test(
     t.equal(
       said({ config: { aggregation: manual }, embeddingServerRef: { name: 'e' } }),
       find,
-      'the reference switches it on',
+      'the reference enables it',
     )
     t.equal(said({ config: { aggregation: manual, codeMode: { enabled: true } } }), script)
     t.equal(said({ config: { aggregation: manual, codeMode: {} } }), '')
@@ -54,7 +52,7 @@ t.test(
   },
 )
 
-t.test('service: type, affinity, account and address are as asked for', async (t) => {
+t.test('service: has the requested type, affinity, account and address', async (t) => {
   proves('3.spec.serviceAccount', '3.status.url')
   const plain = door({})
   t.match(plain.get('Service', 'vmcp-door')['spec'], {
@@ -73,7 +71,7 @@ t.test('service: type, affinity, account and address are as asked for', async (t
   })
 })
 
-t.test('access: a pod may read and patch its own report, and nothing else', async (t) => {
+t.test('access: a pod may only read and patch its own report', async (t) => {
   const w = door({})
   t.strictSame(w.get('Role', 'door-vmcp')['rules'], [
     {
@@ -104,7 +102,7 @@ t.test('access: a pod may read and patch its own report, and nothing else', asyn
   })
 })
 
-t.test('telemetryConfigRef: the shared settings with the name of this server', async (t) => {
+t.test("telemetryConfigRef: the shared settings with this server's name", async (t) => {
   proves(
     '3.spec.telemetryConfigRef',
     '3.spec.telemetryConfigRef.serviceName',
@@ -129,51 +127,54 @@ t.test('telemetryConfigRef: the shared settings with the name of this server', a
   t.match(
     configOf(standalone)['telemetry'],
     { serviceName: 'own' },
-    'without a reference the field of config counts',
+    'without a reference, the field of config applies',
   )
 })
 
-t.test('sessionStorage: redis with its password from the environment; none by default', async (t) => {
-  proves(
-    '3.spec.sessionStorage',
-    '3.spec.sessionStorage.db',
-    '3.spec.sessionStorage.keyPrefix',
-    '3.spec.sessionStorage.passwordRef',
-    '3.config.sessionStorage.address',
-    '3.config.sessionStorage.db',
-    '3.config.sessionStorage.keyPrefix',
-    '3.config.sessionStorage.password',
-    '3.config.sessionStorage.provider',
-  )
-  t.notOk('sessionStorage' in configOf(door({})))
-  const redis = { provider: 'redis', address: 'r:6379', passwordRef: { name: 'redis', key: 'password' } }
-  const w = door({ sessionStorage: { ...redis, db: 3, keyPrefix: 'mine:' }, replicas: 2 })
-  t.strictSame(configOf(w)['sessionStorage'], {
-    provider: 'redis',
-    address: 'r:6379',
-    db: 3,
-    keyPrefix: 'mine:',
-  })
-  const { template } = w.get('Deployment', 'vmcp-door')['spec'] as {
-    template: { spec: { containers: { env: { name: string }[] }[] } }
-  }
-  t.match(
-    template.spec.containers[0]?.env.find(({ name }) => name === 'GATEHOUSE_SESSION_REDIS_PASSWORD'),
-    {
-      valueFrom: { secretKeyRef: { name: 'redis', key: 'password' } },
-    },
-  )
-  t.match(configOf(door({ sessionStorage: redis }))['sessionStorage'], {
-    db: 0,
-    keyPrefix: 'gatehouse:vmcp:team:door:',
-  })
-  t.match(condition(door({ replicas: 2 }), 'SessionStorageWarning'), {
-    status: 'True',
-    reason: 'SessionStorageMissingForReplicas',
-  })
-})
+t.test(
+  'sessionStorage: redis gets its password from the environment; by default there is no storage',
+  async (t) => {
+    proves(
+      '3.spec.sessionStorage',
+      '3.spec.sessionStorage.db',
+      '3.spec.sessionStorage.keyPrefix',
+      '3.spec.sessionStorage.passwordRef',
+      '3.config.sessionStorage.address',
+      '3.config.sessionStorage.db',
+      '3.config.sessionStorage.keyPrefix',
+      '3.config.sessionStorage.password',
+      '3.config.sessionStorage.provider',
+    )
+    t.notOk('sessionStorage' in configOf(door({})))
+    const redis = { provider: 'redis', address: 'r:6379', passwordRef: { name: 'redis', key: 'password' } }
+    const w = door({ sessionStorage: { ...redis, db: 3, keyPrefix: 'mine:' }, replicas: 2 })
+    t.strictSame(configOf(w)['sessionStorage'], {
+      provider: 'redis',
+      address: 'r:6379',
+      db: 3,
+      keyPrefix: 'mine:',
+    })
+    const { template } = w.get('Deployment', 'vmcp-door')['spec'] as {
+      template: { spec: { containers: { env: { name: string }[] }[] } }
+    }
+    t.match(
+      template.spec.containers[0]?.env.find(({ name }) => name === 'GATEHOUSE_SESSION_REDIS_PASSWORD'),
+      {
+        valueFrom: { secretKeyRef: { name: 'redis', key: 'password' } },
+      },
+    )
+    t.match(configOf(door({ sessionStorage: redis }))['sessionStorage'], {
+      db: 0,
+      keyPrefix: 'gatehouse:vmcp:team:door:',
+    })
+    t.match(condition(door({ replicas: 2 }), 'SessionStorageWarning'), {
+      status: 'True',
+      reason: 'SessionStorageMissingForReplicas',
+    })
+  },
+)
 
-t.test('config: what the resource says arrives in the file, references resolved', async (t) => {
+t.test("config: the file contains the resource's settings with resolved references", async (t) => {
   proves(
     '3.spec.config',
     '3.config.metadata',
@@ -245,7 +246,7 @@ t.test('config: what the resource says arrives in the file, references resolved'
   ])
 })
 
-t.test('config: the fields of spec supersede their twins', async (t) => {
+t.test('config: fields of spec override the same fields of spec.config', async (t) => {
   proves(
     '3.service.precedence',
     '3.version.supersede',
@@ -273,7 +274,7 @@ t.test('config: the fields of spec supersede their twins', async (t) => {
 })
 
 t.test(
-  'embeddingServerRef: waits until it is ready, and its address overrides another one with a warning',
+  'embeddingServerRef: waits until the server is ready, and its address overrides another one with a warning',
   async (t) => {
     proves(
       '3.spec.embeddingServerRef',
@@ -311,7 +312,7 @@ t.test(
 )
 
 t.test(
-  'rollout: backends come and go without new pods; what the running server cannot reload rolls them',
+  'rollout: backends change without new pods; settings that the running server cannot reload roll the pods',
   async (t) => {
     const w = world(server('files'), virtual()).ready()
     const template = () =>
@@ -348,7 +349,7 @@ t.test(
   },
 )
 
-t.test('size: a configuration that no ConfigMap can hold keeps what runs', async (t) => {
+t.test('size: a configuration that is too large for a ConfigMap keeps the running objects', async (t) => {
   const w = world(server('files'), virtual()).ready()
   const policies = Array.from(
     { length: 250 },

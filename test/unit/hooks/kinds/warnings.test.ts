@@ -94,7 +94,7 @@ t.test('an optional CA bundle may be absent, and is used once it exists', async 
   t.match(condition(w, 'MCPOIDCConfig', 'login', 'Valid'), { status: 'True' })
   t.match(condition(w, 'MCPOIDCConfig', 'login', 'CABundleRefValidated'), absent)
   t.match(condition(w, 'MCPServerEntry', 'search', 'CABundleRefValidated'), absent)
-  t.notMatch(template(w), /anchors/, 'no pod waits for it')
+  t.notMatch(template(w), /anchors/, 'pods start without it')
   w.apply(configMap('anchors', { 'ca.crt': 'pem' })).ready()
   t.match(condition(w, 'MCPOIDCConfig', 'login', 'CABundleRefValidated'), { reason: 'CABundleRefValid' })
   t.match(template(w), /"name":"anchors"/)
@@ -104,7 +104,7 @@ t.test('an optional CA bundle may be absent, and is used once it exists', async 
 })
 
 t.test(
-  'the Secret of the default session store is watched, told when it is missing, and rolled',
+  'the Secret of the default session store is watched, reported when it is missing, and rolls the pods when it changes',
   async (t) => {
     const settings = {
       ...testSettings,
@@ -120,7 +120,7 @@ t.test(
           .relatedResources.find(({ resource }) => resource === 'secrets')?.names ?? []
       t.ok(names(parent).includes('store'), kind)
       const own = { ...(parent['spec'] as object), sessionStorage: { provider: 'memory' } }
-      t.notOk(names({ ...parent, spec: own }).includes('store'), `${kind} with a store of its own`)
+      t.notOk(names({ ...parent, spec: own }).includes('store'), `${kind} with its own store`)
       const w = new World(settings).apply(group, ...secrets, parent).settle()
       const status = () => w.get(kind, metadata.name)['status'] as { message: string }
       t.match(status().message, /default session store: not found: Secret store, key pw/)
@@ -152,7 +152,7 @@ t.test('a custom service account without the permission to report is reported', 
     warnings.some((text) => /get and patch on ConfigMap door-vmcp-status/.test(text) && text.length <= 120),
   )
   const w = world(entry('a'), own).settle()
-  t.equal(ofDoor(w, 'BackendHealthReported'), undefined, 'before there is a pod that could')
+  t.equal(ofDoor(w, 'BackendHealthReported'), undefined, 'before a pod exists that could report')
   w.ready()
   t.match(ofDoor(w, 'BackendHealthReported'), {
     status: 'False',
@@ -223,9 +223,13 @@ t.test(
       { reason: 'SecretNotFound', message: /Secret absent, key k/ },
     ])
     t.match(eventsOf(w, 'VirtualMCPServer', 'door'), [{ reason: 'AuthzConfigMapNotFound', message: /gone/ }])
-    t.strictSame(eventsOf(w, 'MCPRemoteProxy', 'crm'), [], 'pods that are on their way are no news')
+    t.strictSame(eventsOf(w, 'MCPRemoteProxy', 'crm'), [], 'starting pods cause no Event')
     const [first] = eventsOf(w, 'MCPServer', 'files')
-    t.equal(eventsOf(w, 'MCPServer', 'files')[0]?.metadata.name, first?.metadata.name, 'one name, one Event')
+    t.equal(
+      eventsOf(w, 'MCPServer', 'files')[0]?.metadata.name,
+      first?.metadata.name,
+      'the same name, so one Event',
+    )
     w.apply(server('files', { secrets: [{ name: 'other', key: 'k' }] })).settle()
     t.not(eventsOf(w, 'MCPServer', 'files')[0]?.metadata.name, first?.metadata.name)
     w.apply(secret('other', { k: 'v' })).ready()

@@ -18,7 +18,7 @@ const now = () => new Date('2026-01-01T00:00:00.789Z')
 const silent = () => {}
 
 t.test(
-  'event: the name is made of parent, reason and generation, so a replay is no second event',
+  'event: the name consists of parent, reason and generation, so that a replay creates no second event',
   async (t) => {
     const first = eventObject(event(), now)
     t.strictSame(first.metadata, eventObject(event(), () => new Date()).metadata)
@@ -38,7 +38,7 @@ t.test(
   },
 )
 
-t.test('event: written once per server, again only after a failure', async (t) => {
+t.test('event: written once per server, and again only after a failure', async (t) => {
   const written: string[] = []
   let fails = true
   let settled = Promise.resolve()
@@ -64,21 +64,24 @@ t.test('event: written once per server, again only after a failure', async (t) =
   t.equal(written.length, 3)
 })
 
-t.test('event: what lasts, or comes back, is told again once the API server has forgotten it', async (t) => {
-  let minute = 0
-  const written: number[] = []
-  const sink = eventSink(
-    async () => {
-      written.push(minute)
-    },
-    silent,
-    () => new Date(minute * 60_000),
-  )
-  for (; minute <= 140; minute += 5) sink.emit(event())
-  t.strictSame(written, [0, 65, 130])
-})
+t.test(
+  'event: a problem that persists or returns is written again after the API server has dropped the event',
+  async (t) => {
+    let minute = 0
+    const written: number[] = []
+    const sink = eventSink(
+      async () => {
+        written.push(minute)
+      },
+      silent,
+      () => new Date(minute * 60_000),
+    )
+    for (; minute <= 140; minute += 5) sink.emit(event())
+    t.strictSame(written, [0, 65, 130])
+  },
+)
 
-t.test('event: thousands at once wait for a slow API server, and are bounded', async (t) => {
+t.test('event: a burst of thousands waits for a slow API server and is bounded', async (t) => {
   const ends: (() => void)[] = []
   let most = 0
   let done = 0
@@ -111,11 +114,11 @@ t.test('event: thousands at once wait for a slow API server, and are bounded', a
   t.strictSame(logged, [['too many events at once; some were delayed', { count: 1_984 }]])
   all()
   await drain()
-  t.equal(done, 2_032, 'those that were put off come with the next syncs')
+  t.equal(done, 2_032, 'the deferred ones are written with the next syncs')
 })
 
 t.test(
-  'event: a real API server takes it, and a replay by another server changes nothing',
+  'event: a real API server accepts it, and a replay by another server changes nothing',
   { skip: kubeMissing() },
   async (t) => {
     const server = await startKubeApiserver(t)
@@ -134,7 +137,7 @@ t.test(
     })
     await t.rejects(
       write({ ...object, metadata: { name: 'x', namespace: 'elsewhere' } }),
-      'a namespace that is not there',
+      'a namespace that does not exist',
     )
 
     const told = Promise.withResolvers<unknown>()

@@ -1,4 +1,4 @@
-/** Turns of those who ask for reviews: an address that invents users has one share. */
+/** Fair queue of admission reviews: an address that invents users still has one share. */
 import t from 'tap'
 import { FairQueue } from '../../../../hooks/server/fair-queue.ts'
 
@@ -8,7 +8,7 @@ t.test('fair queue: users of one address take turns', async (t) => {
 })
 
 t.test(
-  'fair queue: however many users an address invents, another address has every second turn',
+  'fair queue: an address with any number of invented users leaves every second turn to another address',
   async (t) => {
     const invented = Array.from({ length: 20 }, (_, i): [string, string] => ['pod', `user-${i}`])
     const queue = filled(...invented, ['api', 'ana'], ['api', 'ben'])
@@ -16,7 +16,7 @@ t.test(
   },
 )
 
-t.test('fair queue: counts of a user and of its address; what is removed has no turn', async (t) => {
+t.test('fair queue: counts by user and by address, and removed reviews have no turn', async (t) => {
   const queue = filled(['api', 'ana'], ['api', 'ana'], ['api', 'ben'])
   t.same(queue.count({ address: 'api', user: 'ana' }), { user: 2, address: 3 })
   t.same(queue.count({ address: 'pod', user: 'ana' }), { user: 0, address: 0 })

@@ -1,6 +1,4 @@
-/**
- * The command, as a process: flags, environment, certificates reloaded, end by signal.
- */
+/** The command as a process: flags, environment, certificate reload, and exit on a signal. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
@@ -81,7 +79,7 @@ async function run(
   return { code, text }
 }
 
-/** A certificate whose common name tells which one it is. */
+/** Creates a certificate that is identified by its common name. */
 async function certificate(name: string): Promise<{ cert: string; key: string }> {
   const { certificate: cert, key } = await issueCertificate({
     names: [name],
@@ -91,14 +89,14 @@ async function certificate(name: string): Promise<{ cert: string; key: string }>
   return { cert, key }
 }
 
-/** A client certificate and the authority that signed it. */
+/** Creates a client certificate and the authority that signed it. */
 function clientCertificate(t: Test): { cert: string; key: string; ca: string } {
   const { certFile, keyFile, ca, remove } = makeCertificates()
   t.teardown(remove)
   return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8'), ca }
 }
 
-/** The status of one request over TLS, on a connection of its own; the body is empty. */
+/** Returns the status of one request over TLS on its own connection, without reading the body. */
 const statusOf = (options: object): Promise<number | undefined> =>
   new Promise((resolve, reject) => {
     const call = request(
@@ -122,7 +120,7 @@ const servedName = (port: number): Promise<string> =>
   })
 
 t.test(
-  'gatehouse-hooks: serves with the settings of its environment, and ends by SIGTERM with code 0',
+  'gatehouse-hooks: runs with the settings of its environment and exits with code 0 on SIGTERM',
   async (t) => {
     const running = await start(t, [], {
       GATEHOUSE_RUNTIME_IMAGE: 'registry.example/own:9',
@@ -149,12 +147,12 @@ t.test(
   },
 )
 
-t.test('gatehouse-hooks: names of pull secrets that are none are refused', async (t) => {
+t.test('gatehouse-hooks: invalid names of pull secrets are rejected', async (t) => {
   const ended = await run(['--port', '0'], { GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: 'pull;other' })
   t.match(ended, { code: 2, text: /GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: .*pull;other/ })
 })
 
-t.test('gatehouse-hooks: a new certificate is served without a restart, a broken one is not', async (t) => {
+t.test('gatehouse-hooks: a new certificate is used without a restart, an invalid one is not', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'hooks-tls-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const files = { cert: join(folder, 'tls.crt'), key: join(folder, 'tls.key') }
@@ -179,7 +177,7 @@ t.test('gatehouse-hooks: a new certificate is served without a restart, a broken
   t.equal(await running.stop(), 0)
 })
 
-t.test('gatehouse-hooks: two ports, a client certificate for one, a token for the other', async (t) => {
+t.test('gatehouse-hooks: two ports, one with a client certificate and one with a token', async (t) => {
   const folder = t.testdir({ token: 'old\nnew\n' })
   const served = await certificate('served')
   const [client, other] = [clientCertificate(t), clientCertificate(t)]
@@ -202,9 +200,9 @@ t.test('gatehouse-hooks: two ports, a client certificate for one, a token for th
   t.equal(
     await status(running.port, '/validate', { cert: other.cert, key: other.key }),
     401,
-    'of another authority',
+    'signed by another authority',
   )
-  t.equal(await status(running.port, '/validate', own), 400, 'known, and the empty body is refused')
+  t.equal(await status(running.port, '/validate', own), 400, 'accepted, and the empty body is rejected')
   t.equal(await status(running.port, '/hooks/mcpgroups/sync', own), 404, 'not on this port')
 
   const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
@@ -212,10 +210,10 @@ t.test('gatehouse-hooks: two ports, a client certificate for one, a token for th
   t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('old')), 400, 'the first')
   t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 400, 'the second')
   put('token', 'new\n')
-  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('old')), 401, 'no longer in the file')
+  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('old')), 401, 'removed from the file')
   t.equal(await status(hooksPort, '/validate', own), 404, 'not on this port')
   rmSync(file('token'))
-  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 401, 'the file is gone')
+  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 401, 'the file was deleted')
   await running.line(/"level":"error".*--token-file is unreadable or empty/)
   put('token', 'new')
   t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 400, 'and back')
@@ -231,7 +229,7 @@ t.test('gatehouse-hooks: two ports, a client certificate for one, a token for th
   t.equal(await running.stop(), 0)
 })
 
-t.test('gatehouse-hooks: wrong usage ends with code 2 and says what is wrong', async (t) => {
+t.test('gatehouse-hooks: invalid usage exits with code 2 and names the problem', async (t) => {
   const wrong: [string[], Record<string, string>, RegExp][] = [
     [['--port', 'x'], {}, /0 to 65535/],
     [['--tls-cert-file', 'a'], {}, /together/],
@@ -254,30 +252,33 @@ t.test('gatehouse-hooks: wrong usage ends with code 2 and says what is wrong', a
   t.match(help.text, /GATEHOUSE_ENABLE_OBO/)
 })
 
-t.test('end: connections that stay open after their response do not use up the grace period', async (t) => {
-  const running = await start(t, ['--shutdown-grace', '3600'])
-  const agent = new Agent({ keepAlive: true })
-  t.teardown(() => agent.destroy())
-  const unused = connect(running.port, '127.0.0.1')
-  t.teardown(() => unused.destroy())
-  await once(unused, 'connect')
-  const sent = httpRequest({
-    port: running.port,
-    host: '127.0.0.1',
-    path: '/validate',
-    method: 'POST',
-    agent,
-  })
-  sent.write('{"kind":"AdmissionReview","request":{"uid":"u","operation":"CONNECT"')
-  const gone = once(running.child, 'exit')
-  await once(sent, 'socket')
-  // The response to a later request: the server has taken the first one.
-  await once(httpRequest({ port: running.port, host: '127.0.0.1', path: '/healthz' }).end(), 'response')
-  running.child.kill('SIGTERM')
-  await running.line(/"shutting down"/)
-  const answered = once(sent, 'response')
-  sent.end('}}')
-  const [{ statusCode }] = await answered
-  t.equal(statusCode, 200, 'a request in flight is answered')
-  t.strictSame(await gone, [0, null])
-})
+t.test(
+  'shutdown: connections that stay open after their response do not use up the grace period',
+  async (t) => {
+    const running = await start(t, ['--shutdown-grace', '3600'])
+    const agent = new Agent({ keepAlive: true })
+    t.teardown(() => agent.destroy())
+    const unused = connect(running.port, '127.0.0.1')
+    t.teardown(() => unused.destroy())
+    await once(unused, 'connect')
+    const sent = httpRequest({
+      port: running.port,
+      host: '127.0.0.1',
+      path: '/validate',
+      method: 'POST',
+      agent,
+    })
+    sent.write('{"kind":"AdmissionReview","request":{"uid":"u","operation":"CONNECT"')
+    const gone = once(running.child, 'exit')
+    await once(sent, 'socket')
+    // A response to this later request shows that the server has received the first one.
+    await once(httpRequest({ port: running.port, host: '127.0.0.1', path: '/healthz' }).end(), 'response')
+    running.child.kill('SIGTERM')
+    await running.line(/"shutting down"/)
+    const answered = once(sent, 'response')
+    sent.end('}}')
+    const [{ statusCode }] = await answered
+    t.equal(statusCode, 200, 'a request in flight is answered')
+    t.strictSame(await gone, [0, null])
+  },
+)

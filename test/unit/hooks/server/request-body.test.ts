@@ -1,4 +1,4 @@
-/** Bodies of hook requests: bounded while they arrive, one by one and together. */
+/** Bodies of hook requests: limits per request and for all requests together, enforced while the bodies arrive. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
@@ -16,7 +16,7 @@ interface Options {
   readonly arriving?: number
   readonly bytesInFlight?: number
   readonly now?: () => number
-  /** Waited for before a request is answered. */
+  /** Awaited before the server responds. */
   readonly before?: () => Promise<unknown>
 }
 
@@ -48,7 +48,7 @@ async function start(t: Test, { now = () => 0, before, ...more }: Options = {}) 
     const response = await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body, headers })
     return { status: response.status, text: await response.text(), headers: response.headers }
   }
-  /** Sends the head and some bytes, and waits until they have been read; the request stays open. */
+  /** Sends the head and some bytes, and waits until the server has read them; the request stays open. */
   const hold = async (bytes: number): Promise<Socket> => {
     const read = new Promise<void>((resolve) => {
       server.once('request', (request) => {
@@ -68,7 +68,7 @@ async function start(t: Test, { now = () => 0, before, ...more }: Options = {}) 
   return { post, hold, port }
 }
 
-t.test('body: JSON within its limits is read, whatever its type', async (t) => {
+t.test('body: JSON within its limits is accepted, whatever its content type', async (t) => {
   const { post } = await start(t)
   t.match(await post('{"a":[1,"é"]}', { 'content-type': 'text/plain' }), {
     status: 200,
@@ -77,7 +77,7 @@ t.test('body: JSON within its limits is read, whatever its type', async (t) => {
   t.match(await post(`"${'[{,:'.repeat(10_000)}\\"[["`), { status: 200 })
 })
 
-t.test('body: each limit is named, and the connection is closed', async (t) => {
+t.test('body: the response names the exceeded limit, and the connection is closed', async (t) => {
   const { post } = await start(t)
   for (const [body, status, text] of [
     [`"${'x'.repeat(MEBIBYTE)}"`, 413, 'the request body is larger than 1 MiB'],
@@ -92,30 +92,27 @@ t.test('body: each limit is named, and the connection is closed', async (t) => {
   t.match(await post('[1]'), { status: 200 })
 })
 
-t.test('body: compressed ones are refused', async (t) => {
+t.test('body: compressed bodies are rejected', async (t) => {
   const { post } = await start(t)
   t.match(await post('[1]', { 'content-encoding': 'gzip' }), { status: 415 })
   t.match(await post('[1]', { 'content-encoding': 'identity' }), { status: 200 })
 })
 
-t.test(
-  'body: what has arrived counts, for all requests together, and is free again afterwards',
-  async (t) => {
-    const { post, hold } = await start(t, { bytesInFlight: 2 * MEBIBYTE })
-    const half = `"${'x'.repeat(MEBIBYTE / 2)}"`
-    const held = [await hold(MEBIBYTE - 10), await hold(MEBIBYTE - 10)]
-    const refused = await post(half)
-    t.match(refused, { status: 429, text: 'too many concurrent request bodies; try again' })
-    t.equal(refused.headers.get('retry-after'), '1')
-    for (const socket of held) {
-      socket.end('0\r\n\r\n')
-      await once(socket.resume(), 'close')
-    }
-    for (let i = 0; i < 5; i++) t.match(await post(half), { status: 200 })
-  },
-)
+t.test('body: received bytes of all requests count together and are released afterwards', async (t) => {
+  const { post, hold } = await start(t, { bytesInFlight: 2 * MEBIBYTE })
+  const half = `"${'x'.repeat(MEBIBYTE / 2)}"`
+  const held = [await hold(MEBIBYTE - 10), await hold(MEBIBYTE - 10)]
+  const refused = await post(half)
+  t.match(refused, { status: 429, text: 'too many concurrent request bodies; try again' })
+  t.equal(refused.headers.get('retry-after'), '1')
+  for (const socket of held) {
+    socket.end('0\r\n\r\n')
+    await once(socket.resume(), 'close')
+  }
+  for (let i = 0; i < 5; i++) t.match(await post(half), { status: 200 })
+})
 
-t.test('body: only so many requests at once, and slow senders are not among them', async (t) => {
+t.test('body: the number of concurrent requests is limited, and slow senders do not count', async (t) => {
   const answered = Promise.withResolvers<void>()
   const bothWait = Promise.withResolvers<void>()
   let waiting = 0
@@ -137,35 +134,38 @@ t.test('body: only so many requests at once, and slow senders are not among them
   }
 })
 
-t.test('body: one that has been arriving for long gives way to others', async (t) => {
-  let ms = 0
-  const { post, hold } = await start(t, { bytesInFlight: 2 * MEBIBYTE, arriving: 3, now: () => ms })
-  const half = `"${'x'.repeat(MEBIBYTE / 2)}"`
-  const told = async (socket: Socket): Promise<string> => {
-    let text = ''
-    for await (const chunk of socket) text += String(chunk)
-    return text
-  }
-  const held = [await hold(MEBIBYTE - 10), await hold(MEBIBYTE - 10)]
-  const responses = held.map(told)
-  ms = 999
-  t.match(await post(half), { status: 429 }, 'not at once')
-  ms = 1_000
-  t.match(await post(half), { status: 200 })
-  t.match(await responses[0], /^HTTP\/1\.1 429 [^]*connection: close/i)
-  const others = [await hold(10), await hold(10)]
-  t.match(await post('1'), { status: 200 }, 'one more may always arrive')
-  t.match(await responses[1], /^HTTP\/1\.1 429 /)
-  for (const socket of others) socket.destroy()
-})
+t.test(
+  'body: a body that has been arriving for a long time is dropped in favor of new requests',
+  async (t) => {
+    let ms = 0
+    const { post, hold } = await start(t, { bytesInFlight: 2 * MEBIBYTE, arriving: 3, now: () => ms })
+    const half = `"${'x'.repeat(MEBIBYTE / 2)}"`
+    const told = async (socket: Socket): Promise<string> => {
+      let text = ''
+      for await (const chunk of socket) text += String(chunk)
+      return text
+    }
+    const held = [await hold(MEBIBYTE - 10), await hold(MEBIBYTE - 10)]
+    const responses = held.map(told)
+    ms = 999
+    t.match(await post(half), { status: 429 }, 'not at once')
+    ms = 1_000
+    t.match(await post(half), { status: 200 })
+    t.match(await responses[0], /^HTTP\/1\.1 429 [^]*connection: close/i)
+    const others = [await hold(10), await hold(10)]
+    t.match(await post('1'), { status: 200 }, 'one more request can always arrive')
+    t.match(await responses[1], /^HTTP\/1\.1 429 /)
+    for (const socket of others) socket.destroy()
+  },
+)
 
-t.test('bounds: count and depth are those of the JSON, however it is cut', async () => {
+t.test('bounds: count and depth match the JSON, however it is split', async () => {
   const weigh = (value: unknown): { values: number; depth: number } => {
     if (typeof value !== 'object' || value === null) return { values: 0, depth: 0 }
     const inner = Object.values(value).map(weigh)
     const own = Array.isArray(value) ? inner.length : 2 * inner.length
     return {
-      // One for the bracket, one for each comma, and in objects one for each colon.
+      // Counts one for the bracket, one for each comma, and in objects one for each colon.
       values: inner.reduce((sum, { values }) => sum + values, 1 + Math.max(0, own - 1)),
       depth: 1 + Math.max(0, ...inner.map(({ depth }) => depth)),
     }
@@ -193,7 +193,7 @@ t.test('bounds: count and depth are those of the JSON, however it is cut', async
   )
 })
 
-t.test('jsonIn: a text within an object is bounded, too', async (t) => {
+t.test('jsonIn: a string inside an object is bounded, too', async (t) => {
   t.strictSame(parseEmbeddedJson('{"a":[1]}'), { a: [1] })
   t.equal(parseEmbeddedJson('{"a":'), undefined)
   t.equal(parseEmbeddedJson(`"${'x'.repeat(2 * MEBIBYTE)}"`), undefined)

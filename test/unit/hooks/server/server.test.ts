@@ -1,6 +1,4 @@
-/**
- * The hook server over real sockets.
- */
+/** The hook server over real sockets. */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -56,7 +54,7 @@ const post = (url: string, body: unknown, headers: Record<string, string> = {}) 
   })
 const get = (url: string) => fetch(url, { headers: { connection: 'close' } })
 
-t.test('server: sync and customize of every kind answer under the plural name', async (t) => {
+t.test('server: sync and customize of every kind respond under the plural name', async (t) => {
   const { url } = await start(t)
   const w = world(manifest('files'), virtual()).ready()
   for (const hook of w.hooks) {
@@ -74,7 +72,7 @@ t.test('server: sync and customize of every kind answer under the plural name', 
       relatedResources: { namespace?: string; names?: string[]; labelSelector?: object }[]
     }
     for (const rule of relatedResources) {
-      // Metacontroller refuses a rule with both.
+      // Metacontroller rejects a rule with both.
       if (rule.labelSelector) t.equal(rule.namespace, undefined, 'a selector or a namespace')
       else t.equal(rule.namespace, 'team')
       t.ok(rule.names === undefined || rule.names.length > 0, 'no rule with an empty list of names')
@@ -86,11 +84,11 @@ t.test('server: sync and customize of every kind answer under the plural name', 
   t.strictSame(
     Object.keys((await response.json()) as object).sort(),
     ['children', 'status'],
-    'a strict reader knows every member',
+    'a strict parser accepts every member',
   )
 })
 
-t.test('server: /validate answers reviews', async (t) => {
+t.test('server: /validate responds to reviews', async (t) => {
   const { url, metrics } = await start(t)
   const review = (object: object) => ({
     apiVersion: 'admission.k8s.io/v1',
@@ -122,7 +120,7 @@ t.test('server: health, readiness and metrics', async (t) => {
   )
 })
 
-t.test('server: what is not there and what is not meant', async (t) => {
+t.test('server: unknown paths and invalid requests are rejected', async (t) => {
   const { url } = await start(t)
   for (const path of [
     '/',
@@ -140,7 +138,7 @@ t.test('server: what is not there and what is not meant', async (t) => {
   t.equal(wrong.headers.get('allow'), 'POST')
 })
 
-t.test('server: errors repeat nothing of the body, and neither does the log', async (t) => {
+t.test('server: errors and the log repeat nothing of the body', async (t) => {
   const { url, logged } = await start(t)
   const bodies = [
     '{"data":"hunter2"',
@@ -161,7 +159,7 @@ t.test('server: errors repeat nothing of the body, and neither does the log', as
   t.notMatch(logged.join(''), /hunter2/i)
 })
 
-t.test('server: bodies well above a megabyte are read, without end they are not', async (t) => {
+t.test('server: bodies well above a megabyte are accepted, unlimited ones are not', async (t) => {
   const { url } = await start(t)
   const padded = world().request('MCPGroup', 'tools') as { related: Record<string, Record<string, object>> }
   padded.related['Secret.v1'] = {
@@ -182,7 +180,7 @@ t.test('server: bodies well above a megabyte are read, without end they are not'
   await response?.text()
 })
 
-t.test('server: a token is demanded of Metacontroller, not of the API server', async (t) => {
+t.test('server: Metacontroller must send a token, the API server need not', async (t) => {
   const { url } = await start(t, { tokens: () => ['s3cret'] })
   const request = world().request('MCPGroup', 'tools')
   t.equal((await post(`${url}/hooks/mcpgroups/sync`, request)).status, 401)
@@ -198,22 +196,25 @@ t.test('server: a token is demanded of Metacontroller, not of the API server', a
   )
 })
 
-t.test('server: two tokens are valid during a rotation, and none lets nobody in', async (t) => {
-  let valid = ['old', 'new']
-  const { url } = await start(t, { tokens: () => valid })
-  const request = world().request('MCPGroup', 'tools')
-  const statusOf = async (token: string) =>
-    (await post(`${url}/hooks/mcpgroups/sync`, request, { authorization: `Bearer ${token}` })).status
-  t.equal(await statusOf('old'), 200)
-  t.equal(await statusOf('new'), 200)
-  valid = ['new']
-  t.equal(await statusOf('old'), 401)
-  valid = []
-  t.equal(await statusOf('new'), 401)
-  t.equal(await statusOf(''), 401)
-})
+t.test(
+  'server: two tokens are valid during a rotation, and an empty list rejects every caller',
+  async (t) => {
+    let valid = ['old', 'new']
+    const { url } = await start(t, { tokens: () => valid })
+    const request = world().request('MCPGroup', 'tools')
+    const statusOf = async (token: string) =>
+      (await post(`${url}/hooks/mcpgroups/sync`, request, { authorization: `Bearer ${token}` })).status
+    t.equal(await statusOf('old'), 200)
+    t.equal(await statusOf('new'), 200)
+    valid = ['new']
+    t.equal(await statusOf('old'), 401)
+    valid = []
+    t.equal(await statusOf('new'), 401)
+    t.equal(await statusOf(''), 401)
+  },
+)
 
-t.test('server: what is served to one group of callers is not there for the other', async (t) => {
+t.test('server: routes of one group of callers are absent for the other group', async (t) => {
   const hooks = await start(t, { serves: ['hooks'] })
   const admission = await start(t, { serves: ['admission'] })
   const sync = world().request('MCPGroup', 'tools')
@@ -227,7 +228,7 @@ t.test('server: what is served to one group of callers is not there for the othe
       t.equal((await get(`${url}/${path}`)).status, 200, path)
 })
 
-t.test('server: senders that are slow keep nobody out', async (t) => {
+t.test('server: slow senders do not block other callers', async (t) => {
   const { url, server } = await start(t)
   const { port } = server.address() as AddressInfo
   const { connect } = await import('node:net')
@@ -249,7 +250,7 @@ t.test('server: senders that are slow keep nobody out', async (t) => {
   for (const socket of sockets) socket.destroy()
 })
 
-t.test('server: reviews and hooks have limits of their own', async (t) => {
+t.test('server: reviews and hooks have separate limits', async (t) => {
   const { url } = await start(t)
   const review = { kind: 'AdmissionReview', request: { uid: 'u', operation: 'CONNECT' } }
   const lists = Array.from({ length: 60_000 }, () => [])
@@ -262,7 +263,7 @@ t.test('server: reviews and hooks have limits of their own', async (t) => {
   t.equal((await post(`${url}/validate`, review)).status, 200)
 })
 
-t.test('server: an event is handed over after the response, and a failing sink harms nobody', async (t) => {
+t.test('server: an event is written after the response, and a failing sink has no effect', async (t) => {
   const { cases } = await import('../../../hooks/cases.ts')
   const emitted: string[] = []
   const { url } = await start(t, { events: { emit: ({ reason }) => emitted.push(reason) } })
@@ -280,7 +281,7 @@ t.test('server: an event is handed over after the response, and a failing sink h
   t.match(broken.logged.join(''), /building an event failed/)
 })
 
-t.test('server: what is refused is counted, and logged once a minute with its reason', async (t) => {
+t.test('server: rejected requests are counted, and logged once a minute with their reason', async (t) => {
   const { url, metrics, logged } = await start(t, { tokens: () => ['right'] })
   const sync = `${url}/hooks/mcpgroups/sync`
   const authorization = 'Bearer right'
@@ -289,7 +290,7 @@ t.test('server: what is refused is counted, and logged once a minute with its re
   t.equal((await post(`${url}/validate`, deep)).status, 400)
   t.equal((await post(`${url}/validate`, '{}', { 'content-encoding': 'gzip' })).status, 415)
   t.equal((await post(sync, '{}')).status, 401)
-  t.equal((await post(sync, '{', { authorization })).status, 400, 'refused by the evaluation')
+  t.equal((await post(sync, '{', { authorization })).status, 400, 'rejected by the evaluation')
   t.equal((await post(`${url}/hooks/constructor/sync`, '{')).status, 404)
   for (const [labels, count] of [
     ['kind="AdmissionReview",hook="validate",code="400"', 2],

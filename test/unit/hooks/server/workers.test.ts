@@ -1,4 +1,4 @@
-/** Large bodies are evaluated in a worker thread: with the same result, and without harm to others when it ends. */
+/** Large bodies are evaluated in a worker thread, with the same result. A worker that exits affects no other task. */
 import t from 'tap'
 import { makeHooks } from '../../../../hooks/index.ts'
 import { type HookCall, evaluate } from '../../../../hooks/server/evaluate.ts'
@@ -11,7 +11,7 @@ const never = new AbortController().signal
 
 function taskOf(call: HookCall, value: unknown) {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  // One byte more than is in use, as a buffer that has grown.
+  // Allocate one spare byte, as a growing buffer does.
   const body = Buffer.allocUnsafeSlow(Buffer.byteLength(text) + 1)
   return { call, body, size: body.write(text) }
 }
@@ -19,7 +19,7 @@ function taskOf(call: HookCall, value: unknown) {
 const sync: HookCall = { hook: 'sync', plural: 'virtualmcpservers', events: true }
 const request = world(server('files'), virtual()).ready().request('VirtualMCPServer', 'door')
 
-t.test('worker: evaluates as the main thread does', async (t) => {
+t.test('worker: evaluates like the main thread', async (t) => {
   const worker = new EvaluationWorker({ ...limits, deadlineMs: 60_000 })
   t.teardown(() => worker.close())
   const review = {
@@ -47,27 +47,30 @@ t.test('worker: evaluates as the main thread does', async (t) => {
   await t.rejects(worker.run(taskOf(sync, { parent: 1 }), never), { message: /^parent: must be an object/ })
 })
 
-t.test('worker: one that ends fails its own task, and the next gets a new one', async (t) => {
-  const options = { ...limits, deadlineMs: 1 }
-  const worker = new EvaluationWorker(options)
-  t.teardown(() => worker.close())
-  const gone = new AbortController()
-  const late = worker.run(taskOf(sync, request), never)
-  const dropped = worker.run(taskOf(sync, request), gone.signal)
-  gone.abort()
-  await t.rejects(dropped, { message: 'the client disconnected' })
-  options.deadlineMs = 60_000
-  await t.rejects(late, { name: 'DeadlineExceeded', place: 'the worker thread ended' })
-  t.match(await worker.run(taskOf(sync, request), never), { kind: 'VirtualMCPServer' })
-  await worker.close()
-  await t.rejects(
-    Promise.all([worker.run(taskOf(sync, request), never), worker.close()]),
-    { name: /Closed|Exit/ },
-    'tasks do not outlive it',
-  )
-})
+t.test(
+  'worker: a worker that exits fails only its own task, and the next task gets a new worker',
+  async (t) => {
+    const options = { ...limits, deadlineMs: 1 }
+    const worker = new EvaluationWorker(options)
+    t.teardown(() => worker.close())
+    const gone = new AbortController()
+    const late = worker.run(taskOf(sync, request), never)
+    const dropped = worker.run(taskOf(sync, request), gone.signal)
+    gone.abort()
+    await t.rejects(dropped, { message: 'the client disconnected' })
+    options.deadlineMs = 60_000
+    await t.rejects(late, { name: 'DeadlineExceeded', place: 'the worker thread ended' })
+    t.match(await worker.run(taskOf(sync, request), never), { kind: 'VirtualMCPServer' })
+    await worker.close()
+    await t.rejects(
+      Promise.all([worker.run(taskOf(sync, request), never), worker.close()]),
+      { name: /Closed|Exit/ },
+      'tasks end with the worker',
+    )
+  },
+)
 
-t.test('worker: users take turns, and one user can only have so many tasks waiting', async (t) => {
+t.test('worker: users take turns, and the number of waiting tasks per user is limited', async (t) => {
   const worker = new EvaluationWorker({ ...limits, deadlineMs: 60_000 })
   t.teardown(() => worker.close())
   const ended: string[] = []
@@ -81,7 +84,7 @@ t.test('worker: users take turns, and one user can only have so many tasks waiti
     message: /^too many large reviews of this user or address/,
   })
   await Promise.all([run('a'), run('b')])
-  t.ok(ended.length <= 5, 'each of the others has its turn before the second round is over')
+  t.ok(ended.length <= 5, 'every other user has a turn before the second round is over')
   await Promise.all(greedy)
   const gone = new AbortController()
   const first = run('greedy')

@@ -1,4 +1,4 @@
-/** Disruption budget, spread, a graceful end and autoscaler: there when they are right, gone when they are not. */
+/** Disruption budget, spread, graceful shutdown and autoscaler: created when they apply, removed when they do not. */
 import t from 'tap'
 import { validateResource } from '../../../../hooks/index.ts'
 import { redis, remote, server, virtual, world } from '../../../hooks/resources.ts'
@@ -21,7 +21,7 @@ const autoscaling = { minReplicas: 2, maxReplicas: 6 }
 const problemsOf = (object: Stored) =>
   validateResource(object).violations.map(({ path, message }) => `${path}: ${message}`)
 
-t.test('a disruption budget comes with the second pod and goes with it', async (t) => {
+t.test('a disruption budget is created with the second pod and removed with it', async (t) => {
   const w = world(virtual({ replicas: 1, ...redis })).settle()
   t.same(w.list('PodDisruptionBudget'), [])
   w.apply(virtual({ replicas: 2, ...redis })).settle()
@@ -33,7 +33,7 @@ t.test('a disruption budget comes with the second pod and goes with it', async (
   t.same(w.list('PodDisruptionBudget'), [])
 })
 
-t.test('a count that somebody else decides counts as well', async (t) => {
+t.test('a replica count set by another controller creates a budget, too', async (t) => {
   const w = world(virtual(redis)).settle()
   ;(podsOf(w, 'Deployment', 'vmcp-door') as { replicas?: number }).replicas = 4
   w.settle()
@@ -41,7 +41,7 @@ t.test('a count that somebody else decides counts as well', async (t) => {
   t.equal(podsOf(w, 'Deployment', 'vmcp-door').replicas, 4)
 })
 
-t.test('the server of an MCPServer has a budget of its own', async (t) => {
+t.test('the server of an MCPServer has its own budget', async (t) => {
   const w = world(server('files', { backendReplicas: 2, ...redis })).settle()
   t.strictSame(
     w.list('PodDisruptionBudget').map(({ metadata }) => metadata.name),
@@ -49,35 +49,38 @@ t.test('the server of an MCPServer has a budget of its own', async (t) => {
   )
 })
 
-t.test('another number of pods replaces no pod', async (t) => {
+t.test('a changed replica count replaces no pods', async (t) => {
   const templateOf = (spec: object) =>
     podsOf(world(virtual({ ...redis, ...spec })).settle(), 'Deployment', 'vmcp-door').template
   t.strictSame(templateOf({ replicas: 1 }), templateOf({ replicas: 5 }))
   t.strictSame(templateOf({ replicas: 1 }), templateOf({ autoscaling }))
 })
 
-t.test('an autoscaler decides the number from its least one on; without it what runs stays', async (t) => {
-  const w = world(virtual({ autoscaling, ...redis })).settle()
-  t.equal(podsOf(w, 'Deployment', 'vmcp-door').replicas, 2)
-  t.match(w.get('HorizontalPodAutoscaler', 'vmcp-door')['spec'], {
-    scaleTargetRef: { kind: 'Deployment', name: 'vmcp-door' },
-    minReplicas: 2,
-    maxReplicas: 6,
-    metrics: [{ containerResource: { container: 'vmcp', target: { averageUtilization: 80 } } }],
-  })
-  ;(podsOf(w, 'Deployment', 'vmcp-door') as { replicas?: number }).replicas = 5
-  w.settle()
-  t.equal(podsOf(w, 'Deployment', 'vmcp-door').replicas, 5, 'nobody fights over it')
-  w.apply(virtual({ autoscaling: { minReplicas: 3, maxReplicas: 9 }, ...redis })).settle()
-  t.equal(podsOf(w, 'Deployment', 'vmcp-door').replicas, 5)
-  t.match(w.get('HorizontalPodAutoscaler', 'vmcp-door')['spec'], { minReplicas: 3, maxReplicas: 9 })
-  w.apply(virtual(redis)).settle()
-  t.same(w.list('HorizontalPodAutoscaler'), [])
-  t.equal(podsOf(w, 'Deployment', 'vmcp-door').replicas, 5)
-  t.equal(w.list('PodDisruptionBudget').length, 1)
-})
+t.test(
+  'the replica count starts at minReplicas and then follows the autoscaler; without an autoscaler it stays',
+  async (t) => {
+    const w = world(virtual({ autoscaling, ...redis })).settle()
+    t.equal(podsOf(w, 'Deployment', 'vmcp-door').replicas, 2)
+    t.match(w.get('HorizontalPodAutoscaler', 'vmcp-door')['spec'], {
+      scaleTargetRef: { kind: 'Deployment', name: 'vmcp-door' },
+      minReplicas: 2,
+      maxReplicas: 6,
+      metrics: [{ containerResource: { container: 'vmcp', target: { averageUtilization: 80 } } }],
+    })
+    ;(podsOf(w, 'Deployment', 'vmcp-door') as { replicas?: number }).replicas = 5
+    w.settle()
+    t.equal(podsOf(w, 'Deployment', 'vmcp-door').replicas, 5, 'the hook does not override the autoscaler')
+    w.apply(virtual({ autoscaling: { minReplicas: 3, maxReplicas: 9 }, ...redis })).settle()
+    t.equal(podsOf(w, 'Deployment', 'vmcp-door').replicas, 5)
+    t.match(w.get('HorizontalPodAutoscaler', 'vmcp-door')['spec'], { minReplicas: 3, maxReplicas: 9 })
+    w.apply(virtual(redis)).settle()
+    t.same(w.list('HorizontalPodAutoscaler'), [])
+    t.equal(podsOf(w, 'Deployment', 'vmcp-door').replicas, 5)
+    t.equal(w.list('PodDisruptionBudget').length, 1)
+  },
+)
 
-t.test('with sessions as the only target CPU does not count', async (t) => {
+t.test('CPU is ignored when sessions are the only target', async (t) => {
   const scaling = { ...autoscaling, targetSessions: 100 }
   const spec = world(virtual({ autoscaling: scaling, ...redis }))
     .settle()
@@ -86,13 +89,13 @@ t.test('with sessions as the only target CPU does not count', async (t) => {
   t.equal(spec.metrics.length, 1)
 })
 
-t.test('an autoscaler that cannot work is told in its words', async (t) => {
+t.test('the message of a failing autoscaler is reported unchanged', async (t) => {
   const w = world(virtual({ autoscaling, ...redis })).settle()
   const active = () =>
     (w.get('VirtualMCPServer', 'door')['status'] as { conditions: Condition[] }).conditions.find(
       ({ type }) => type === 'AutoscalingActive',
     )
-  t.equal(active(), undefined, 'it has not looked yet')
+  t.equal(active(), undefined, 'the autoscaler has not reported yet')
   const verdict = (status: string) => ({
     conditions: [{ type: 'ScalingActive', status, reason: 'FailedGetResourceMetric', message: 'no metrics' }],
   })
@@ -102,7 +105,7 @@ t.test('an autoscaler that cannot work is told in its words', async (t) => {
   t.match(active(), { status: 'True' })
 })
 
-t.test('what cannot be scaled is refused, each with its reason', async (t) => {
+t.test('servers that cannot be scaled are rejected, each with its reason', async (t) => {
   const cases: readonly [Stored, RegExp][] = [
     [virtual({ autoscaling: { minReplicas: 5, maxReplicas: 2 } }), /autoscaling\.minReplicas: .*maxReplicas/],
     [
@@ -128,7 +131,7 @@ t.test('what cannot be scaled is refused, each with its reason', async (t) => {
   )
 })
 
-t.test('an autoscaler of several pods without a shared store is warned of', async (t) => {
+t.test('an autoscaler with several pods and no shared store causes a warning', async (t) => {
   for (const object of [
     virtual({ autoscaling }),
     server('files', { autoscaling }),
@@ -143,7 +146,7 @@ t.test('an autoscaler of several pods without a shared store is warned of', asyn
   }
 })
 
-t.test('a pod has time to finish, and an own preStop or spread takes the place of ours', async (t) => {
+t.test('a pod has time to finish, and a custom preStop or spread replaces the default', async (t) => {
   const w = world(virtual(), server('files'), remote('crm')).settle()
   for (const name of ['vmcp-door', 'mcp-files-proxy', 'mcp-crm-remote-proxy']) {
     const { spec } = podsOf(w, 'Deployment', name).template
@@ -161,7 +164,7 @@ t.test('a pod has time to finish, and an own preStop or spread takes the place o
   t.strictSame(spec.containers[0]?.lifecycle, own.containers[0]?.lifecycle, 'one action, not two')
 })
 
-t.test('the proxy of an MCPServer has a pod template of its own', async (t) => {
+t.test('the proxy of an MCPServer has its own pod template', async (t) => {
   const over = (spec: object) => ({ resourceOverrides: { proxyDeployment: { podTemplateSpec: { spec } } } })
   const w = world(server('files', over({ priorityClassName: 'gateways' }))).settle()
   t.equal(podsOf(w, 'Deployment', 'mcp-files-proxy').template.spec.priorityClassName, 'gateways')

@@ -1,4 +1,4 @@
-/** A server is reached under its host name through an Ingress or a Gateway, or its status says why not. */
+/** A server is reachable under its host name through an Ingress or a Gateway, or its status reports why not. */
 import t from 'tap'
 import { parse } from 'yaml'
 import { hookSettings, validateResource } from '../../../../hooks/index.ts'
@@ -20,7 +20,7 @@ const ready = (w: World, kind = 'VirtualMCPServer', name = 'door') =>
 const problemsOf = (object: Stored) =>
   validateResource(object).violations.map(({ path, message }) => `${path}: ${message}`)
 
-t.test('an Ingress leads to the Service, with TLS, and goes with the field', async (t) => {
+t.test('an Ingress with TLS points to the Service, and is removed with the field', async (t) => {
   const w = world(virtual(ingress)).settle()
   const { metadata, spec } = w.get('Ingress', 'vmcp-door')
   t.match(metadata['annotations'], { 'nginx.ingress.kubernetes.io/proxy-read-timeout': '3600' })
@@ -44,13 +44,13 @@ t.test('an Ingress leads to the Service, with TLS, and goes with the field', asy
   t.equal(ready(w), undefined)
 })
 
-t.test('own annotations win', async (t) => {
+t.test('custom annotations win', async (t) => {
   const annotations = { 'nginx.ingress.kubernetes.io/proxy-read-timeout': '60' }
   const w = world(virtual({ exposure: { hostname, ingress: { annotations } } })).settle()
   t.match(w.get('Ingress', 'vmcp-door').metadata['annotations'], annotations)
 })
 
-t.test('an HTTPRoute, where the installation makes them', async (t) => {
+t.test('an HTTPRoute is created where the installation enables it', async (t) => {
   const w = withGateway(virtual(gateway)).settle()
   t.match(w.get('HTTPRoute', 'vmcp-door')['spec'], {
     parentRefs: [{ name: 'public', namespace: 'edge', sectionName: 'https' }],
@@ -81,7 +81,7 @@ t.test('an HTTPRoute, where the installation makes them', async (t) => {
   })
 })
 
-t.test('one host name, one server: the older one has it, until it goes', async (t) => {
+t.test('a host name belongs to the oldest server until that server is removed', async (t) => {
   const aged = (object: Stored, creationTimestamp: string): Stored => ({
     ...object,
     metadata: { ...object.metadata, creationTimestamp },
@@ -100,11 +100,11 @@ t.test('one host name, one server: the older one has it, until it goes', async (
 })
 
 t.test(
-  'a Secret that is missing or lacks a key is told, and the Ingress is there for who makes it',
+  'a missing Secret or key is reported, and the Ingress exists so that cert-manager can create the Secret',
   async (t) => {
     const exposure = { hostname, ingress: { tlsSecretName: 'tools-tls' } }
     const w = world(virtual({ exposure })).settle()
-    t.ok(w.find('Ingress', 'vmcp-door'), 'cert-manager makes the Secret because of it')
+    t.ok(w.find('Ingress', 'vmcp-door'), 'cert-manager creates the Secret for it')
     t.match(ready(w), { reason: 'TLSSecretNotFound', message: /tools-tls, key tls\.crt/ })
     w.apply(secret('tools-tls', { 'tls.crt': 'c' })).settle()
     t.match(ready(w), { reason: 'TLSSecretNotFound', message: /tools-tls, key tls\.key/ })
@@ -113,7 +113,7 @@ t.test(
   },
 )
 
-t.test('tokens are for the public address, and another one is told', async (t) => {
+t.test('tokens are for the public address, and a different resource URL is reported', async (t) => {
   const incomingAuth = { ...oidc, oidcConfigRef: { ...oidc.oidcConfigRef, resourceUrl: undefined } }
   const w = world(oidcConfig(), virtual({ incomingAuth, ...ingress })).settle()
   const file = parse(
@@ -131,7 +131,7 @@ t.test('tokens are for the public address, and another one is told', async (t) =
   })
 })
 
-t.test('behind an edge the forwarded address counts', async (t) => {
+t.test('behind an Ingress or a Gateway, forwarded headers are trusted', async (t) => {
   const proxy = (spec: object) => {
     const w = world(remote('crm', spec)).settle()
     const text = (
@@ -143,7 +143,7 @@ t.test('behind an edge the forwarded address counts', async (t) => {
   t.notOk(proxy({}).trustProxyHeaders)
 })
 
-t.test('what cannot be exposed is refused, each with its reason', async (t) => {
+t.test('servers that cannot be exposed are rejected, each with its reason', async (t) => {
   const cases: readonly [object, RegExp][] = [
     [{ ingress: {} }, /spec\.exposure\.hostname: is required/],
     [{ hostname }, /exactly one of gateway and ingress/],

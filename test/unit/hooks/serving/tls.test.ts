@@ -1,4 +1,4 @@
-/** `spec.tls`: what serves, what is told while the Secret is missing or broken, and how members are reached. */
+/** `spec.tls`: the server certificate, reports of a missing or broken Secret, and connections to members. */
 import t from 'tap'
 import { parse } from 'yaml'
 import { hookSettings, makeHooks, validateResource } from '../../../../hooks/index.ts'
@@ -56,7 +56,7 @@ for (const [kind, name, child, make, path] of kinds) {
       ({ mountPath }) => mountPath === '/etc/gatehouse/tls',
     )
     t.match(mount, { name: 'serving-tls', readOnly: true })
-    t.equal(mount?.subPath, undefined, 'which the kubelet would not update')
+    t.equal(mount?.subPath, undefined, 'the kubelet would not update a subPath')
     const volume = podsOf(w, child).spec.volumes.find((one) => one['name'] === 'serving-tls')
     t.match(volume, { secret: { secretName: 'inside-tls', optional: undefined } })
     t.match(podsOf(w, child).metadata.annotations, { 'prometheus.io/scheme': 'https' })
@@ -72,12 +72,12 @@ for (const [kind, name, child, make, path] of kinds) {
 
     w.apply(make({})).ready()
     const plain = world(make({})).ready()
-    t.strictSame(podsOf(w, child), podsOf(plain, child), 'switched off, nothing of it is left')
+    t.strictSame(podsOf(w, child), podsOf(plain, child), 'disabling TLS removes all of it')
     t.equal(statusOf(w, kind, name).url, `http://${host}:${path}`)
     t.equal(condition(w, kind, name, 'TLSReady'), undefined)
   })
 
-  t.test(`${kind}: a Secret that is missing or broken is told, and what runs stays`, async (t) => {
+  t.test(`${kind}: a missing or broken Secret is reported, and the running objects stay`, async (t) => {
     const w = world(make({})).ready()
     const before = JSON.stringify(podsOf(w, child))
     w.apply(make(tls)).settle()
@@ -89,7 +89,7 @@ for (const [kind, name, child, make, path] of kinds) {
     })
     t.equal(condition(w, kind, name, 'Ready')?.status, 'False')
     t.equal(JSON.stringify(podsOf(w, child)), before)
-    t.equal(statusOf(w, kind, name).url, `http://${host}:${path}`, 'as long as that is what serves')
+    t.equal(statusOf(w, kind, name).url, `http://${host}:${path}`, 'the running pods still use http')
 
     w.apply(secret('inside-tls', { 'tls.crt': servingCertificate['tls.crt'] })).settle()
     t.match(condition(w, kind, name, 'TLSReady'), { reason: 'TLSSecretNotFound', message: /key tls\.key/ })
@@ -98,17 +98,17 @@ for (const [kind, name, child, make, path] of kinds) {
       reason: 'TLSSecretInvalid',
       message: /Secret inside-tls: tls\.key: is not the key of the certificate in tls\.crt/,
     })
-    t.notMatch(JSON.stringify(w.get(kind, name)), 'BEGIN', 'nothing of the Secret')
+    t.notMatch(JSON.stringify(w.get(kind, name)), 'BEGIN', 'no contents of the Secret')
     w.apply(inside).ready()
     t.equal(statusOf(w, kind, name).url, `https://${host}:${path}`)
     t.not(JSON.stringify(podsOf(w, child)), before)
 
     w.remove('Secret', 'inside-tls').settle()
-    t.equal(statusOf(w, kind, name).url, `https://${host}:${path}`, 'the pods go on with what they have')
+    t.equal(statusOf(w, kind, name).url, `https://${host}:${path}`, 'the running pods keep their certificate')
     t.ok((containerOf(w, child)['args'] as string[]).some((arg) => arg.startsWith('--tls-cert-file')))
   })
 
-  t.test(`${kind}: what keeps others from trusting it is told`, async (t) => {
+  t.test(`${kind}: a certificate that clients would not trust is reported`, async (t) => {
     const authority = await makeAuthority()
     const w = world(secret('inside-tls', secretOf(await authority.leaf())), make(tls)).ready()
     t.match(condition(w, kind, name, 'TLSReady'), {
@@ -117,17 +117,20 @@ for (const [kind, name, child, make, path] of kinds) {
     })
   })
 
-  t.test(`${kind}: half of it is refused`, async (t) => {
+  t.test(`${kind}: incomplete or unknown settings are rejected`, async (t) => {
     for (const wrong of [{}, { secretName: '' }, { secretName: 'A_b' }, { secretName: 'a', certFile: '/x' }])
       t.match(problemsOf(make({ tls: wrong })), [/^spec\.tls/], JSON.stringify(wrong))
     t.same(problemsOf(make(tls)), [])
   })
 
-  t.test(`${kind}: gatehouse dev serves by addresses that no certificate names`, async (t) => {
-    const settings = hookSettings({ runtimeImage: 'g:1', version: '1', allowLoopback: true })
-    const w = new World(settings).apply(make(tls)).settle()
-    t.equal(condition(w, kind, name, 'TLSReady'), undefined)
-  })
+  t.test(
+    `${kind}: gatehouse dev does not check names, because it uses addresses that no certificate contains`,
+    async (t) => {
+      const settings = hookSettings({ runtimeImage: 'g:1', version: '1', allowLoopback: true })
+      const w = new World(settings).apply(make(tls)).settle()
+      t.equal(condition(w, kind, name, 'TLSReady'), undefined)
+    },
+  )
 }
 
 const clientAuthority = { configMapRef: { name: 'client-ca', key: 'root.pem' } }
@@ -135,7 +138,7 @@ const mutual = { tls: { secretName: 'inside-tls', clientCABundleRef: clientAutho
 const authorityMap = (text: string) => configMap('client-ca', { 'root.pem': text })
 
 for (const [kind, name, child, make] of kinds) {
-  t.test(`${kind}: with an authority, the server asks clients for certificates`, async (t) => {
+  t.test(`${kind}: with an authority, the server requests client certificates`, async (t) => {
     const w = world(inside, authorityMap(servingCertificate['ca.crt'] ?? ''), make(mutual)).ready()
     const { args, volumeMounts } = containerOf(w, child)
     t.ok((args as string[]).includes('--tls-client-ca-file=/etc/gatehouse/tls-client-ca/root.pem'))
@@ -143,7 +146,7 @@ for (const [kind, name, child, make] of kinds) {
       ({ mountPath }) => mountPath === '/etc/gatehouse/tls-client-ca',
     )
     t.match(mount, { name: 'serving-client-ca', readOnly: true })
-    t.equal(mount?.subPath, undefined, 'which the kubelet would not update')
+    t.equal(mount?.subPath, undefined, 'the kubelet would not update a subPath')
     const before = JSON.stringify(w.get('Deployment', child)['spec'])
     w.apply(authorityMap((await makeAuthority()).ca)).settle()
     t.equal(JSON.stringify(w.get('Deployment', child)['spec']), before, 'another authority rolls nothing')
@@ -198,7 +201,7 @@ const binding = {
 }
 const oidcRef = { name: 'login', audience: 'https://x.example.com', resourceUrl: 'https://x.example.com' }
 
-t.test('tokens can be bound to certificates only by a server that asks for them', async (t) => {
+t.test('tokens can be bound to certificates only by a server that requests them', async (t) => {
   const door = (more: object) =>
     virtual({
       incomingAuth: { type: 'oidc', oidcConfigRef: oidcRef },
@@ -243,7 +246,7 @@ t.test('gatehouse dev binds no tokens to certificates, because it serves plain H
   t.notMatch(data['authserver-config.yaml'], 'tlsClientCertificateBoundAccessTokens')
 })
 
-t.test('a virtual server reaches members by https, with the authority of their Secret', async (t) => {
+t.test('a virtual server connects to members over https, with the authority of their Secret', async (t) => {
   const w = world(inside, server('files', tls), remote('crm', tls), server('notes'), virtual()).ready()
   const backends: { name: string }[] = fileOf(w).backends
   t.match(backends, [
@@ -263,7 +266,7 @@ t.test('a virtual server reaches members by https, with the authority of their S
       name: `ca-bundle-${name}`,
       secret: { secretName: 'inside-tls', optional: true, items },
     })),
-    'the private key stays where it belongs, and one member keeps no pod from starting',
+    'the private key is not mounted, and a missing member Secret does not prevent pods from starting',
   )
   const secrets = makeHooks(hookSettings({ runtimeImage: 'g:1', version: '1' }))
     .byKind('VirtualMCPServer')
@@ -278,7 +281,7 @@ t.test('two servers may share a Secret', async (t) => {
     t.equal(condition(w, 'VirtualMCPServer', name, 'TLSReady')?.status, 'True')
 })
 
-t.test('tokens are for the https address; a public address stays what it is', async (t) => {
+t.test('tokens are for the https address, and a public address stays the same', async (t) => {
   const incomingAuth = { ...oidc, oidcConfigRef: { ...oidc.oidcConfigRef, resourceUrl: undefined } }
   const w = world(inside, oidcConfig(), virtual({ incomingAuth, ...tls })).ready()
   t.equal(fileOf(w).incomingAuth.oidc.resource, 'https://vmcp-door.team.svc.cluster.local:4483/mcp')
@@ -290,7 +293,7 @@ t.test('tokens are for the https address; a public address stays what it is', as
   })
 })
 
-t.test('a Gateway needs to be told to speak TLS to the Service', async (t) => {
+t.test('a Gateway requires a BackendTLSPolicy to reach the Service over TLS', async (t) => {
   const exposure = { hostname: 'tools.example.com', gateway: { name: 'public' } }
   for (const [, , child, make] of kinds) {
     const warnings = (spec: object) => validateResource(make(spec)).warnings

@@ -1,4 +1,4 @@
-/** In a bundle undici has its second parser packed, for processors without SIMD. */
+/** A bundle contains undici's second parser, for processors without SIMD. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -11,7 +11,7 @@ import { bundleOptions } from '../../../../manifests/bundle/options.ts'
 
 const root = resolve(import.meta.dirname, '../../../..')
 
-t.test('undici: in a bundle both of its parsers read responses', async (t) => {
+t.test('undici: both parsers read responses in a bundle', async (t) => {
   const outdir = t.testdir({ 'package.json': '{"type":"module"}' })
   const contents = `
     import { makeDispatcher } from './runtime/net/index.ts'
@@ -31,6 +31,6 @@ t.test('undici: in a bundle both of its parsers read responses', async (t) => {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const run = (...variables: readonly string[]) =>
     promisify(execFile)('env', ['-i', ...variables, process.execPath, join(outdir, 'stdin.js'), url])
-  t.match((await run('UNDICI_NO_WASM_SIMD=1')).stdout, '200 hello true', 'it is unpacked')
-  t.match((await run()).stdout, '200 hello false', 'the other one needs no unpacking')
+  t.match((await run('UNDICI_NO_WASM_SIMD=1')).stdout, '200 hello true', 'it is decompressed')
+  t.match((await run()).stdout, '200 hello false', 'the other parser needs no decompression')
 })

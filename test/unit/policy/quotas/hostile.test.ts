@@ -1,17 +1,17 @@
-/** Quotas under attack: many calls at once, many groups, a memory that is full. */
+/** Quotas under attack: many concurrent calls, many groups, a full memory. */
 import t from 'tap'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { makeMemoryStore, type Store } from '../../../../runtime/store/index.ts'
 import { callerOf, quota, quotasOn } from './rig.ts'
 
-t.test('a thousand calls in flight at the last unit: one is made', async (t) => {
+t.test('a thousand concurrent calls for the last unit: only one is made', async (t) => {
   const { call, reserve } = quotasOn(makeMemoryStore(), [quota({ limit: 10 })])
   for (let i = 0; i < 9; i++) await call()
   const all = await Promise.allSettled(Array.from({ length: 1_000 }, () => reserve()))
   t.equal(all.filter(({ status }) => status === 'fulfilled').length, 1)
 })
 
-t.test('thousands of groups are hashed once for a call, however many quotas there are', async (t) => {
+t.test('thousands of groups are hashed once per call, for any number of quotas', async (t) => {
   const groups = Array.from({ length: 10_000 }, (_, i) => `group-${i}`)
   let reads = 0
   const claims = { sub: 'ada' }
@@ -23,7 +23,7 @@ t.test('thousands of groups are hashed once for a call, however many quotas ther
   t.ok(reads <= 2, `${reads} times`)
 })
 
-/** Takes what is asked before a call, and is full for what is added afterwards. */
+/** Returns a store that accepts reservations, and reports that it is full for amounts added after a call. */
 function fullAfterwards(inner: Store): Store {
   return {
     ...inner,
@@ -35,7 +35,7 @@ function fullAfterwards(inner: Store): Store {
   }
 }
 
-t.test('a full memory is no outage: the calls that follow are counted', async (t) => {
+t.test('a full memory is not an outage: further calls are counted', async (t) => {
   const { call, settled, kinds } = quotasOn(fullAfterwards(makeMemoryStore()), [
     quota({ limit: 1 }),
     quota({ name: 'bytes', unit: 'resultBytes', limit: 100 }),
@@ -47,7 +47,7 @@ t.test('a full memory is no outage: the calls that follow are counted', async (t
   t.equal(await call(), 'QUOTA_EXCEEDED')
 })
 
-t.test('a clock that goes back in an outage does not keep the store from being asked', async (t) => {
+t.test('a clock that is set back during an outage does not prevent a retry of the store', async (t) => {
   let now = Date.parse('2026-11-23T10:00:00Z')
   let isDown = true
   const flaky = (inner: Store): Store => ({
@@ -66,6 +66,6 @@ t.test('a clock that goes back in an outage does not keep the store from being a
   now -= 86_400_000
   events.length = 0
   t.equal(await call(), undefined)
-  t.equal(await call(), 'QUOTA_EXCEEDED', 'the one before was counted')
+  t.equal(await call(), 'QUOTA_EXCEEDED', 'the previous call was counted')
   t.ok(kinds().includes('store_up'))
 })

@@ -1,4 +1,4 @@
-/** Quotas in memory: what is counted and taken back, clocks that move, and callers without end. */
+/** Quotas in memory: counting, refunds, moving clocks, and an unlimited number of callers. */
 import t from 'tap'
 import { makeMemoryStore } from '../../../../runtime/store/index.ts'
 import { callerOf, quota, quotasOn } from './rig.ts'
@@ -8,7 +8,7 @@ function clockAt(time: string) {
   return { now: () => now, moveTo: (to: string) => void (now = Date.parse(to)) }
 }
 
-t.test('what was sent counts, also when it failed; what was not is taken back', async (t) => {
+t.test('a sent call counts even if it fails; a call that is not sent is refunded', async (t) => {
   const { call } = quotasOn(makeMemoryStore(), [quota()])
   t.equal(await call({ sent: false }), undefined)
   t.equal(await call({ sent: false }), undefined)
@@ -17,33 +17,36 @@ t.test('what was sent counts, also when it failed; what was not is taken back', 
   t.equal(await call(), 'QUOTA_EXCEEDED')
 })
 
-t.test('calls in flight are counted: none more than the limit is made', async (t) => {
+t.test('concurrent calls are counted, so no more than the limit are made', async (t) => {
   const { reserve } = quotasOn(makeMemoryStore(), [quota({ limit: 5 })])
   const all = await Promise.allSettled(Array.from({ length: 20 }, () => reserve()))
   t.equal(all.filter(({ status }) => status === 'fulfilled').length, 5)
 })
 
-t.test('bytes are added afterwards: the last call may exceed, the next is refused', async (t) => {
-  const { call } = quotasOn(makeMemoryStore(), [quota({ unit: 'resultBytes', limit: 100 })])
-  t.equal(await call({ bytes: 60 }), undefined)
-  t.equal(await call({ bytes: 60 }), undefined)
-  t.equal(await call({ bytes: 60 }), 'QUOTA_EXCEEDED')
-})
+t.test(
+  'bytes are added after a call: the last call may exceed the limit, and the next is rejected',
+  async (t) => {
+    const { call } = quotasOn(makeMemoryStore(), [quota({ unit: 'resultBytes', limit: 100 })])
+    t.equal(await call({ bytes: 60 }), undefined)
+    t.equal(await call({ bytes: 60 }), undefined)
+    t.equal(await call({ bytes: 60 }), 'QUOTA_EXCEEDED')
+  },
+)
 
-t.test('costs: the price is reserved, what the backend reports takes its place', async (t) => {
+t.test('costs: the price is reserved, and the reported cost replaces it', async (t) => {
   const costs = { 'b/echo': 30, b: 5 }
   const { call, reserve } = quotasOn(makeMemoryStore(), [quota({ unit: 'cost', limit: 100 })], { costs })
   t.equal(await call(), undefined, '30')
   t.equal(await call({ cost: 0 }), undefined, '30')
   t.equal(await call({ cost: 50 }), undefined, '80')
-  t.equal(await call(), 'QUOTA_EXCEEDED', 'there is no space for its price')
+  t.equal(await call(), 'QUOTA_EXCEEDED', 'not enough is left for its price')
   t.equal(await call({}, undefined, 'other'), undefined, 'a cheaper tool still fits: 85')
   t.equal(await call({ sent: false, cost: 9 }, undefined, 'other'), undefined, '85')
   const left = (await reserve(undefined, 'other'))?.settle({ sent: true, bytes: 0 })
   t.match(left, [{ quota: 'q', unit: 'cost', limit: 100, remaining: 10 }])
 })
 
-t.test('the holder learns of it from 80 % on', async (t) => {
+t.test('the caller is informed from 80 % on', async (t) => {
   const { reserve } = quotasOn(makeMemoryStore(), [
     quota({ limit: 10 }),
     quota({ name: 'wide', limit: 1_000 }),
@@ -52,23 +55,26 @@ t.test('the holder learns of it from 80 % on', async (t) => {
   t.match((await reserve())?.settle({ sent: true, bytes: 0 }), [{ quota: 'q', remaining: 2 }])
 })
 
-t.test('a clock that moves: forth to another period, back to the counts of its own', async (t) => {
-  const clock = clockAt('2026-11-30T23:00:00Z')
-  const store = makeMemoryStore({ now: clock.now })
-  const { call } = quotasOn(store, [quota({ window: 'month' })], { now: clock.now })
-  await call()
-  await call()
-  t.equal(await call(), 'QUOTA_EXCEEDED')
-  clock.moveTo('2026-12-01T00:00:00Z')
-  t.equal(await call(), undefined, 'a new month')
-  clock.moveTo('2026-11-30T23:30:00Z')
-  t.equal(await call(), 'QUOTA_EXCEEDED', 'the month before is still used up')
-  clock.moveTo('2026-12-31T23:59:59Z')
-  t.equal(await call(), undefined)
-  t.equal(await call(), 'QUOTA_EXCEEDED')
-})
+t.test(
+  'a clock that moves forward starts a new period, and a clock that moves back uses its old counts',
+  async (t) => {
+    const clock = clockAt('2026-11-30T23:00:00Z')
+    const store = makeMemoryStore({ now: clock.now })
+    const { call } = quotasOn(store, [quota({ window: 'month' })], { now: clock.now })
+    await call()
+    await call()
+    t.equal(await call(), 'QUOTA_EXCEEDED')
+    clock.moveTo('2026-12-01T00:00:00Z')
+    t.equal(await call(), undefined, 'a new month')
+    clock.moveTo('2026-11-30T23:30:00Z')
+    t.equal(await call(), 'QUOTA_EXCEEDED', 'the month before is still used up')
+    clock.moveTo('2026-12-31T23:59:59Z')
+    t.equal(await call(), undefined)
+    t.equal(await call(), 'QUOTA_EXCEEDED')
+  },
+)
 
-t.test('a call that ends in the next period is counted in its own', async (t) => {
+t.test('a call that ends in the next period counts for the period of its start', async (t) => {
   const clock = clockAt('2026-11-23T10:59:59Z')
   const store = makeMemoryStore({ now: clock.now })
   const { reserve, call } = quotasOn(store, [quota({ window: 'hour', unit: 'resultBytes', limit: 10 })], {
@@ -77,10 +83,10 @@ t.test('a call that ends in the next period is counted in its own', async (t) =>
   const late = await reserve()
   clock.moveTo('2026-11-23T11:00:01Z')
   late?.settle({ sent: true, bytes: 50 })
-  t.equal(await call(), undefined, 'this hour has its whole budget')
+  t.equal(await call(), undefined, 'this hour has its full budget')
 })
 
-t.test('counters end: nothing of a period that is long over is stored', async (t) => {
+t.test('expiry: counters of past periods are deleted', async (t) => {
   const clock = clockAt('2026-11-23T10:00:00Z')
   const store = makeMemoryStore({ now: clock.now })
   const { call } = quotasOn(store, [quota({ window: 'hour' })], { now: clock.now })
@@ -92,7 +98,7 @@ t.test('counters end: nothing of a period that is long over is stored', async (t
 })
 
 t.test(
-  'callers without end: bounded, those who came first keep their budgets, the others share one',
+  'unlimited callers: memory is bounded, the first callers keep their budgets, and the rest share one',
   async (t) => {
     const store = makeMemoryStore({ maxEntries: 100 })
     const quotas = [quota({ limit: 3 }), quota({ name: 'all', per: 'server', limit: 1_000 })]
@@ -104,10 +110,10 @@ t.test(
     const entries = (await Array.fromAsync(store.scan())).flat()
     t.ok(entries.length <= 100, `${entries.length} entries`)
     t.ok(kinds().includes('full'))
-    t.ok(refused > 100, `${refused} refused: the shared budget is used up`)
+    t.ok(refused > 100, `${refused} rejected: the shared budget is used up`)
     t.equal(await call({}, first), undefined)
     t.equal(await call({}, first), undefined)
-    t.equal(await call({}, first), 'QUOTA_EXCEEDED', 'a budget of its own')
+    t.equal(await call({}, first), 'QUOTA_EXCEEDED', 'its own budget')
     const sums = await store.namespace('quota:{team:front}:').get(entriesOf(entries, 'all:'))
     t.equal(Number(sums), 201 - refused + 2, 'the quota of the server has counted each call')
   },
@@ -118,7 +124,7 @@ function entriesOf(keys: readonly string[], start: string): string {
   return keys.find((key) => key.startsWith(prefix + start))?.slice(prefix.length) ?? ''
 }
 
-t.test('groups without end: 256 have budgets of their own, the others count as none', async (t) => {
+t.test('unlimited groups: 256 have their own budgets, and the rest count as no group', async (t) => {
   const store = makeMemoryStore()
   const { call } = quotasOn(store, [quota({ per: 'group', limit: 1 })])
   const groups = Array.from({ length: 300 }, (_, i) => `g${String(i).padStart(3, '0')}`)

@@ -1,4 +1,6 @@
-/** Quotas on real Redis, standalone and cluster: shared by replicas, stored over a restart, and what becomes of an outage. */
+/**
+ * Quotas on a real Redis, standalone and cluster: shared by replicas, kept over a restart, and the effect of an outage.
+ */
 import t, { type Test } from 'tap'
 import { makeRedisStore, type RedisStoreConfig, type Store } from '../../../../runtime/store/index.ts'
 import { missingRedis, startRedis, startRedisCluster, until } from '../../../helpers/redis.ts'
@@ -22,7 +24,7 @@ t.test('Redis', { skip: missingRedis }, async (t) => {
   t.teardown(() => redis.stop())
   const open = opener(t, { addr: redis.addr })
 
-  await t.test('replicas share what is left, even when they ask at once', async (t) => {
+  await t.test('replicas share the remaining budget, even with concurrent calls', async (t) => {
     const replicas = await Promise.all(
       Array.from({ length: 3 }, async () =>
         quotasOn(await open('shared:'), [quota({ limit: 9 })], unhurried),
@@ -36,14 +38,14 @@ t.test('Redis', { skip: missingRedis }, async (t) => {
     const before = await open('restart:')
     const { call } = quotasOn(before, [quota({ unit: 'resultBytes', limit: 100 })], unhurried)
     await call({ bytes: 150 })
-    // What a call turned out to be is on its way before the next one asks.
+    // The result of a call is sent to Redis before the next call.
     t.equal(await call(), 'QUOTA_EXCEEDED')
     await before.close()
     const after = quotasOn(await open('restart:'), [quota({ unit: 'resultBytes', limit: 100 })], unhurried)
     t.equal(await after.call(), 'QUOTA_EXCEEDED')
   })
 
-  await t.test('keys: below the prefix, of one slot, without the person, and they end', async (t) => {
+  await t.test('keys: have the prefix, share one slot, do not contain the user, and expire', async (t) => {
     const quotas = [
       quota(),
       quota({ name: 'g', per: 'group', window: 'month' }),
@@ -66,7 +68,7 @@ t.test('Redis', { skip: missingRedis }, async (t) => {
     t.ok(life > 3_600_000 && life <= 2 * 3_600_000, `${life} ms: an hour longer than its day`)
   })
 
-  await t.test('one round trip for a call, two when it is worth something afterwards', async (t) => {
+  await t.test('one round trip per call, and a second one if an amount is added afterwards', async (t) => {
     const store = await open('trips:')
     let trips = 0
     const counting = (inner: Store): Store => ({
@@ -116,7 +118,7 @@ t.test('cluster: all counters of a call are in one slot', { skip: missingRedis }
 })
 
 t.test(
-  'outage: calls go on uncounted, which is told, and quotas return with Redis',
+  'outage: calls continue uncounted and are reported, and quotas work again once Redis is back',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()
@@ -133,7 +135,7 @@ t.test(
     redis.freeze()
     t.equal(await call(), undefined)
     t.same(kinds(), ['store_down', 'store_error', 'fail_open'])
-    t.equal(await call(), undefined, 'and the next does not wait for it')
+    t.equal(await call(), undefined, 'the next call does not wait for it')
     redis.thaw()
     await until(async () => {
       now += 1_001

@@ -1,4 +1,4 @@
-/** Quotas on a store and a clock of the test. */
+/** Quotas on a store and a clock that the test controls. */
 import type { Quota } from '../../../../schemas/index.ts'
 import { makeCaller } from '../../../../runtime/net/index.ts'
 import { makeQuotas, type QuotaEvent, type QuotaUse } from '../../../../runtime/policy/index.ts'
@@ -37,7 +37,7 @@ export function quotasOn(store: Store, quotas: readonly Quota[], more: Partial<Q
     kinds: () => events.map(({ kind }) => kind),
     settled: () => made.settled(),
     reserve,
-    /** The code of the refusal; undefined for a call that was made. */
+    /** Returns the error code of a rejected call, or undefined for a call that was made. */
     async call(use: Partial<QuotaUse> = {}, caller = ada, tool = 'echo'): Promise<string | undefined> {
       try {
         const reservation = await reserve(caller, tool)

@@ -1,4 +1,4 @@
-/** The hours, days and months of UTC: where they end, whatever their length. */
+/** Windows of an hour, a day and a month in UTC, and where they end. */
 import t from 'tap'
 import { periodOf } from '../../../../runtime/policy/quotas/window.ts'
 
@@ -14,7 +14,7 @@ const cases = [
   ['month', '2026-12-01T00:00:00.000Z', '2026-12', '2027-01-01T00:00:00.000Z'],
 ] as const
 
-t.test('window: names the period and ends where it does', async (t) => {
+t.test('window: the key names the period, and the window ends with it', async (t) => {
   for (const [window, at, label, end] of cases) {
     const period = periodOf(window, Date.parse(at))
     t.same(
@@ -22,7 +22,7 @@ t.test('window: names the period and ends where it does', async (t) => {
       { label, end },
       `${window} of ${at}`,
     )
-    t.equal(periodOf(window, period.endMs - 1).label, label, 'the last millisecond is in it')
+    t.equal(periodOf(window, period.endMs - 1).label, label, 'the last millisecond belongs to it')
     t.not(periodOf(window, period.endMs).label, label, 'the next is not')
   }
 })

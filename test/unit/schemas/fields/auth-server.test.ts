@@ -47,7 +47,7 @@ proves(
 
 await checkTables(t, authServerTables)
 
-await t.test('auth-server: the requirements named in the tables are the ones cited here', async (t) => {
+await t.test('auth-server: the requirements of the tables are cited in this file', async (t) => {
   const cited = citedIds(readFileSync(import.meta.filename, 'utf8'))
   t.same([...cited].sort(), [...idsOf(authServerTables)].sort())
 })

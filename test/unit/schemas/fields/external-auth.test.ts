@@ -35,7 +35,7 @@ proves(
 
 await checkTables(t, [...externalAuthTables, ...clientAuthTables])
 
-await t.test('external-auth: the requirements named in the tables are the ones cited here', async (t) => {
+await t.test('external-auth: the requirements of the tables are cited in this file', async (t) => {
   const cited = citedIds(readFileSync(import.meta.filename, 'utf8'))
   t.same([...cited].sort(), [...idsOf(externalAuthTables)].sort())
 })

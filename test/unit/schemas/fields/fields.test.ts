@@ -42,7 +42,7 @@ for (const file of readdirSync(folder)) {
   crds.set(crd.spec.names.kind, crd)
 }
 
-/** The schema node at a path such as `spec.a[].b` or `spec.map{}.c`. */
+/** Returns the schema node at a path such as `spec.a[].b` or `spec.map{}.c`. */
 function nodeAt(kind: string, path: string): Node | undefined {
   let node = crds.get(kind)?.spec.versions[0].schema.openAPIV3Schema
   for (const step of path.split('.')) {
@@ -55,7 +55,7 @@ function nodeAt(kind: string, path: string): Node | undefined {
 }
 
 await t.test(
-  'MCPExternalAuthConfig and VirtualMCPServer: one shape of the embedded authorization server',
+  'MCPExternalAuthConfig and VirtualMCPServer: the embedded authorization server has the same schema',
   async (t) => {
     const here = nodeAt('MCPExternalAuthConfig', 'spec.embeddedAuthServer')
     const there = nodeAt('VirtualMCPServer', 'spec.authServerConfig')
@@ -65,7 +65,7 @@ await t.test(
 )
 
 await t.test(
-  'session storage: one shape, but for the password, which the file takes from the environment',
+  'session storage: both schemas are equal, except for the password, which the file reads from the environment',
   async (t) => {
     const fields = (path: string) => Object.keys(nodeAt('VirtualMCPServer', path)?.properties ?? {}).sort()
     t.same(fields('spec.sessionStorage'), ['address', 'db', 'keyPrefix', 'passwordRef', 'provider'])

@@ -1,4 +1,4 @@
-/** What is said about a wrong document: where, what was found, what is allowed; never a value that may be a secret. */
+/** Messages about invalid documents: location, found value and allowed values, but never a value that may be secret. */
 import t from 'tap'
 import { formatViolations, validateManifest, validateRuntime } from '../../../../schemas/index.ts'
 import { document, type Json, withValue } from '../tables/table.ts'
@@ -9,7 +9,7 @@ function says(path: string, value: Json, base = server): string {
   return formatViolations(validateManifest(withValue(base, path, value)))
 }
 
-await t.test('messages: an unknown field names the one that was probably meant', async (t) => {
+await t.test('messages: an unknown field suggests the most similar field', async (t) => {
   t.equal(says('spec.imgae', 'x'), 'spec.imgae: unknown field; did you mean "image"?')
   t.equal(says('spec.proxy_port', 1), 'spec.proxy_port: unknown field; did you mean "proxyPort"?')
   t.equal(
@@ -19,11 +19,11 @@ await t.test('messages: an unknown field names the one that was probably meant',
   t.equal(says('metadate', 'x'), 'metadate: unknown field; did you mean "metadata"?')
 })
 
-await t.test('messages: an unknown field that resembles nothing lists what is allowed', async (t) => {
+await t.test('messages: an unknown field without a similar one lists the allowed fields', async (t) => {
   t.equal(says('spec.audit', { verbose: true }), 'spec.audit.verbose: unknown field; allowed here: enabled')
 })
 
-await t.test('messages: a missing field says what it takes', async (t) => {
+await t.test('messages: a missing field describes the expected value', async (t) => {
   t.equal(
     formatViolations(validateManifest(document('MCPServerEntry', {}))),
     [
@@ -34,7 +34,7 @@ await t.test('messages: a missing field says what it takes', async (t) => {
   )
 })
 
-await t.test('messages: a wrong type says what was found and how to write it', async (t) => {
+await t.test('messages: a wrong type names the found type and the correct notation', async (t) => {
   t.equal(
     says('spec.proxyPort', '80'),
     'spec.proxyPort: expected a whole number from 1 to 65535, found a string of 2 characters; remove the quotes',
@@ -53,7 +53,7 @@ await t.test('messages: a wrong type says what was found and how to write it', a
   t.equal(says('spec.image', null), 'spec.image: expected a string, found null')
 })
 
-await t.test('messages: a wrong word names the nearest and all allowed ones', async (t) => {
+await t.test('messages: an invalid word suggests the nearest one and lists all allowed words', async (t) => {
   t.equal(
     says('spec.transport', 'studio'),
     'spec.transport: expected one of "stdio", "streamable-http" or "sse", found "studio"; did you mean "stdio"?',
@@ -64,7 +64,7 @@ await t.test('messages: a wrong word names the nearest and all allowed ones', as
   )
 })
 
-await t.test('messages: a wrong form says the form in words, not as an expression', async (t) => {
+await t.test('messages: an invalid format is described in words, not as a regular expression', async (t) => {
   t.equal(
     says('spec.groupRef', { name: 'My Group' }),
     "spec.groupRef.name: expected the name of a Kubernetes object (lowercase letters, digits, '-' and '.'), found \"My Group\"",
@@ -76,7 +76,7 @@ await t.test('messages: a wrong form says the form in words, not as an expressio
   )
 })
 
-await t.test('messages: all errors at once, sorted by path, each once', async (t) => {
+await t.test('messages: all errors are reported at once, sorted by path, without duplicates', async (t) => {
   const lines = formatViolations(
     validateManifest(document('MCPServer', { transport: 5, proxyPort: 0, replica: 1, groupRef: {} })),
   ).split('\n')
@@ -86,7 +86,7 @@ await t.test('messages: all errors at once, sorted by path, each once', async (t
   )
 })
 
-await t.test('messages: keys that are no plain names are quoted in the path', async (t) => {
+await t.test('messages: keys that are not plain names are quoted in the path', async (t) => {
   const base = document('MCPToolConfig', {})
   t.equal(
     says('spec.toolsOverride', { 'git.create issue': {} }, base),
@@ -110,20 +110,23 @@ await t.test('messages: keys with characters that pointers escape', async (t) =>
   }
 })
 
-await t.test('messages: a document of no kind, of an unknown kind, or that is none', async (t) => {
-  const text = (doc: unknown) => formatViolations(validateManifest(doc))
-  t.equal(text({ kind: 'MCPSever' }), 'kind: unknown kind "MCPSever"; did you mean "MCPServer"?')
-  t.match(
-    text({ kind: 'Deployment' }),
-    /^kind: unknown kind "Deployment"; gatehouse\.dev\/v1beta1 has one of EmbeddingServer, /,
-  )
-  t.match(text({}), /^kind: is required: expected one of EmbeddingServer, /)
-  t.equal(text('kind: MCPServer'), 'expected an object, found a string of 15 characters')
-  t.equal(text(null), 'expected an object, found null')
-  t.match(text({ kind: ['x'] }), /^kind: unknown kind a list of 1 item/)
-})
+await t.test(
+  'messages: a document without a kind, with an unknown kind, or that is not an object',
+  async (t) => {
+    const text = (doc: unknown) => formatViolations(validateManifest(doc))
+    t.equal(text({ kind: 'MCPSever' }), 'kind: unknown kind "MCPSever"; did you mean "MCPServer"?')
+    t.match(
+      text({ kind: 'Deployment' }),
+      /^kind: unknown kind "Deployment"; gatehouse\.dev\/v1beta1 has one of EmbeddingServer, /,
+    )
+    t.match(text({}), /^kind: is required: expected one of EmbeddingServer, /)
+    t.equal(text('kind: MCPServer'), 'expected an object, found a string of 15 characters')
+    t.equal(text(null), 'expected an object, found null')
+    t.match(text({ kind: ['x'] }), /^kind: unknown kind a list of 1 item/)
+  },
+)
 
-await t.test('messages: a rule whose field is wrong in itself is not checked as well', async (t) => {
+await t.test('messages: a rule is skipped when its field is invalid', async (t) => {
   const base = document('MCPExternalAuthConfig', { type: 'tokenExchang' })
   t.match(
     formatViolations(validateManifest(base)),
@@ -131,7 +134,7 @@ await t.test('messages: a rule whose field is wrong in itself is not checked as 
   )
 })
 
-await t.test('messages: a value is never shown where it could be a secret', async (t) => {
+await t.test('messages: a value is not shown if it could be a secret', async (t) => {
   const secrets = [
     'sk-live-51HxyzABCDEF',
     'eyJhbGciOiJIUzI1NiJ9.e30.abc',
@@ -180,7 +183,7 @@ await t.test('messages: a value is never shown where it could be a secret', asyn
   }
 })
 
-await t.test('messages: a document nested beyond reason is refused, not choked on', async (t) => {
+await t.test('messages: an overly nested document is rejected without an exception', async (t) => {
   const deep = (levels: number): Json => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
   const nested = (levels: number) =>
     document('MCPServer', { image: 'x', podTemplateSpec: { a: deep(levels) } })
@@ -191,7 +194,7 @@ await t.test('messages: a document nested beyond reason is refused, not choked o
   ])
 })
 
-await t.test('messages: a huge or odd document is answered, not choked on', async (t) => {
+await t.test('messages: a huge or unusual document is handled without an exception', async (t) => {
   const many = Object.fromEntries(Array.from({ length: 900 }, (_, i) => [`field${i}`, i]))
   t.equal(validateManifest(document('MCPServer', { image: 'x', ...many })).length, 900)
   const proto: unknown = JSON.parse(

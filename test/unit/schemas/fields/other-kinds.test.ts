@@ -1,4 +1,4 @@
-/** The kinds that the spec documents name and do not define: every field, default, bound and rule. */
+/** Kinds that the specification mentions but does not define: every field, default, bound and rule. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { proves } from '../../../helpers/proves.ts'
@@ -10,7 +10,7 @@ proves('2.shape.SecretRef')
 
 await checkTables(t, otherKindTables)
 
-await t.test('other-kinds: the requirements named in the tables are the ones cited here', async (t) => {
+await t.test('other-kinds: the requirements of the tables are cited in this file', async (t) => {
   const cited = citedIds(readFileSync(import.meta.filename, 'utf8'))
   t.same([...cited].sort(), [...idsOf(otherKindTables)].sort())
 })

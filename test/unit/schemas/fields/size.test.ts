@@ -1,4 +1,4 @@
-/** Documents are bounded before they are validated, and so is what is said of them. */
+/** The size of documents is limited before validation, and so is the list of errors. */
 import t from 'tap'
 import { validateManifest, validateRuntime } from '../../../../schemas/index.ts'
 
@@ -17,7 +17,7 @@ function deep(levels: number): unknown {
   return value
 }
 
-t.test('size: a manifest that is too large is refused with one line', async (t) => {
+t.test('size: an oversized manifest is rejected with one line', async (t) => {
   for (const [spec, expected] of [
     [{ env: times(2001, () => ({})) }, { path: 'spec.env', message: /^has 2001 items; at most 2000/ }],
     [{ resources: { limits: members(3000) } }, { path: 'spec.resources.limits', message: /3000 members/ }],
@@ -36,11 +36,11 @@ t.test('size: a manifest that is too large is refused with one line', async (t) 
   t.strictSame(
     validateManifest(server({}, { managedFields: entries })),
     [],
-    'what only the API server writes does not count',
+    'fields that only the API server writes do not count',
   )
 })
 
-t.test('size: of very many errors a thousand are shown, and it is said', async (t) => {
+t.test('size: a list of very many errors is cut after a thousand, with a note', async (t) => {
   const violations = validateManifest(server({ env: times(1900, () => ({})) }))
   t.equal(violations.length, 1001)
   t.match(violations[0], { path: '', message: 'has more than 1000 errors; further errors are not shown' })

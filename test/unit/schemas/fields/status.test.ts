@@ -36,7 +36,7 @@ proves(
 
 await checkTables(t, statusTables)
 
-await t.test('status: the requirements named in the tables are the ones cited here', async (t) => {
+await t.test('status: the requirements of the tables are cited in this file', async (t) => {
   const cited = citedIds(readFileSync(import.meta.filename, 'utf8'))
   t.same([...cited].sort(), [...idsOf(statusTables)].sort())
 })

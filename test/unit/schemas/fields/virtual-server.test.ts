@@ -1,4 +1,4 @@
-/** VirtualMCPServer, all but spec.config: every field, default, bound and rule. */
+/** VirtualMCPServer without spec.config: every field, default, bound and rule. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { proves } from '../../../helpers/proves.ts'
@@ -38,7 +38,7 @@ proves(
 
 await checkTables(t, virtualServerTables)
 
-await t.test('virtual-server: the requirements named in the tables are the ones cited here', async (t) => {
+await t.test('virtual-server: the requirements of the tables are cited in this file', async (t) => {
   const cited = citedIds(readFileSync(import.meta.filename, 'utf8'))
   t.same([...cited].sort(), [...idsOf(virtualServerTables)].sort())
 })

@@ -36,7 +36,7 @@ proves(
 
 await checkTables(t, vmcpConfigTables)
 
-await t.test('vmcp-config: the requirements named in the tables are the ones cited here', async (t) => {
+await t.test('vmcp-config: the requirements of the tables are cited in this file', async (t) => {
   const cited = citedIds(readFileSync(import.meta.filename, 'utf8'))
   t.same([...cited].sort(), [...idsOf(vmcpConfigTables)].sort())
 })

@@ -102,7 +102,7 @@ const references: Table = {
   rows: [...secretRows(`${at}.tlsConfig.caSecretRef`), ...secretRows(`${at}.hmacSecretRef`)],
 }
 
-/** Without other members of `tlsConfig`, which it excludes; it permits plain http, too. */
+/** Without the other members of `tlsConfig`, which it excludes. It also permits plain http. */
 const insecure: Table = {
   name: 'MCPWebhookConfig without verification',
   base: document('MCPWebhookConfig', { validating: [{ ...hook, tlsConfig: { insecureSkipVerify: true } }] }),

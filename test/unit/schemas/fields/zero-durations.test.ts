@@ -1,7 +1,7 @@
 /**
- * What a duration of zero means. Every duration must be greater than zero (`PositiveDuration`), but for those whose
- * description says what zero means. Admission and the runtime apply one schema, and no timer gets a number that it
- * takes for "at once".
+ * Durations of zero. Every duration must be greater than zero (`PositiveDuration`), unless its description defines the
+ * meaning of zero. Admission and the runtime apply the same schema, and no timer gets a number that it would run at
+ * once.
  */
 import { join } from 'node:path'
 import t from 'tap'
@@ -17,10 +17,10 @@ import { makeOutgoingAuth } from '../../../../runtime/vmcp/backends/outgoing-aut
 import { type Doc, type Json, withValue } from '../tables/table.ts'
 import { virtualServer } from '../tables/virtual-server.ts'
 
-/** The sources; what is generated from them has no descriptions. */
+/** Reads the sources; generated schemas have no descriptions. */
 const bundle = loadBundle(join(import.meta.dirname, '../../../../schemas'))
 
-/** Every duration below spec.config, and what zero does there. */
+/** Every duration below spec.config, and the effect of zero. */
 const failure = 'operational.failureHandling'
 const bucket = { maxTokens: 1, refillPeriod: '1m' }
 const step = { id: 'a', tool: 'b' }
@@ -58,7 +58,7 @@ function iterated(): Doc {
   return { ...workflow, steps: [{ id: 'a', type: 'forEach', collection: '[]', step: inner }] }
 }
 
-/** Rate limits of users need callers, and all limits need Redis. */
+/** Rate limits for users require callers, and all limits require Redis. */
 const incoming = { type: 'oidc', oidc: { issuer: 'https://idp.example.com', audience: 'a', clientId: 'c' } }
 
 function admission(field: string, value: Json, base: Doc): readonly Violation[] {
@@ -83,7 +83,7 @@ function file(field: string, value: Json, base: Doc): Doc {
 const spellings = ['0s', '0h0m', '0.0s']
 
 for (const [field, zero, base = {}] of rows)
-  await t.test(`${field}: zero is ${zero}, by admission and by the runtime alike`, async (t) => {
+  await t.test(`${field}: zero is ${zero} at admission and in the runtime`, async (t) => {
     for (const value of spellings) {
       const offline = admission(field, value, base)
       const running = validateRuntime('vmcp', file(field, value, base)).violations
@@ -111,7 +111,7 @@ await t.test('the table has every duration of spec.config', async (t) => {
   )
 })
 
-await t.test('a duration that may be zero says what zero means, or has a range of its own', async (t) => {
+await t.test('a duration that may be zero documents the meaning of zero, or has its own range', async (t) => {
   const ranged = /circuitBreaker\.timeout$|Lifespan$|maxAssertionAge$/
   const roots = [...bundle.kinds.map(({ kind }) => `${kind}Spec`), ...Object.values(bundle.runtime)]
   for (const root of roots)
@@ -125,7 +125,7 @@ interface Found {
   readonly description: string
 }
 
-/** The durations below a definition: `[]` is an item, `*` an entry of a map. */
+/** Returns the durations below a definition: `[]` is an item, `*` an entry of a map. */
 function durationsOf(name: string): readonly Found[] {
   const found: Found[] = []
   visit(bundle.defs[name] ?? {}, '', new Set())
@@ -145,7 +145,7 @@ function durationsOf(name: string): readonly Found[] {
   }
 }
 
-await t.test('timerMs: no duration but zero becomes "at once"', async (t) => {
+await t.test('timerMs: only a duration of zero becomes 0', async (t) => {
   const longest = 2 ** 31 - 1
   for (const [text, ms] of [
     ['0s', 0],
@@ -159,7 +159,7 @@ await t.test('timerMs: no duration but zero becomes "at once"', async (t) => {
     t.equal(timerMs(text), ms, text)
 })
 
-await t.test('the timers of the runtime get what a timer takes, however short or long', async (t) => {
+await t.test('timers of the runtime get a valid delay for very short and very long durations', async (t) => {
   const outgoing = makeOutgoingAuth({}, undefined, silentLog)
   for (const [text, ms] of [
     ['1ns', 1],

@@ -144,7 +144,10 @@ const lifespans: Table = {
   ],
 }
 
-/** Bounds on both sides: a token that never dies is a password, and one that dies at once locks everybody out. */
+/**
+ * Bounds on both sides: a token that never expires acts as a password, and a token that expires at once blocks all
+ * users.
+ */
 function lifespanRow(field: string, value: string, good: readonly string[], bad: readonly string[]): Row {
   return { id: '2.limit.tokenLifespans', at: `${at}.tokenLifespans.${field}`, default: value, good, bad }
 }
@@ -529,7 +532,7 @@ const client = `${at}.clients[0]`
 const scopes = ['tools:read']
 const ecKey = { kty: 'EC', crv: 'P-256', x: 'eA', y: 'eQ' }
 
-/** `count` clients with secrets and different ids. */
+/** Returns `count` clients with secrets and different ids. */
 function clientsNamed(count: number): Json {
   return Array.from({ length: count }, (_, i) => ({
     clientId: `c${i}`,

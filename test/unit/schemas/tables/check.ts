@@ -1,4 +1,4 @@
-/** Puts every row of a table to the validators. */
+/** Checks every row of a table with the validators. */
 import type { Test } from 'tap'
 import {
   isKindName,
@@ -18,7 +18,7 @@ export async function checkTables(t: Test, tables: readonly Table[]): Promise<vo
   }
 }
 
-/** Problems of a document; where it has a status, that is checked too, as hooks do. */
+/** Returns the problems of a document, including its status if it has one, as the hooks do. */
 export function violationsOf(doc: Doc): readonly Violation[] {
   const { kind, status } = doc
   const ofStatus = 'status' in doc && isKindName(kind) ? validateStatus(kind, status) : []
@@ -44,7 +44,7 @@ function checkRow(t: Test, table: Table, row: Row): void {
   }
 }
 
-/** An item of a list cannot be absent; the row then never asks for it. */
+/** A list item cannot be absent, so its row is checked with null. */
 function absentUnlessItem(row: Row): typeof absent | null {
   return row.at.endsWith(']') && !row.at.endsWith('"]') ? null : absent
 }
@@ -60,7 +60,7 @@ function text(value: Json | typeof absent): string {
   return json.length > 60 ? `${json.slice(0, 57)}...` : json
 }
 
-/** Ids of the requirements that the tables name. */
+/** Returns the ids of the requirements that the tables name. */
 export function idsOf(tables: readonly Table[]): ReadonlySet<string> {
   return new Set(tables.flatMap(({ rows }) => rows.map(({ id }) => id)).filter((id) => id !== ''))
 }

@@ -1,4 +1,4 @@
-/** MCPExternalAuthConfig: type clientCredentials, and the client authentication of the exchanges. */
+/** MCPExternalAuthConfig: type clientCredentials, and the client authentication of token exchanges. */
 import { companions, externalAuth } from './external-auth.ts'
 import { absent, document, secretRef, secretRows, type Table } from './table.ts'
 
@@ -65,7 +65,7 @@ const clientCredentials: readonly Table[] = [
   },
 ]
 
-/** Rows of `clientAuth`, or of one of the two of type xaa. */
+/** Rows of `clientAuth`, or of one of the two clients of type xaa. */
 function clientAuthRows(auth: string, id: string, secret: string): Table['rows'] {
   const methods = ['clientSecretBasic', 'clientSecretPost']
   const key = { method: 'privateKeyJwt', privateKeyRef: keyRef }

@@ -1,7 +1,7 @@
-/** Access tokens that are bound to a key: incoming tokens and the embedded authorization server. */
+/** Access tokens bound to a key: incoming tokens and the embedded authorization server. */
 import { absent, type Table } from './table.ts'
 
-/** Rows for `dpop`, in documents that authenticate callers. */
+/** Rows of `dpop`, in documents that authenticate callers. */
 export function dpopRows(at: string): Table['rows'] {
   return [
     {

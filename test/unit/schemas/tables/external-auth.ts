@@ -17,7 +17,7 @@ import {
 const requirementIds = new Set(requirements.map(({ id }) => id))
 const arn = 'arn:aws:iam::123456789012:role/team/app'
 
-/** Type -> the settings beside it, from the examples of the schema; unauthenticated has none. */
+/** Type -> its settings, from the examples of the schema; unauthenticated has none. */
 export const companions: { readonly [type: string]: Doc } = Object.fromEntries(
   Object.values(
     examplesOf<{ readonly type: string; readonly [type: string]: Doc | string }>('MCPExternalAuthConfig'),
@@ -32,7 +32,7 @@ export function externalAuth(type: string): Doc {
   return document('MCPExternalAuthConfig', companion ? { type, [type]: companion } : { type })
 }
 
-/** Types beyond those of the specification have no requirement. */
+/** Types that the specification does not contain have no requirement. */
 function idOf(type: string): string {
   const id = `2.spec.${type}`
   return requirementIds.has(id) ? id : ''
@@ -44,7 +44,7 @@ const types: Table = {
   rows: [
     { id: '2.spec.type', at: 'spec.type', required: true, bad: ['', 'TokenExchange', 'cloud_sts', 'none'] },
     { id: '2.spec.type', at: 'spec.type', bad: Object.keys(companions), failure: '*' },
-    // Each companion object only with its own type.
+    // Each settings object is valid with its own type only.
     ...Object.entries(companions).map(([type, companion]) => ({
       id: idOf(type),
       at: `spec.${type}`,
@@ -54,7 +54,7 @@ const types: Table = {
   ],
 }
 
-/** With its own type a companion object is required. */
+/** Each type requires its settings object. */
 const pairs: readonly Table[] = Object.keys(companions).map((type) => ({
   name: `MCPExternalAuthConfig of type ${type}`,
   base: externalAuth(type),
@@ -240,7 +240,7 @@ const obo: Table = {
   name: 'obo',
   base: externalAuth('obo'),
   rows: [
-    // No field is required: what is needed is checked at reconcile.
+    // No field is required by the schema; reconciliation checks them.
     { id: '2.obo.rule.optional', at: 'spec.obo', good: [{}] },
     { id: '2.version.obo-optional', at: 'spec.obo', good: [{ tenantId: 'example.com' }] },
     { id: '', at: 'spec.obo.audience', good: [absent, '', 'api://x'], bad: notString },
@@ -280,7 +280,7 @@ const obo: Table = {
     { id: '2.limit.tenantId', at: 'spec.obo.tenantId', bad: [`${'a'.repeat(250)}.com`] },
     { id: '', at: 'spec.obo.clientId', good: [absent, 'id'], bad: notString },
     { id: '', at: 'spec.obo.clientSecretRef', good: [absent, secretRef] },
-    // A negative value is not refused by the schema.
+    // The schema accepts a negative value.
     { id: '', at: 'spec.obo.cacheSkew', good: [absent, '30s', '-30s'], bad: [30] },
     { id: '', at: 'spec.obo.subjectTokenProviderName', good: [absent, 'corp', 'a1'], bad: notProvider },
   ],

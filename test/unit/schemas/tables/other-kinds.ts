@@ -1,4 +1,4 @@
-/** Kinds that the spec documents name and do not define. */
+/** Kinds that the specification mentions but does not define. */
 import { dpopRows } from './dpop.ts'
 import {
   absent,
@@ -124,7 +124,7 @@ const bucket = { maxTokens: 1, refillPeriod: '1s' }
 const redis = { provider: 'redis', address: 'r:6379' }
 const policies = { type: 'inline', inline: { policies: ['permit(principal, action, resource);'] } }
 
-/** Rows for `oidcConfigRefs`. */
+/** Rows of `oidcConfigRefs`. */
 export function issuerRows(at: string): Table['rows'] {
   const second = (more: Record<string, Json>): Json => [oidcRef, { name: 'other', audience: 'b', ...more }]
   const all = { subjectPrefix: 'b:', groupPrefix: '', advertise: true }
@@ -252,7 +252,7 @@ const server: Table = {
       failure: '*',
     },
     {
-      // Keyed by name and key: two keys of one Secret are two entries.
+      // Keyed by name and key, so two keys of one Secret are two entries.
       id: '',
       at: 'spec.secrets',
       good: [

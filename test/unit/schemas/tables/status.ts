@@ -1,4 +1,4 @@
-/** The status of every kind, as hooks may write it. Rows are relative to the document, `status` included. */
+/** The status of every kind as hooks may write it. Rows are relative to the document, including `status`. */
 import {
   absent,
   type Doc,

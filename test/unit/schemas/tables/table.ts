@@ -1,36 +1,36 @@
 /**
- * The shape of the tables: one row per field of the spec documents, with values that are accepted and values that are
- * refused. The same rows are put to the validators here and to a real API server.
+ * The format of the tables: one row per field of the specification, with accepted and rejected values. The validators
+ * and a real API server check the same rows.
  */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json }
 export type Doc = { readonly [name: string]: Json }
 
-/** A value that stands for "the field is not there". */
+/** A value that marks the field as absent. */
 export const absent = Symbol('absent')
 
 export interface Row {
-  /** Requirement that the row proves; '' for a row that no requirement names. */
+  /** Requirement that the row proves; '' for a row without a requirement. */
   readonly id: string
   /** Path of the field in the document. */
   readonly at: string
-  /** Refused when absent. */
+  /** Rejected when absent. */
   readonly required?: true
-  /** Value that an absent field gets; not given: it stays absent and is accepted. */
+  /** Default of the field. Without a default, an absent field stays absent and is accepted. */
   readonly default?: Json
   readonly good?: readonly (Json | typeof absent)[]
   readonly bad?: readonly (Json | typeof absent)[]
-  /** Path of the problem that bad values give; the field's own path when not given. */
+  /** Path of the problem that bad values cause; by default the field's own path. */
   readonly failure?: string
 }
 
 export interface Table {
   readonly name: string
-  /** A valid document that holds the parents of all fields of the table. */
+  /** A valid document that contains the parents of all fields of the table. */
   readonly base: Doc
   readonly rows: readonly Row[]
 }
 
-/** A copy of the document with the value at the path; parents are made when missing. */
+/** Returns a copy of the document with the value at the path; missing parents are created. */
 export function withValue(doc: Doc, path: string, value: Json | typeof absent): Doc {
   const copy = structuredClone(doc)
   const keys = keysOf(path)
@@ -49,24 +49,24 @@ export function withValue(doc: Doc, path: string, value: Json | typeof absent): 
   return copy
 }
 
-/** An object or a list; both are reached by key. */
+/** Returns true for an object or a list; both are accessed by key. */
 function isContainer(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-/** The value at the path; undefined when there is none. */
+/** Returns the value at the path, or undefined. */
 export function valueAt(doc: unknown, path: string): unknown {
   let value = doc
   for (const key of keysOf(path)) value = isContainer(value) ? value[key] : undefined
   return value
 }
 
-/** `a.b[0].c` and `a["x.y"]` as keys. */
+/** Parses a path such as `a.b[0].c` or `a["x.y"]` into keys. */
 function keysOf(path: string): string[] {
   return [...path.matchAll(/\["([^"]+)"\]|([^.[\]]+)/g)].map((match) => match[1] ?? match[2] ?? '')
 }
 
-/** Values that most fields of a type refuse. */
+/** Values that are rejected by most string fields. */
 export const notString: readonly Json[] = [1, true, {}, []]
 const notBoolean: readonly Json[] = ['true', 1, {}]
 export const notInteger: readonly Json[] = ['1', 1.5, true]
@@ -77,7 +77,7 @@ export const notProvider: readonly Json[] = ['', 'A', 'a_b', '-a', 'a-', 'x'.rep
 
 export const secretRef = { name: 'secret', key: 'key' }
 
-/** The two rows of a SecretRef at a path. */
+/** Returns the two rows of a SecretRef at a path. */
 export function secretRows(at: string): readonly Row[] {
   return [
     { id: '2.shape.SecretRef', at: `${at}.name`, required: true, bad: ['', 1] },
@@ -85,7 +85,7 @@ export function secretRows(at: string): readonly Row[] {
   ]
 }
 
-/** A duration field. */
+/** Returns the row of a duration field. */
 export function durationRow(id: string, at: string, value?: Json): Row {
   const row: Row = { id, at, good: durations, bad: notDuration }
   return value === undefined ? row : { ...row, default: value }

@@ -1,4 +1,4 @@
-/** docs/reference/specification/virtual-server.md: VirtualMCPServer, all but spec.config. */
+/** docs/reference/specification/virtual-server.md: VirtualMCPServer without spec.config. */
 import { companions } from './external-auth.ts'
 import { dpopRows } from './dpop.ts'
 import { issuerRows } from './other-kinds.ts'
@@ -372,7 +372,7 @@ const authServer: Table = {
       at: 'spec.authServerConfig.primaryUpstreamProvider',
       bad: ['else'],
     },
-    // The scheme of the issuer is checked when the resource is reconciled.
+    // Reconciliation checks the scheme of the issuer.
     { id: '', at: 'spec.authServerConfig.issuer', good: ['http://auth.example.com'], bad: ['http://a/'] },
   ],
 }

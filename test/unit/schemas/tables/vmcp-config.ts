@@ -429,7 +429,7 @@ const authentication: Table = {
   ],
 }
 
-/** Strategy type -> the field of its settings and valid settings. */
+/** Strategy type -> the field of its settings, and valid settings. */
 const strategies: { readonly [type: string]: readonly [string, Doc] } = {
   header_injection: ['headerInjection', { headerName: 'X-Key', headerValueEnv: 'KEY' }],
   token_exchange: ['tokenExchange', { tokenUrl: 'https://idp.example.com/token' }],

@@ -1,4 +1,4 @@
-/** The workflows of one object are checked under one budget. */
+/** The workflows of one object share one validation budget. */
 import t from 'tap'
 import { validateResource } from '../../../../hooks/index.ts'
 import { workflowErrors, workflowsBeyond } from '../../../../runtime/vmcp/features/workflows/index.ts'
@@ -8,7 +8,7 @@ import { resource, server, virtual, world } from '../../../hooks/resources.ts'
 
 const properties = (count: number, property: object = { type: 'string' }) =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, property]))
-/** Of 400 schemas. */
+/** For 400 schemas. */
 const parameters = { type: 'object', properties: properties(399) }
 const workflow = (i: number, own: object = { parameters }) => ({
   name: `w${i}`,
@@ -20,14 +20,14 @@ const workflows = (count: number, own?: object) => Array.from({ length: count },
 const rule =
   'all workflows together may have 2000 schemas in their parameters and elicitations; this workflow exceeds the limit'
 
-t.test('admission: schemas of all inline workflows are counted together', async (t) => {
+t.test('admission: schemas of all inline workflows count together', async (t) => {
   const problems = (tools: object[]) =>
     validateResource(virtual({ config: { compositeTools: tools } })).violations
   t.same(problems(workflows(5)), [])
   t.same(
     problems(workflows(8)),
     [{ path: 'spec.config.compositeTools[5].parameters', message: rule }],
-    'told once',
+    'reported once',
   )
   const asked = {
     steps: [{ id: 'a', type: 'elicitation', message: 'm', schema: parameters }],
@@ -41,7 +41,7 @@ t.test('admission: schemas of all inline workflows are counted together', async 
   ])
 })
 
-t.test('admission: work on defaults is counted together', async (t) => {
+t.test('admission: work on defaults counts together', async (t) => {
   const heavy = { type: 'string', pattern: '^(a|b|c){1,100}$', default: 'abc'.repeat(30) }
   const own = { parameters: { type: 'object', properties: properties(10, heavy) } }
   const { violations } = validateResource(virtual({ config: { compositeTools: workflows(10, own) } }))
@@ -55,11 +55,11 @@ t.test('admission: work on defaults is counted together', async (t) => {
   t.same(
     validateResource(virtual({ config: { compositeTools: workflows(1, own) } })).violations,
     [],
-    'one is fine',
+    'a single one is accepted',
   )
 })
 
-t.test('runtime: the same rule when a file is loaded', async (t) => {
+t.test('runtime: the same limit applies when a file is loaded', async (t) => {
   const filled = (count: number) =>
     workflows(count, {
       parameters,
@@ -71,12 +71,12 @@ t.test('runtime: the same rule when a file is loaded', async (t) => {
   t.same(workflowsBeyond(six), [`compositeTools[5].parameters: ${rule}`])
   const all = [...six, ...filled(1).map(({ parameters: _, ...one }) => ({ ...one, name: 'small' }))]
   t.same(workflowErrors(all), [])
-  t.equal(workflowsBeyond(all).length, 1, 'those behind it are served')
+  t.equal(workflowsBeyond(all).length, 1, 'requests behind it get their responses')
   const [one] = filled(1)
   t.same(one && workflowViolations(one, 'spec', new CheckBudget()), [])
 })
 
-t.test('sync: inline and referenced workflows together', async (t) => {
+t.test('sync: inline and referenced workflows count together', async (t) => {
   const definition = resource('VirtualMCPCompositeToolDefinition', 'more', workflow(9))
   const door = (inline: number) =>
     virtual({ config: { compositeTools: workflows(inline), compositeToolRefs: [{ name: 'more' }] } })

@@ -1,6 +1,4 @@
-/**
- * Workflow checks: what would only fail when somebody calls the tool is refused before.
- */
+/** Workflow checks reject a definition that would fail only when a tool is called. */
 import t from 'tap'
 import { schemaCheck } from '../../../../schemas/workflow/schema-check.ts'
 import { proves } from '../../../helpers/proves.ts'
@@ -9,7 +7,7 @@ import { resource } from '../../../hooks/resources.ts'
 import { ask, each, violationsOf, tool } from './parts.ts'
 import { wrong } from './wrong.ts'
 
-t.test('workflow: every mistake is found, with its place', async (t) => {
+t.test('workflow: every mistake is reported with its location', async (t) => {
   proves(
     '3.config.compositeTools.steps.defaultResults.required',
     '3.config.compositeTools.templates',
@@ -22,7 +20,7 @@ t.test('workflow: every mistake is found, with its place', async (t) => {
   for (const [what, spec, where] of wrong) t.match(violationsOf(spec).join('\n'), where, what)
 })
 
-t.test('workflow: what is right passes', async (t) => {
+t.test('workflow: valid definitions are accepted', async (t) => {
   proves('3.config.compositeTools.description')
   const right = [
     { description: undefined },
@@ -102,7 +100,7 @@ t.test('workflow: what is right passes', async (t) => {
   for (const spec of right) t.strictSame(violationsOf(spec), [], JSON.stringify(spec))
 })
 
-t.test('workflow: a template below the first level is warned of', async (t) => {
+t.test('workflow: a template below the first level causes a warning', async (t) => {
   const nested = { q: { deep: ['{{.params.x}}'] }, plain: '{{.params.x}}', list: [1] }
   const { warnings } = validateResource(
     resource('VirtualMCPCompositeToolDefinition', 'w', {
@@ -143,7 +141,7 @@ t.test(
   },
 )
 
-t.test('workflow checks: schemas that are recursive, but go deeper with each step, are fine', async (t) => {
+t.test('workflow checks: recursive schemas that go deeper with each step are accepted', async (t) => {
   const list = { type: 'object', properties: { next: { $ref: '#/$defs/list' } } }
   for (const properties of [
     { a: { $ref: '#/$defs/list', default: { next: { next: {} } } } },
@@ -159,7 +157,7 @@ t.test('workflow checks: schemas that are recursive, but go deeper with each ste
     )
 })
 
-t.test('workflow checks: references that lead on and on are refused', async (t) => {
+t.test('workflow checks: a chain with too many references is rejected', async (t) => {
   const $defs = Object.fromEntries(
     Array.from({ length: 300 }, (_, i) => [`d${i}`, { $ref: `#/$defs/d${i + 1}` }]),
   )
@@ -173,7 +171,7 @@ t.test('workflow checks: references that lead on and on are refused', async (t) 
   ])
 })
 
-t.test('workflow checks: a value too deep for its schema is a violation', async (t) => {
+t.test('workflow checks: a value too deep for its schema is rejected', async (t) => {
   const chain = Object.fromEntries(
     Array.from({ length: 90 }, (_, i) => [`d${i}`, { $ref: `#/$defs/d${i + 1}` }]),
   )

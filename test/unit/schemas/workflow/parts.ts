@@ -1,4 +1,4 @@
-/** Steps of workflows for tests of their checks, and what the checks say of a definition. */
+/** Workflow steps for tests of the checks, and a function that returns the errors of a definition. */
 import { validateResource } from '../../../../hooks/index.ts'
 import { resource } from '../../../hooks/resources.ts'
 

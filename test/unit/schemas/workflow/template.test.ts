@@ -1,12 +1,10 @@
-/**
- * Templates of workflows: what parses and what does not, and what a template reads.
- */
+/** Workflow templates: valid and invalid syntax, and the values that a template reads. */
 import t from 'tap'
 import { parseTemplate } from '../../../../schemas/workflow/template/parser.ts'
 import { pathsRead } from '../../../../schemas/workflow/template/reads.ts'
 import { TemplateError } from '../../../../schemas/workflow/template/tree.ts'
 
-/** What is wrong with a template; '' when nothing is. Anything but the parser's own error fails the test. */
+/** Returns the parser's error for a template, or ''. Any other error fails the test. */
 function errorOf(text: string): string {
   try {
     parseTemplate(text)
@@ -89,7 +87,7 @@ t.test('template: structure, functions and variables are checked', async (t) => 
   for (const text of good) t.equal(errorOf(text), '', text)
 })
 
-t.test('template: it becomes a tree', async (t) => {
+t.test('template: a template is parsed into a tree', async (t) => {
   const { body, named } = parseTemplate('a {{- range $i, $e := .l | index 1}}{{$e.n}}{{else}}none{{end}}')
   t.equal(named.size, 0)
   t.strictSame(body, [
@@ -122,28 +120,31 @@ t.test('template: it becomes a tree', async (t) => {
   ])
 })
 
-t.test('template: what is read is found wherever it is known without values', async (t) => {
-  const reads: [string, string[]][] = [
-    ['{{.steps.a.output.x.y}}{{$.steps.b.status}}', ['steps.a.output.x.y', 'steps.b.status']],
-    ['{{range .l}}{{.no}}{{$.steps.c.output.z}}{{end}}', ['l', 'steps.c.output.z']],
-    ['{{with .steps.a}}{{.output.x}}{{end}}', ['steps.a', 'steps.a.output.x']],
-    ['{{with .steps.a}}{{else}}{{.params.x}}{{end}}', ['steps.a', 'params.x']],
-    ['{{$o := .steps.a.output}}{{range .l}}{{$o.x}}{{end}}', ['steps.a.output', 'l', 'steps.a.output.x']],
-    ['{{$o := .a}}{{$o = .b}}{{$o.x}}', ['a', 'b']],
-    ['{{(index .steps "a-b").output.x}}', ['steps', 'steps.a-b', 'steps.a-b.output.x']],
-    ['{{index .steps .params.which "output"}}', ['steps', 'params.which']],
-    ['{{define "t"}}{{.x}}{{end}}{{template "t" .a}}', ['a', 'a.x']],
-    ['{{define "t"}}{{.x}}{{template "t" .y}}{{end}}{{template "t" .a}}', []],
-    ['{{if or .a (eq .b.c "x")}}{{else if .d | not}}{{json .e}}{{end}}', ['a', 'b.c', 'd', 'e']],
-  ]
-  for (const [text, expected] of reads) {
-    const found = pathsRead(parseTemplate(text)).map((path) => path.join('.'))
-    if (expected.length > 0) t.strictSame(found, expected, text)
-    else t.ok(found.length > 2, text)
-  }
-})
+t.test(
+  'template: finds every value that the template reads, as far as it is known without values',
+  async (t) => {
+    const reads: [string, string[]][] = [
+      ['{{.steps.a.output.x.y}}{{$.steps.b.status}}', ['steps.a.output.x.y', 'steps.b.status']],
+      ['{{range .l}}{{.no}}{{$.steps.c.output.z}}{{end}}', ['l', 'steps.c.output.z']],
+      ['{{with .steps.a}}{{.output.x}}{{end}}', ['steps.a', 'steps.a.output.x']],
+      ['{{with .steps.a}}{{else}}{{.params.x}}{{end}}', ['steps.a', 'params.x']],
+      ['{{$o := .steps.a.output}}{{range .l}}{{$o.x}}{{end}}', ['steps.a.output', 'l', 'steps.a.output.x']],
+      ['{{$o := .a}}{{$o = .b}}{{$o.x}}', ['a', 'b']],
+      ['{{(index .steps "a-b").output.x}}', ['steps', 'steps.a-b', 'steps.a-b.output.x']],
+      ['{{index .steps .params.which "output"}}', ['steps', 'params.which']],
+      ['{{define "t"}}{{.x}}{{end}}{{template "t" .a}}', ['a', 'a.x']],
+      ['{{define "t"}}{{.x}}{{template "t" .y}}{{end}}{{template "t" .a}}', []],
+      ['{{if or .a (eq .b.c "x")}}{{else if .d | not}}{{json .e}}{{end}}', ['a', 'b.c', 'd', 'e']],
+    ]
+    for (const [text, expected] of reads) {
+      const found = pathsRead(parseTemplate(text)).map((path) => path.join('.'))
+      if (expected.length > 0) t.strictSame(found, expected, text)
+      else t.ok(found.length > 2, text)
+    }
+  },
+)
 
-t.test('template: hostile texts end soon', async (t) => {
+t.test('template: hostile texts are parsed or rejected quickly', async (t) => {
   for (const text of [
     '{{'.repeat(50_000),
     `{{${'('.repeat(5_000)}}}`,

@@ -21,7 +21,7 @@ proves(
 
 await checkTables(t, workflowTables)
 
-await t.test('workflow: the requirements named in the tables are the ones cited here', async (t) => {
+await t.test('workflow: the requirements of the tables are cited in this file', async (t) => {
   const cited = citedIds(readFileSync(import.meta.filename, 'utf8'))
   t.same([...cited].sort(), [...idsOf(workflowTables)].sort())
 })

@@ -1,4 +1,4 @@
-/** Definitions that are wrong: what is, the part of the spec that differs, and what must be said of it. */
+/** Invalid definitions: the mistake, the changed part of the spec, and the expected message. */
 import { ask, each, tool } from './parts.ts'
 
 type Wrong = readonly [what: string, spec: object, where: RegExp]
@@ -38,17 +38,17 @@ export const wrong: readonly Wrong[] = [
   ],
   ['parameters of another type', { parameters: { type: 'array' } }, /parameters\.type: must be object/],
   [
-    'parameters that are no schema',
+    'parameters with an invalid schema',
     { parameters: { type: 'object', properties: [] } },
     /parameters: is not a JSON Schema/,
   ],
   [
-    'a template that does not parse',
+    'a template with a syntax error',
     { steps: [tool('a', { arguments: { q: '{{.params.x' } })] },
     /arguments\.q: is not a template: an action is not closed/,
   ],
   [
-    'a template of the output that does not parse',
+    'a template of the output with a syntax error',
     {
       output: {
         properties: { x: { type: 'object', properties: { y: { type: 'string', value: '{{nope 1}}' } } } },
@@ -57,27 +57,27 @@ export const wrong: readonly Wrong[] = [
     /output\.properties\.x\.properties\.y\.value: is not a template: unknown function nope/,
   ],
   [
-    'a read of nothing there is',
+    'a read of an unknown value',
     { steps: [tool('a', { arguments: { q: '{{.param.x}}' } })] },
     /arguments\.q: reads \.param, which does not exist; the roots are \.params, \.steps/,
   ],
   [
-    'a read of the iteration outside of it',
+    'a read of the iteration outside a loop',
     { steps: [each({ collection: '{{.forEach.item}}' })] },
     /collection: reads \.forEach, which exists only in the arguments/,
   ],
   [
-    'a read of no step',
+    'a read of an unknown step',
     { steps: [tool('a', { arguments: { q: '{{.steps.gone.output.x}}' } })] },
     /reads the step gone, which does not exist/,
   ],
   [
-    'a read of a step that need not have run',
+    'a read of a step that may not have run',
     { steps: [tool('a'), tool('b', { arguments: { q: '{{.steps.a.output.x}}' } })] },
     /add it to dependsOn/,
   ],
   [
-    'a read of what may be skipped',
+    'a read of a step that may be skipped',
     {
       steps: [tool('a', { condition: '{{.params.go}}' })],
       output: { properties: { x: { type: 'string', value: '{{.steps.a.output.x}}' } } },
@@ -85,7 +85,7 @@ export const wrong: readonly Wrong[] = [
     /defaultResults: needs x/,
   ],
   [
-    'a read of what may be skipped, through index, with and a variable',
+    'a read of a step that may be skipped, through index, with and a variable',
     {
       steps: [
         tool('a-1', { condition: '{{.params.go}}' }),
@@ -100,7 +100,7 @@ export const wrong: readonly Wrong[] = [
     /steps\[0\]\.defaultResults: needs y/,
   ],
   [
-    'a read of what may be skipped in the arguments of an inner step',
+    'a read of a step that may be skipped, in the arguments of an inner step',
     {
       steps: [
         tool('a', { onError: { action: 'continue' } }),
@@ -110,7 +110,7 @@ export const wrong: readonly Wrong[] = [
     /steps\[0\]\.defaultResults: needs z/,
   ],
   [
-    'parameters with a reference that leads nowhere',
+    'parameters with a dangling reference',
     { parameters: { type: 'object', properties: { a: { $ref: '#/$defs/gone' } } } },
     /parameters: is not a JSON Schema: the reference "#\/\$defs\/gone" must point/,
   ],
@@ -155,17 +155,17 @@ export const wrong: readonly Wrong[] = [
     /parameters: is not a JSON Schema: the pattern "\(" cannot be used: missing closing \)/,
   ],
   [
-    'elicitation with a schema that nobody can read',
+    'elicitation with an unreadable schema',
     { steps: [ask({ schema: { type: 'object', title: 'x'.repeat(110_000) } })] },
     /schema: is too large/,
   ],
   [
-    'a read of what an elicitation has not',
+    'a read of a member that an elicitation does not have',
     { steps: [ask(), tool('b', { dependsOn: ['ask'], arguments: { q: '{{.steps.ask.output.ok}}' } })] },
     /reads output\.ok of the step ask, whose output has action, content, skipped; the input of the user is in content/,
   ],
   [
-    'a read of what a forEach has not',
+    'a read of a member that a forEach does not have',
     {
       steps: [each()],
       output: { properties: { x: { type: 'string', value: '{{.steps.each.output.items}}' } } },
@@ -173,7 +173,7 @@ export const wrong: readonly Wrong[] = [
     /whose output has iterations, count, completed, failed/,
   ],
   [
-    'an output that is required and not there',
+    'an output that is required but not defined',
     { output: { properties: { x: { type: 'string', value: 'v' } }, required: ['y'] } },
     /"y" is not one of the properties/,
   ],
@@ -193,7 +193,7 @@ export const wrong: readonly Wrong[] = [
     /only for type object/,
   ],
   [
-    'a nested value that is no string',
+    'a nested value that is not a string',
     { output: { properties: { x: { type: 'object', properties: { y: { type: 'integer', value: 5 } } } } } },
     /properties\.y\.value: must be a string/,
   ],
@@ -216,7 +216,7 @@ export const wrong: readonly Wrong[] = [
       ] satisfies Wrong,
   ),
   [
-    'a default beside nested properties',
+    'a default next to nested properties',
     {
       output: {
         properties: { x: { type: 'object', properties: { y: { type: 'string', value: 'v' } }, default: {} } },
@@ -235,7 +235,7 @@ export const wrong: readonly Wrong[] = [
     /steps\[0\]\.arguments\.q: reads its own step/,
   ],
   [
-    'retries of a question',
+    'retries of an elicitation',
     { steps: [ask({ onError: { action: 'retry', retryCount: 2 } })] },
     /onError\.action: retry is not for type elicitation/,
   ],
@@ -272,7 +272,7 @@ export const wrong: readonly Wrong[] = [
       ] satisfies Wrong,
   ),
   [
-    'arguments of a question',
+    'arguments of an elicitation',
     { steps: [ask({ arguments: { a: 1 } })] },
     /arguments: is not for type elicitation, only for type tool/,
   ],
@@ -287,7 +287,7 @@ export const wrong: readonly Wrong[] = [
     /parameters\.properties\.n\.default: does not match its own schema: \/ must be >= 1/,
   ],
   [
-    'a default that violates what its schema refers to',
+    'a default that violates a referenced schema',
     {
       parameters: {
         type: 'object',
@@ -298,7 +298,7 @@ export const wrong: readonly Wrong[] = [
     /parameters\.properties\["a\/b"\]\.default: does not match its own schema: \/0 must be string/,
   ],
   [
-    'a default of a question that violates its own schema',
+    'a default of an elicitation that violates its own schema',
     { steps: [ask({ schema: { type: 'object', properties: { ok: { type: 'boolean', default: 'yes' } } } })] },
     /schema\.properties\.ok\.default: does not match its own schema/,
   ],
@@ -308,17 +308,17 @@ export const wrong: readonly Wrong[] = [
     /the pattern "\^\(\?=a\)" cannot be used: .*lookaround, backreferences and repeats above 1000 are not supported/,
   ],
   [
-    'a pattern that grows beyond measure',
+    'a pattern of excessive size',
     { parameters: { type: 'object', properties: { a: { type: 'string', pattern: '(abcdefghij){1000}' } } } },
     /cannot be used: too large because of its repetitions/,
   ],
   [
-    'a pattern with a script of Unicode',
+    'a pattern with a Unicode script',
     { parameters: { type: 'object', properties: { a: { type: 'string', pattern: '\\p{Greek}' } } } },
     /\\p\{Greek\} is not a general category of Unicode/,
   ],
   [
-    'parameters of too many schemas',
+    'parameters with too many schemas',
     {
       parameters: {
         type: 'object',

@@ -81,7 +81,7 @@ function catalog(value: Record<string, unknown>, offers: Record<string, Offer>):
   )
 }
 
-/** Advertised tools, and where each leads. */
+/** Returns the advertised tools, and the backend tool that each name refers to. */
 function routes({ toolList }: Catalog): string[] {
   return toolList.map(({ key, backend, original }) => `${key} -> ${backend}.${original}`)
 }
@@ -92,21 +92,24 @@ function parsed({ json }: { json: Buffer }): Record<string, unknown> {
 
 const AB = { a: { tools: ['echo', 'x'] }, b: { tools: ['echo'] } }
 
-t.test('prefix: every tool carries its workload, conflicting or not', async (t) => {
+t.test('prefix: every tool name starts with its workload, even without a conflict', async (t) => {
   t.same(routes(catalog({}, AB)), ['a_echo -> a.echo', 'a_x -> a.x', 'b_echo -> b.echo'])
   const dotted = { conflictResolutionConfig: { prefixFormat: 'team.{workload}.' } }
   t.same(routes(catalog(dotted, AB)), ['team.a.echo -> a.echo', 'team.a.x -> a.x', 'team.b.echo -> b.echo'])
 })
 
-t.test('prefix: names that fall together are told apart by backend order, and reported', async (t) => {
-  const offers = { a: { tools: ['b_c'] }, a_b: { tools: ['c'] } }
-  const made = catalog({}, offers)
-  t.same(routes(made), ['a_b_c -> a.b_c'])
-  t.match(made.problems, [{ kind: 'collision', subject: 'a_b_c', message: /a_b is left out: a offers/ }])
-})
+t.test(
+  'prefix: when two prefixed names collide, backend order decides and the collision is reported',
+  async (t) => {
+    const offers = { a: { tools: ['b_c'] }, a_b: { tools: ['c'] } }
+    const made = catalog({}, offers)
+    t.same(routes(made), ['a_b_c -> a.b_c'])
+    t.match(made.problems, [{ kind: 'collision', subject: 'a_b_c', message: /a_b is left out: a offers/ }])
+  },
+)
 
 t.test(
-  'prefix: a fixed one is put before every tool; of those that fall together the first stays',
+  'prefix: a fixed prefix is added to every tool, and the first of two colliding tools stays',
   async (t) => {
     const made = catalog({ conflictResolutionConfig: { prefixFormat: 'team-' } }, AB)
     t.same(routes(made), ['team-echo -> a.echo', 'team-x -> a.x'])
@@ -114,106 +117,115 @@ t.test(
   },
 )
 
-t.test('priority: the first workload wins, unique names stay, unlisted claimants get prefixes', async (t) => {
-  const order = (...names: string[]) => ({
-    conflictResolution: 'priority',
-    conflictResolutionConfig: { priorityOrder: names },
-  })
-  t.same(routes(catalog(order('b'), AB)), ['echo -> b.echo', 'x -> a.x'])
-  t.same(routes(catalog(order('a', 'b'), AB)), ['echo -> a.echo', 'x -> a.x'])
-  t.same(routes(catalog(order('other'), AB)), ['a_echo -> a.echo', 'b_echo -> b.echo', 'x -> a.x'])
-  t.match(catalog(order('b'), AB).problems, [{ kind: 'shadowed', subject: 'echo' }])
-})
-
 t.test(
-  'names of the tools of the server itself: a tool of a backend is hidden under them, and reported',
+  'priority: the first workload wins, unique names stay, and unlisted workloads get prefixes',
   async (t) => {
-    const taken = new Set(['find_tool', 'call_tool'])
-    const made = (value: Record<string, unknown>, reserved = taken) =>
-      new Catalog(
-        [listing('a', { tools: ['echo', 'find_tool', 'x'] })],
-        aggregation(value),
-        undefined,
-        reserved,
-      )
-    const overrides = { echo: { name: 'call_tool' } }
-    for (const conflictResolution of ['priority', 'manual']) {
-      const conflictResolutionConfig = { priorityOrder: ['a'] }
-      const one = made({
-        conflictResolution,
-        conflictResolutionConfig,
-        tools: [{ workload: 'a', overrides }],
-      })
-      t.same(routes(one), ['x -> a.x'])
-      t.match(one.problems, [
-        {
-          kind: 'reserved',
-          subject: 'call_tool',
-          message: /^tool echo, renamed to call_tool, from a is left out/,
-        },
-        { kind: 'reserved', subject: 'find_tool', message: /^tool find_tool from a is left out/ },
-      ])
-      t.equal(one.tools.get('call_tool')?.original, 'echo', 'workflows reach it')
-    }
-    t.same(routes(made({})), ['a_echo -> a.echo', 'a_find_tool -> a.find_tool', 'a_x -> a.x'], 'prefixed')
-    const prefixFormat = 'call{workload}'
-    const odd = {
-      conflictResolutionConfig: { prefixFormat },
-      tools: [{ workload: 'a', overrides: { x: { name: 'b' } } }],
-    }
-    t.same(
-      made(odd, new Set(['callab'])).problems.map(({ subject }) => subject),
-      ['callab'],
-    )
-    const off = made({ conflictResolution: 'manual', tools: [{ workload: 'a', overrides }] }, new Set())
-    t.same(routes(off).length, 3, 'without the features the names are free')
-    t.same(off.problems, [])
+    const order = (...names: string[]) => ({
+      conflictResolution: 'priority',
+      conflictResolutionConfig: { priorityOrder: names },
+    })
+    t.same(routes(catalog(order('b'), AB)), ['echo -> b.echo', 'x -> a.x'])
+    t.same(routes(catalog(order('a', 'b'), AB)), ['echo -> a.echo', 'x -> a.x'])
+    t.same(routes(catalog(order('other'), AB)), ['a_echo -> a.echo', 'b_echo -> b.echo', 'x -> a.x'])
+    t.match(catalog(order('b'), AB).problems, [{ kind: 'shadowed', subject: 'echo' }])
   },
 )
 
-t.test('manual: overrides settle conflicts; one that is left takes only its own tools down', async (t) => {
-  const manual = (tools: unknown) => ({ conflictResolution: 'manual', tools })
-  const settled = manual([
-    { workload: 'a', overrides: { echo: { name: 'echo_a' } } },
-    { workload: 'b', overrides: { echo: { name: 'echo_b' } } },
-  ])
-  t.same(routes(catalog(settled, AB)), ['echo_a -> a.echo', 'echo_b -> b.echo', 'x -> a.x'])
-  const open = catalog(manual([{ workload: 'a' }, { workload: 'b' }]), AB)
-  t.same(routes(open), ['x -> a.x'])
-  t.match(open.problems, [{ kind: 'conflict', subject: 'echo', message: /the same name on a, b/ }])
-  t.notOk(open.tools.has('echo'), 'nobody can call it')
-})
-
-t.test('overrides: name, description and single annotations; everything else passes through', async (t) => {
-  const tool = {
-    name: 'echo',
-    title: 'Echo',
-    description: 'old',
-    inputSchema: { type: 'object', $defs: { a: {} } },
-    annotations: { title: 'T', readOnlyHint: false, custom: 1 },
-    _meta: { k: 1 },
+t.test('built-in tool names: a backend tool with the same name is hidden and reported', async (t) => {
+  const taken = new Set(['find_tool', 'call_tool'])
+  const made = (value: Record<string, unknown>, reserved = taken) =>
+    new Catalog(
+      [listing('a', { tools: ['echo', 'find_tool', 'x'] })],
+      aggregation(value),
+      undefined,
+      reserved,
+    )
+  const overrides = { echo: { name: 'call_tool' } }
+  for (const conflictResolution of ['priority', 'manual']) {
+    const conflictResolutionConfig = { priorityOrder: ['a'] }
+    const one = made({
+      conflictResolution,
+      conflictResolutionConfig,
+      tools: [{ workload: 'a', overrides }],
+    })
+    t.same(routes(one), ['x -> a.x'])
+    t.match(one.problems, [
+      {
+        kind: 'reserved',
+        subject: 'call_tool',
+        message: /^tool echo, renamed to call_tool, from a is left out/,
+      },
+      { kind: 'reserved', subject: 'find_tool', message: /^tool find_tool from a is left out/ },
+    ])
+    t.equal(one.tools.get('call_tool')?.original, 'echo', 'workflows can use it')
   }
-  const overrides = { echo: { name: 'say', description: 'new', annotations: { readOnlyHint: true } } }
-  const made = catalog({ tools: [{ workload: 'a', overrides }] }, { a: { tools: [tool] } })
-  t.same(routes(made), ['a_say -> a.echo'])
-  const [entry] = made.toolList
-  t.same(entry && parsed(entry), {
-    ...tool,
-    name: 'a_say',
-    description: 'new',
-    annotations: { title: 'T', readOnlyHint: true, custom: 1 },
-  })
-})
-
-t.test('overrides of annotations alone, and of tools that are not there', async (t) => {
-  const overrides = { echo: { annotations: { destructiveHint: true } }, gone: { name: 'x' } }
-  const made = catalog({ tools: [{ workload: 'a', overrides }] }, { a: { tools: ['echo'] } })
-  t.match(made.toolList[0]?.annotations, { destructiveHint: true })
-  t.match(made.problems, [{ kind: 'unused_override', subject: 'gone' }])
+  t.same(routes(made({})), ['a_echo -> a.echo', 'a_find_tool -> a.find_tool', 'a_x -> a.x'], 'prefixed')
+  const prefixFormat = 'call{workload}'
+  const odd = {
+    conflictResolutionConfig: { prefixFormat },
+    tools: [{ workload: 'a', overrides: { x: { name: 'b' } } }],
+  }
+  t.same(
+    made(odd, new Set(['callab'])).problems.map(({ subject }) => subject),
+    ['callab'],
+  )
+  const off = made({ conflictResolution: 'manual', tools: [{ workload: 'a', overrides }] }, new Set())
+  t.same(routes(off).length, 3, 'without the features the names are free')
+  t.same(off.problems, [])
 })
 
 t.test(
-  'filter: compares the name after override and before prefix; the rest stays reachable for workflows',
+  'manual: overrides resolve conflicts, and an unresolved conflict hides only the tools involved',
+  async (t) => {
+    const manual = (tools: unknown) => ({ conflictResolution: 'manual', tools })
+    const settled = manual([
+      { workload: 'a', overrides: { echo: { name: 'echo_a' } } },
+      { workload: 'b', overrides: { echo: { name: 'echo_b' } } },
+    ])
+    t.same(routes(catalog(settled, AB)), ['echo_a -> a.echo', 'echo_b -> b.echo', 'x -> a.x'])
+    const open = catalog(manual([{ workload: 'a' }, { workload: 'b' }]), AB)
+    t.same(routes(open), ['x -> a.x'])
+    t.match(open.problems, [{ kind: 'conflict', subject: 'echo', message: /the same name on a, b/ }])
+    t.notOk(open.tools.has('echo'), 'no client can call it')
+  },
+)
+
+t.test(
+  'overrides: name, description and single annotations change, and everything else passes through',
+  async (t) => {
+    const tool = {
+      name: 'echo',
+      title: 'Echo',
+      description: 'old',
+      inputSchema: { type: 'object', $defs: { a: {} } },
+      annotations: { title: 'T', readOnlyHint: false, custom: 1 },
+      _meta: { k: 1 },
+    }
+    const overrides = { echo: { name: 'say', description: 'new', annotations: { readOnlyHint: true } } }
+    const made = catalog({ tools: [{ workload: 'a', overrides }] }, { a: { tools: [tool] } })
+    t.same(routes(made), ['a_say -> a.echo'])
+    const [entry] = made.toolList
+    t.same(entry && parsed(entry), {
+      ...tool,
+      name: 'a_say',
+      description: 'new',
+      annotations: { title: 'T', readOnlyHint: true, custom: 1 },
+    })
+  },
+)
+
+t.test(
+  'overrides: annotations alone can change, and an override of a missing tool is reported',
+  async (t) => {
+    const overrides = { echo: { annotations: { destructiveHint: true } }, gone: { name: 'x' } }
+    const made = catalog({ tools: [{ workload: 'a', overrides }] }, { a: { tools: ['echo'] } })
+    t.match(made.toolList[0]?.annotations, { destructiveHint: true })
+    t.match(made.problems, [{ kind: 'unused_override', subject: 'gone' }])
+  },
+)
+
+t.test(
+  'filter: compares the name after the override and before the prefix; workflows can still use filtered tools',
   async (t) => {
     const overrides = { echo: { name: 'say' } }
     const by = (filter: string[]) =>
@@ -225,7 +237,7 @@ t.test(
   },
 )
 
-t.test('visibility: excludeAllTools, excludeAll of one workload, deny by default', async (t) => {
+t.test('visibility: excludeAllTools, excludeAll for one workload, and deny by default', async (t) => {
   const all = catalog({ excludeAllTools: true }, AB)
   t.same(routes(all), [])
   t.equal(all.tools.size, 3)
@@ -236,7 +248,7 @@ t.test('visibility: excludeAllTools, excludeAll of one workload, deny by default
 })
 
 t.test(
-  'tools with names beyond 64 characters get an alias; without aliases they are offered and reported',
+  'tools with names over 64 characters get an alias; without aliases they are listed and reported',
   async (t) => {
     const name = 'n'.repeat(70)
     const made = catalog({}, { a: { tools: [name] } })
@@ -254,7 +266,7 @@ t.test('a hidden tool has no alias', async (t) => {
   t.equal(made.aliases.aliasByName.size, 0)
 })
 
-t.test('prompts: prefixed, by priority bare, equal results are both left out', async (t) => {
+t.test('prompts: prefixed, or unprefixed by priority; two equal results are both excluded', async (t) => {
   const offers = { a: { prompts: ['p', 'q'] }, b: { prompts: ['p'] } }
   t.same([...catalog({}, offers).prompts.keys()].sort(), ['a_p', 'a_q', 'b_p'])
   const priority = { conflictResolution: 'priority', conflictResolutionConfig: { priorityOrder: ['b'] } }
@@ -264,14 +276,14 @@ t.test('prompts: prefixed, by priority bare, equal results are both left out', a
   t.match(clash.problems, [{ kind: 'conflict', subject: 'a_b_c' }])
 })
 
-t.test('resources: URIs stay, the first backend by name keeps a shared one', async (t) => {
+t.test('resources: URIs stay the same, and the first backend by name owns a shared URI', async (t) => {
   const made = catalog({}, { b: { resources: ['x://1', 'x://2'] }, a: { resources: ['x://1'] } })
   t.equal(made.findResource('x://1')?.backend, 'a')
   t.equal(made.findResource('x://2')?.backend, 'b')
   t.equal(made.findResource('x://3'), undefined)
 })
 
-t.test('templates: exact resources first, then the first template that matches', async (t) => {
+t.test('templates: an exact resource wins, then the first matching template', async (t) => {
   const made = catalog(
     {},
     {
@@ -286,7 +298,7 @@ t.test('templates: exact resources first, then the first template that matches',
   t.equal(made.findResource('other://x'), undefined)
 })
 
-t.test('the order of listings makes no difference', async () => {
+t.test('the catalog does not depend on the order of listings', async () => {
   const name = fc.constantFrom('a', 'b', 'a_b', 'b_c')
   const tool = fc.constantFrom('c', 'b_c', 'x', 'y')
   const offers = fc.dictionary(

@@ -1,4 +1,7 @@
-/** Announced changes: the first take effect at once, then with growing pauses, until the backend is quiet. */
+/**
+ * Announced list changes: the first ones apply at once, later ones after growing pauses, until the backend stops
+ * announcing.
+ */
 import t from 'tap'
 import { ChangePacer } from '../../../../runtime/vmcp/catalog/changes/change-pacer.ts'
 
@@ -42,38 +45,41 @@ function rig(changed: Partial<typeof pace> = {}) {
   }
 }
 
-t.test('a backend that announces a change each time: growing pauses, one report, and its end', async (t) => {
-  const { pacer, announce, move, applied, reports } = rig()
-  announce('k', 'a')
-  announce('k', 'b')
-  t.same(applied, ['a@0', 'b@0'], 'the first at once')
-  announce('k', 'c')
-  announce('k', 'd')
-  move(99)
-  t.equal(applied.length, 2)
-  move(1)
-  t.same(applied.at(-1), 'd@100', 'the latest, at the end of the pause')
-  t.same(reports, [])
-  announce('k', 'e')
-  move(199)
-  t.equal(applied.length, 3)
-  move(1)
-  t.same(applied.at(-1), 'e@300')
-  t.same(reports, ['paced'])
-  for (let i = 0; i < 10; i++) {
-    announce('k', 'f')
-    move(400)
-  }
-  t.equal(applied.length, 14, 'the longest pause')
-  t.same(reports, ['paced'], 'reported once')
-  move(1_000)
-  t.same(reports, ['paced', 'quiet'])
-  announce('k', 'g')
-  t.equal(applied.at(-1), 'g@5300', 'at once again')
-  pacer.close()
-})
+t.test(
+  'a backend that announces a change after each reload: pauses grow, one report is written, and the report ends',
+  async (t) => {
+    const { pacer, announce, move, applied, reports } = rig()
+    announce('k', 'a')
+    announce('k', 'b')
+    t.same(applied, ['a@0', 'b@0'], 'the first at once')
+    announce('k', 'c')
+    announce('k', 'd')
+    move(99)
+    t.equal(applied.length, 2)
+    move(1)
+    t.same(applied.at(-1), 'd@100', 'the latest, at the end of the pause')
+    t.same(reports, [])
+    announce('k', 'e')
+    move(199)
+    t.equal(applied.length, 3)
+    move(1)
+    t.same(applied.at(-1), 'e@300')
+    t.same(reports, ['paced'])
+    for (let i = 0; i < 10; i++) {
+      announce('k', 'f')
+      move(400)
+    }
+    t.equal(applied.length, 14, 'the longest pause')
+    t.same(reports, ['paced'], 'reported once')
+    move(1_000)
+    t.same(reports, ['paced', 'quiet'])
+    announce('k', 'g')
+    t.equal(applied.at(-1), 'g@5300', 'at once again')
+    pacer.close()
+  },
+)
 
-t.test('one change that is announced on many connections is one or two changes', async (t) => {
+t.test('one change announced on many connections is applied once or twice', async (t) => {
   const { announce, move, applied } = rig({ burstMs: 10 })
   for (let i = 0; i < 20; i++) announce('k', `a${i}`)
   t.same(applied, ['a0@0'])
@@ -81,7 +87,7 @@ t.test('one change that is announced on many connections is one or two changes',
   t.same(applied, ['a0@0', 'a19@10'])
 })
 
-t.test('keys are independent, and one that is forgotten drops what waits', async (t) => {
+t.test('keys are independent, and a forgotten key drops its pending change', async (t) => {
   const { pacer, announce, move, applied, timers } = rig()
   for (let i = 0; i < 3; i++) announce('a')
   announce('b')

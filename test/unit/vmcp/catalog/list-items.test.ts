@@ -1,4 +1,4 @@
-/** Single items of lists: what is repaired, what is left out, and what keeps its bytes. */
+/** Single items of lists: repaired, excluded, or returned with their original bytes. */
 import { deepStrictEqual } from 'node:assert'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv'
 import t from 'tap'
@@ -14,7 +14,7 @@ interface Checked {
   readonly failure?: string
 }
 
-/** What is made of an item, which must not depend on how it is written: its value is looked at, or its bytes. */
+/** Checks an item and asserts that the result does not depend on the formatting of its JSON. */
 function check(kind: ItemKind, item: unknown): Checked {
   if (typeof item === 'string') return checkText(kind, item)
   const checked = checkText(kind, JSON.stringify(item))
@@ -34,7 +34,7 @@ function checkText(kind: ItemKind, text: string): Checked {
 
 const TOOL = { name: 't', inputSchema: { type: 'object' } }
 
-t.test('well-formed items keep their bytes, whatever else they carry', async (t) => {
+t.test('well-formed items keep their bytes, including unknown members', async (t) => {
   const items: [ItemKind, string][] = [
     [
       'tools',
@@ -53,7 +53,7 @@ t.test('well-formed items keep their bytes, whatever else they carry', async (t)
   }
 })
 
-t.test('an item is read from its value as from its bytes', async (t) => {
+t.test("checking an item's value and checking its bytes have the same result", async (t) => {
   const values = [
     null,
     true,
@@ -97,7 +97,7 @@ t.test('an item is read from its value as from its bytes', async (t) => {
   t.ok(deeper.length > 500)
 })
 
-t.test('what can be written in another way is read byte by byte', async (t) => {
+t.test('JSON that is not in canonical form is read byte by byte', async (t) => {
   const one = { name: 't', list: [1, -0.5, 1e21, 'é', '\ud800', '\n'], own: { __proto__: null, a: {} } }
   t.same(plainValue(Buffer.from(JSON.stringify(one))), one)
   for (const text of [
@@ -116,7 +116,7 @@ t.test('what can be written in another way is read byte by byte', async (t) => {
   t.equal(plainValue(Buffer.from(JSON.stringify('x'.repeat(65_536)))), undefined, 'too long')
 })
 
-t.test('null counts as absent', async (t) => {
+t.test('null is treated as absent', async (t) => {
   const nulls = {
     title: null,
     description: null,
@@ -147,7 +147,7 @@ t.test('null counts as absent', async (t) => {
   })
 })
 
-t.test('optional members of the wrong type are taken out', async (t) => {
+t.test('optional members of the wrong type are removed', async (t) => {
   const wrong = { title: 5, icons: {}, annotations: [], _meta: 'x', execution: { taskSupport: 'maybe' } }
   t.same(check('tools', { ...TOOL, ...wrong, outputSchema: 'x' }).item, { ...TOOL, execution: {} })
   const icons = [{ src: 'a', sizes: '48x48', theme: 'blue' }, { href: 'b' }, null]
@@ -165,7 +165,7 @@ t.test('optional members of the wrong type are taken out', async (t) => {
   })
 })
 
-t.test('items whose name, address, schema or arguments cannot be used are left out', async (t) => {
+t.test('items with an invalid name, address, schema or arguments are excluded', async (t) => {
   const cases: [ItemKind, unknown][] = [
     ['tools', '"text"'],
     ['tools', { ...TOOL, description: 'x'.repeat(2 ** 20) }],
@@ -189,7 +189,7 @@ t.test('items whose name, address, schema or arguments cannot be used are left o
     t.type(check(kind, item).failure, 'string', JSON.stringify(item).slice(0, 100))
 })
 
-t.test('what only the stateless era takes has a form for sessions', async (t) => {
+t.test('items that only the stateless era supports have a separate form for sessions', async (t) => {
   const list = { ...TOOL, outputSchema: { type: 'array', items: {} } }
   t.same(check('tools', list), { item: list, session: TOOL, repaired: [] })
   const untyped = { ...TOOL, outputSchema: { properties: { a: {} } } }
@@ -210,7 +210,7 @@ t.test('what only the stateless era takes has a form for sessions', async (t) =>
   )
 })
 
-t.test('a schema of results that clients of sessions cannot compile is left out for them', async (t) => {
+t.test('an output schema that session clients cannot compile is removed for them', async (t) => {
   const kept = [
     { properties: { a: { $ref: '#/$defs/A' } }, $defs: { A: { items: { $ref: '#/$defs/A' } } } },
     {
@@ -245,7 +245,7 @@ t.test('a schema of results that clients of sessions cannot compile is left out 
   }
 })
 
-t.test('schemas at the limits of what is taken compile, those beyond are left out', async (t) => {
+t.test('schemas at the limits compile, and schemas beyond the limits are excluded', async (t) => {
   const chain = (length: number) => {
     const names = Array.from({ length }, (_, i) => [
       `d${i}`,
@@ -266,7 +266,7 @@ t.test('schemas at the limits of what is taken compile, those beyond are left ou
   }
 })
 
-t.test('errors are counted, a few are named, and are logged once until they change', async (t) => {
+t.test('errors are counted, a few are named, and they are logged once until they change', async (t) => {
   const collector = new ErrorCollector('b')
   t.equal(collector.all, noErrors)
   collector.leftOut('tools', undefined, 'name must be a non-empty string')
@@ -281,18 +281,23 @@ t.test('errors are counted, a few are named, and are logged once until they chan
   t.equal(problems.at(-1)?.message, '5 more items from backend b are offered with repaired members')
 })
 
-t.test('what takes long to look at is left out, or no schema for clients that compile it', async (t) => {
-  const output = (members: string) =>
-    `{"name":"t","inputSchema":{"type":"object"},"outputSchema":{"type":"object",${members}}}`
-  const classes = (count: number) => output(`"pattern":"[${'\\\\p{L}'.repeat(count)}]"`)
-  t.equal(check('tools', classes(32)).session, undefined, 'both eras get it')
-  t.notMatch(check('tools', classes(33)).session, { outputSchema: {} })
-  const many = Array.from({ length: 20 }, (_, i) => `"p${i}":{"pattern":"${'[a-z]'.repeat(200)}"}`)
-  t.notMatch(check('tools', output(`"properties":{${many.join()}}`)).session, { outputSchema: {} })
-  t.match(check('tools', output(`"enum":[${'0,'.repeat(50_000)}0]`)), { failure: /has more than \d+ values/ })
-})
+t.test(
+  'items that take long to check are excluded, and schemas that take long to compile are removed for clients',
+  async (t) => {
+    const output = (members: string) =>
+      `{"name":"t","inputSchema":{"type":"object"},"outputSchema":{"type":"object",${members}}}`
+    const classes = (count: number) => output(`"pattern":"[${'\\\\p{L}'.repeat(count)}]"`)
+    t.equal(check('tools', classes(32)).session, undefined, 'both eras get it')
+    t.notMatch(check('tools', classes(33)).session, { outputSchema: {} })
+    const many = Array.from({ length: 20 }, (_, i) => `"p${i}":{"pattern":"${'[a-z]'.repeat(200)}"}`)
+    t.notMatch(check('tools', output(`"properties":{${many.join()}}`)).session, { outputSchema: {} })
+    t.match(check('tools', output(`"enum":[${'0,'.repeat(50_000)}0]`)), {
+      failure: /has more than \d+ values/,
+    })
+  },
+)
 
-t.test('an empty list where an empty object is meant, and the other way round, is repaired', async (t) => {
+t.test('an empty list in place of an empty object is repaired, and the reverse', async (t) => {
   const type = 'object'
   for (const [given, wanted] of [
     [[], { type }],

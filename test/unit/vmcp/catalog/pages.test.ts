@@ -30,7 +30,7 @@ function page(list: ReturnType<typeof entries>, cursor?: string): Page {
   return JSON.parse(renderPage('tools', list, cursor, cursors).toString()) as Page
 }
 
-t.test('pages: every item comes once, in order, however long its name', async (t) => {
+t.test('pages: every item appears once, in order, even with a very long name', async (t) => {
   const keys = Array.from(
     { length: pageSize * 2 + 7 },
     (_, i) => `${i}`.padStart(6, '0') + (i % 3 === 0 ? '語'.repeat(i % 2 === 0 ? 400 : 250) : ''),
@@ -50,25 +50,25 @@ t.test('pages: every item comes once, in order, however long its name', async (t
   )
 })
 
-t.test('pages: an empty cursor is the first page; the end has none', async (t) => {
+t.test('pages: an empty cursor returns the first page, and the last page has no cursor', async (t) => {
   t.same(page(entries(['a']), ''), { tools: [{ name: 'a' }] })
   t.same(page([]), { tools: [] })
 })
 
-t.test('pages: when the last item is gone, the next page begins after its place', async (t) => {
+t.test('pages: after the last item of a page is removed, the next page starts at its position', async (t) => {
   const keys = Array.from({ length: pageSize + 5 }, (_, i) => `${i}`.padStart(6, '0'))
   const { nextCursor } = page(entries(keys))
   const { tools } = page(entries(keys.filter((key) => key !== '000999')), nextCursor)
   t.equal(tools[0]?.name, '001000')
 })
 
-t.test('pages: foreign cursors are refused', async (t) => {
+t.test('pages: foreign cursors are rejected', async (t) => {
   const list = entries(Array.from({ length: pageSize + 1 }, (_, i) => `${i}`))
   const { nextCursor = '' } = page(list)
   t.throws(
     () => renderPage('prompts', list, nextCursor, cursors),
     { code: 'INVALID_PARAMS' },
-    'of another list',
+    'from another list',
   )
   fc.assert(
     fc.property(fc.string({ minLength: 1 }), (text) => {
@@ -85,7 +85,7 @@ t.test('pages: foreign cursors are refused', async (t) => {
   )
 })
 
-t.test('pages: a cursor tells no name, and no two are alike', async (t) => {
+t.test('pages: a cursor reveals no name, and no two cursors are equal', async (t) => {
   const list = entries(Array.from({ length: pageSize + 1 }, (_, i) => `secret-${`${i}`.padStart(6, '0')}`))
   const cursorOf = () => page([...list]).nextCursor ?? ''
   t.notMatch(Buffer.from(cursorOf(), 'base64url').toString('latin1'), 'secret')
@@ -93,7 +93,7 @@ t.test('pages: a cursor tells no name, and no two are alike', async (t) => {
 })
 
 t.test(
-  'pages: replicas with one secret open each other’s cursors, others go on by the position',
+  'pages: replicas with the same secret read each other’s cursors; other replicas continue by position',
   async (t) => {
     const keys = Array.from({ length: pageSize + 5 }, (_, i) => `${i}`.padStart(6, '0'))
     const shortened = entries(keys.filter((key) => key !== '000003'))
@@ -112,18 +112,18 @@ t.test(
         makeCursors(() => 'another'),
       ),
       '001001',
-      'a list that has shrunk meanwhile',
+      'a list that has become shorter',
     )
     let secret: string | undefined
     const late = makeCursors(() => secret)
     const { nextCursor } = JSON.parse(renderPage('tools', entries(keys), undefined, late).toString()) as Page
     secret = 'known by now'
     const next = JSON.parse(renderPage('tools', shortened, nextCursor, late).toString()) as Page
-    t.equal(next.tools[0]?.name, '001000', 'its own key still opens')
+    t.equal(next.tools[0]?.name, '001000', 'its own key still opens it')
   },
 )
 
-t.test('pages: an item with a form of its own for sessions is shown in that form there alone', async (t) => {
+t.test("pages: only session clients get an item's separate session form", async (t) => {
   const plain = entries(['a'])
   const two = [{ ...plain[0]!, sessionJson: Buffer.from('{"name":"a","form":"session"}') }]
   const first = { cursor: undefined, cursors }
@@ -132,11 +132,11 @@ t.test('pages: an item with a form of its own for sessions is shown in that form
   t.equal(
     render('tools', plain, { era: 'session', ...first }),
     render('tools', plain, { era: 'stateless', ...first }),
-    'one page for both where there is one form',
+    'one page for both eras if the item has one form',
   )
 })
 
-t.test('pages: a cursor of the previous build goes on where it stood', async (t) => {
+t.test('pages: a cursor of the previous build continues at its position', async (t) => {
   const file = new URL('../../../fixtures/previous-build.json', import.meta.url)
   const { secret, cursor: recorded } = JSON.parse(readFileSync(file, 'utf8'))
   const { after, position } = recorded

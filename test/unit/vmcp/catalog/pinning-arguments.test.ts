@@ -1,4 +1,4 @@
-/** Arguments of a tool that changed: what the approved schema names reaches the backend, and nothing else. */
+/** Arguments of a tool that changed: only arguments in the approved schema reach the backend. */
 import t, { type Test } from 'tap'
 import { silentLog } from '../../../../runtime/net/index.ts'
 import { toolArgumentCheck } from '../../../../runtime/vmcp/catalog/pinning/arguments.ts'
@@ -49,7 +49,7 @@ const match = matcher(t)
 
 async function violations(schema: object, args: unknown, by = match): Promise<readonly string[]> {
   const found = check(schema)
-  if (!found) throw new Error('the schema is refused')
+  if (!found) throw new Error('the schema was rejected')
   return found(Buffer.from(JSON.stringify(args)), by)
 }
 
@@ -60,7 +60,7 @@ async function fitsIn(schema: object, args: unknown): Promise<boolean> {
 const inside = (schema: object, more: object = {}) => ({ type: 'object', properties: { a: schema }, ...more })
 const definitions = { $defs: { File: file } }
 
-/** Schemas with a model, and how an argument holds it. */
+/** Schemas that contain a model, and the arguments that contain a value of that model. */
 const forms: Readonly<Record<string, readonly [object, (model: object) => unknown]>> = {
   'the arguments themselves': [file, (model) => model],
   'a property': [inside(file), (a) => ({ a })],
@@ -85,11 +85,11 @@ const forms: Readonly<Record<string, readonly [object, (model: object) => unknow
     inside({ type: 'object', additionalProperties: { $ref: '#/$defs/File' } }, definitions),
     (model) => ({ a: { any: model } }),
   ],
-  'a member that another one asks for': [
+  'a member that another member requires': [
     { type: 'object', properties: { x: {} }, dependentSchemas: { x: inside(file) } },
     (a) => ({ x: 1, a }),
   ],
-  'a member that another one asks for, as of draft-07': [
+  'a member that another member requires, in draft-07': [
     { type: 'object', properties: { x: {} }, dependencies: { x: inside(file), a: ['x'] } },
     (a) => ({ x: 1, a }),
   ],
@@ -99,20 +99,20 @@ const forms: Readonly<Record<string, readonly [object, (model: object) => unknow
   ],
 }
 
-t.test('a member that was not approved is refused, wherever the approved members stand', async (t) => {
+t.test('an unapproved member is rejected, wherever the approved members are', async (t) => {
   for (const [name, [schema, wrap]] of Object.entries(forms)) {
-    t.ok(await fitsIn(schema, wrap(fits)), `${name}: what was approved fits`)
-    t.notOk(await fitsIn(schema, wrap(smuggled)), `${name}: one member more does not`)
+    t.ok(await fitsIn(schema, wrap(fits)), `${name}: approved members fit`)
+    t.notOk(await fitsIn(schema, wrap(smuggled)), `${name}: an additional member does not`)
   }
 })
 
-t.test('branches beside members are closed with them', async (t) => {
+t.test('branches next to properties are closed together with them', async (t) => {
   const schema = { ...file, anyOf: [{ required: ['path'] }, { properties: { size: { type: 'number' } } }] }
   t.ok(await fitsIn(schema, { path: 'x', size: 1 }))
   t.notOk(await fitsIn(schema, { path: 'x', size: 1, note: 'secret' }))
 })
 
-t.test('branches that exclude one another do so with fewer members as well', async (t) => {
+t.test('mutually exclusive branches stay exclusive with fewer members', async (t) => {
   const wide = { ...file, properties: { ...file.properties, size: { type: 'number' } } }
   const schema = inside(
     { oneOf: [{ $ref: '#/$defs/A' }, { $ref: '#/$defs/B' }] },
@@ -120,20 +120,20 @@ t.test('branches that exclude one another do so with fewer members as well', asy
   )
   t.notOk(
     await fitsIn(schema, { a: { path: 'x', size: 1 } }),
-    'the approved schema refuses it: both branches match',
+    'the approved schema rejects it, because both branches match',
   )
 })
 
-t.test('a member that does not fit is named', async (t) => {
+t.test('the error names a member that does not fit', async (t) => {
   t.match(await violations(file, smuggled), [/unevaluated properties \("note"\)/])
 })
 
-t.test('what was approved as open stays open', async (t) => {
+t.test('an object that was approved as open stays open', async (t) => {
   t.ok(await fitsIn(inside({ type: 'object' }), { a: { anything: 1 } }))
   t.ok(await fitsIn({ ...file, additionalProperties: true }, smuggled))
 })
 
-t.test('a schema that cannot be closed rightly makes the tool uncallable', async (t) => {
+t.test('a tool whose schema cannot be closed correctly cannot be called', async (t) => {
   let deep: object = file
   for (let i = 0; i < 40; i++) deep = inside(deep)
   const refused: readonly object[] = [
@@ -148,13 +148,13 @@ t.test('a schema that cannot be closed rightly makes the tool uncallable', async
   for (const schema of refused) t.equal(check(schema), undefined, JSON.stringify(schema).slice(0, 80))
 })
 
-t.test('what a dependency of draft-07 asks for by name is required', async (t) => {
+t.test('members required by a draft-07 dependency are required', async (t) => {
   const schema = { type: 'object', properties: { x: {}, y: {} }, dependencies: { x: ['y'] } }
   t.ok(await fitsIn(schema, { x: 1, y: 1 }))
   t.notOk(await fitsIn(schema, { x: 1 }))
 })
 
-t.test('arguments whose check does not come to its end do not fit', async (t) => {
+t.test('arguments do not fit if their check exceeds its limit', async (t) => {
   const lines: Record<string, unknown>[] = []
   const log = makeLog({ destination: { write: (line) => void lines.push(JSON.parse(line)) } })
   t.same(await violations(file, fits, matcher(t, { taskWork: 1 }, {}, log)), [

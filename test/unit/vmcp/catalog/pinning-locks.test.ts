@@ -1,4 +1,4 @@
-/** The locks of one backend together. */
+/** Several locks for the same backend. */
 import t from 'tap'
 import { ActiveLocks } from '../../../../runtime/vmcp/catalog/pinning/active-locks.ts'
 import { digestsOf } from '../../../../runtime/vmcp/catalog/pinning/digest.ts'
@@ -13,22 +13,19 @@ import { makeEvents } from '../../../../runtime/observe/index.ts'
 
 const observe = { onChanged: 'observe', onNew: 'observe', onRemoved: 'observe', noLock: 'allow' } as const
 
-t.test(
-  'of locks that disagree the strictest counts, in whatever order, and closes the backend',
-  async (t) => {
-    const locks = [
-      { backend: 'b', scheme: 'gatehouse.pin.v1', onChanged: 'observe', onNew: 'block' },
-      { backend: 'b', scheme: 'gatehouse.pin.v1', onChanged: 'block', onNew: 'warn' },
-      { backend: 'b', scheme: 'gatehouse.pin.v1', onChanged: 'freeze' },
-    ] as const
-    for (const given of [locks, locks.toReversed()]) {
-      const lock = await compileLocks('b', given)
-      t.match(lock, { onChanged: 'block', onNew: 'block', onRemoved: undefined })
-      t.match(lock.failure, /different values for onChanged/)
-      t.equal(closingReason(settingsFor(observe, lock), lock), 'lock_invalid')
-    }
-  },
-)
+t.test('conflicting locks: the strictest applies in any order, and the backend is closed', async (t) => {
+  const locks = [
+    { backend: 'b', scheme: 'gatehouse.pin.v1', onChanged: 'observe', onNew: 'block' },
+    { backend: 'b', scheme: 'gatehouse.pin.v1', onChanged: 'block', onNew: 'warn' },
+    { backend: 'b', scheme: 'gatehouse.pin.v1', onChanged: 'freeze' },
+  ] as const
+  for (const given of [locks, locks.toReversed()]) {
+    const lock = await compileLocks('b', given)
+    t.match(lock, { onChanged: 'block', onNew: 'block', onRemoved: undefined })
+    t.match(lock.failure, /different values for onChanged/)
+    t.equal(closingReason(settingsFor(observe, lock), lock), 'lock_invalid')
+  }
+})
 
 const emptyListing: Listing = {
   backend: 'b',
@@ -47,7 +44,7 @@ function reportOf(backend: string, more: Partial<PinReport>): PinReport {
   return { backend, ...lock, counts, observed: true, drift: [], quiet: false, ...more }
 }
 
-t.test('the log says what came of a difference: in sync again, or no lock to compare with', (t) => {
+t.test('the log reports how a difference ended: in sync again, or no lock to compare with', (t) => {
   const events = makeEvents(Date.now)
   const seen: unknown[] = []
   events.listen(({ type, fields }) => {
@@ -90,7 +87,7 @@ t.test('the log says what came of a difference: in sync again, or no lock to com
   t.end()
 })
 
-t.test('hidden characters of names are written out', (t) => {
+t.test('hidden characters in names are escaped', (t) => {
   const events = makeEvents(Date.now)
   const seen: unknown[] = []
   events.listen(({ fields }) => seen.push({ ...fields }))
@@ -111,7 +108,7 @@ t.test('hidden characters of names are written out', (t) => {
   t.end()
 })
 
-t.test('what differs is quiet exactly where its sort is only observed', async (t) => {
+t.test('a difference is quiet only if its type is set to observe', async (t) => {
   const tool = (name: string, description: string) => ({ name, description, inputSchema: { type: 'object' } })
   const text = (value: object) => JSON.stringify(value)
   const locked = [tool('same', 'x'), tool('changed', 'x'), tool('removed', 'x')]

@@ -25,18 +25,18 @@ function numbered(prefix: string, count: number): string[] {
   return Array.from({ length: count }, (_, i) => `${prefix}${i}`)
 }
 
-t.test('a backend that hands out many links does not push out those of another one', (t) => {
+t.test('a backend that returns many links does not evict the links of another backend', (t) => {
   const links = new ResourceLinks()
   const ada = clientOf('ada')
   handOut(links, ada, 'good', ['good://1'])
   for (let i = 0; i < 5; i++) handOut(links, ada, 'greedy', numbered(`greedy://${i}/`, 900))
   t.equal(links.backendOf(ada, 'good://1'), 'good')
   t.equal(links.backendOf(ada, 'greedy://4/899'), 'greedy')
-  t.equal(links.backendOf(ada, 'greedy://0/0'), undefined, 'the oldest of its own make room')
+  t.equal(links.backendOf(ada, 'greedy://0/0'), undefined, 'its own oldest links are dropped')
   t.end()
 })
 
-t.test('short links count with the memory that they take', (t) => {
+t.test('short links count with the memory that they use', (t) => {
   const links = new ResourceLinks()
   const owners = 180
   for (let i = 0; i < owners; i++) handOut(links, clientOf(`user-${i}`), 'a', numbered('', 1_000))

@@ -37,7 +37,7 @@ t.test('templates: an expansion always matches its template', async () => {
   )
 })
 
-t.test('templates: hostile ones cost no more than the budget of a look-up', async (t) => {
+t.test('templates: hostile templates cost at most the budget of a look-up', async (t) => {
   const work = plenty()
   const uri = `a://${'a'.repeat(8_000)}`
   const literals = compileTemplate(`a://{+x}${'a'.repeat(2_000)}{+x}${'a'.repeat(20)}!`)
@@ -51,7 +51,7 @@ t.test('templates: hostile ones cost no more than the budget of a look-up', asyn
   t.notOk(compileTemplate('a://{x}')('a://b', work), 'nothing matches without budget')
 })
 
-t.test('templates: with more expressions than anybody needs one matches only itself', async (t) => {
+t.test('templates: a template with too many expressions matches only itself', async (t) => {
   const template = `a://${'{+x}a'.repeat(33)}`
   t.notOk(compileTemplate(template)(`a://${'a'.repeat(100)}`, plenty()))
   t.ok(compileTemplate(template)(template, plenty()))

@@ -1,4 +1,4 @@
-/** Hidden characters and forged delimiters in texts that come in pieces, wherever these begin and end. */
+/** Hidden characters and forged delimiters in texts that arrive in pieces, for every split. */
 import t from 'tap'
 import fc from 'fast-check'
 import { atOnce } from '../../../../runtime/mcp/index.ts'
@@ -51,7 +51,7 @@ const parts = fc.constantFrom(
   '\u3164',
 )
 
-t.test('pieces of any size find the same', async (t) => {
+t.test('pieces of any size have the same findings', async (t) => {
   fc.assert(
     fc.property(fc.array(parts, { maxLength: 40 }), fc.integer({ min: 1, max: 30 }), (list, size) => {
       const text = list.join('')
@@ -65,7 +65,7 @@ t.test('pieces of any size find the same', async (t) => {
   )
 })
 
-t.test('what is stripped leaves nothing hidden, and what is marked shows all of it', async (t) => {
+t.test('stripping leaves nothing hidden, and marking shows everything that was hidden', async (t) => {
   fc.assert(
     fc.property(fc.array(parts, { maxLength: 40 }), fc.integer({ min: 0, max: 40_000 }), (list, filler) => {
       // Long enough for several pieces.
@@ -75,13 +75,13 @@ t.test('what is stripped leaves nothing hidden, and what is marked shows all of 
       t.equal(hiddenBy('mark', marked), marked)
       const left = hiddenBy('strip', text)
       for (const one of ['\u001b', '\u200b', '\u202e', '\u2066', '\ufeff']) t.notOk(left.includes(one))
-      t.equal(hiddenBy('strip', left), left, 'nothing becomes hidden by what is removed')
+      t.equal(hiddenBy('strip', left), left, 'removing characters hides nothing else')
     }),
     { numRuns: 100 },
   )
 })
 
-t.test('long sequences and runs', async (t) => {
+t.test('long sequences and runs are stripped or marked completely', async (t) => {
   t.equal(hiddenBy('strip', `a\u001b]0;${'t'.repeat(2_000)}\u0007b`), 'ab', 'a title is hidden text')
   t.equal(hiddenBy('strip', `a${'\u{e0061}'.repeat(50_000)}b`), 'ab')
   t.equal(hiddenBy('mark', `a${'\u200b'.repeat(1_000)}b`), `a${'\\u{200b}'.repeat(1_000)}b`)

@@ -1,4 +1,4 @@
-/** What the built-in patterns of guardrails find, and what they leave alone. */
+/** Texts that the built-in patterns of guardrails match, and texts that they do not match. */
 import t from 'tap'
 import type { PatternName } from '../../../../runtime/vmcp/features/guardrails/find/patterns.ts'
 import { searchedPattern } from '../../../../runtime/vmcp/features/guardrails/find/search.ts'
@@ -9,13 +9,13 @@ const token = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl'
 const largeToken = `eyJhbGciOiJIUzI1NiJ9.eyJ${'A'.repeat(9_000)}.abc`
 const pem = '-----BEGIN RSA PRIVATE KEY-----\nMIIEow==\n-----END RSA PRIVATE KEY-----'
 
-/** Texts that are JSON, a URL or the output of a terminal in their turn: what stands before is no part of a word. */
+/** Texts that are themselves JSON, a URL or terminal output: the escape before the match is not part of a word. */
 const afterEscapes = (found: string): readonly (readonly [text: string, found: string])[] =>
   ['\\n', 'x\\t', '\\u000a', '\\\\r', '?q=%20', '\u001b[31m', '\u001b[1;32m'].map(
     (before) => [`${before}${found}`, found] as const,
   )
 
-/** Each text with what is found in it. */
+/** Each text, followed by the matches in it. */
 const rows: Readonly<Record<PatternName, readonly (readonly [text: string, ...found: string[]])[]>> = {
   apiKey: [
     [`key ${key('ghp_', 36)}.`, key('ghp_', 36)],
@@ -103,14 +103,14 @@ const rows: Readonly<Record<PatternName, readonly (readonly [text: string, ...fo
 }
 
 for (const [name, cases] of Object.entries(rows) as [PatternName, (typeof rows)[PatternName]][]) {
-  t.test(`${name} finds what it should`, async (t) => {
+  t.test(`${name} matches the expected texts`, async (t) => {
     for (const [text, ...found] of cases) {
       for (const piece of [text.length, 7, 1])
         t.same(foundIn(searchedPattern(name), text, piece), found, text)
     }
   })
 
-  t.test(`${name}: where the text is cut does not matter`, async (t) => {
+  t.test(`${name}: the matches do not depend on where the text is split`, async (t) => {
     const [[text, ...found]] = cases as [(typeof cases)[number]]
     const filler = 'lorem ipsum '.repeat(5_000)
     const long = `${filler}${text} ${filler}`

@@ -1,4 +1,4 @@
-/** Looking through JSON: every text of it, what is replaced and what refuses, exceptions by pointer. */
+/** Scanning JSON: all its texts, replacements, rejections, and exceptions by pointer. */
 import t from 'tap'
 import { looked, resultRules } from '../../../helpers/vmcp/guardrails/rules.ts'
 
@@ -8,7 +8,7 @@ const emails = resultRules({ patterns: ['email'] })
 
 const masked = (json: string, rules = emails, options = {}) => looked(json, rules, options).bytes.toString()
 
-t.test('texts are masked wherever they are, and nothing else changes by a byte', async (t) => {
+t.test('texts are masked wherever they are, and no other byte changes', async (t) => {
   const odd =
     '{ "a" : 1.0e+400 ,"b":[ true,null , -0.0 ],"a":"\\u0041\\/" , "ü":"\\ud83d\\ude00 é 😀 \\ud800" }'
   t.equal(masked(odd), odd)
@@ -27,7 +27,7 @@ t.test('texts are masked wherever they are, and nothing else changes by a byte',
     t.equal(masked(before), after)
 })
 
-t.test('numbers of cards are numbers too', async (t) => {
+t.test('card numbers are found in JSON numbers, too', async (t) => {
   const cards = resultRules({ patterns: ['paymentCard'] })
   t.equal(
     masked('{"card":4111111111111111,"n":[12345,4111111111111112]}', cards),
@@ -35,7 +35,7 @@ t.test('numbers of cards are numbers too', async (t) => {
   )
 })
 
-t.test('a match in a name refuses, whatever the action; observed it does not', async (t) => {
+t.test('a match in a member name rejects the message with every action except observe', async (t) => {
   t.match(looked(`{"a":{"${email}":1}}`, emails), {
     refusedBy: 'rule0',
     findings: [{ outcome: 'refused', count: 1 }],
@@ -47,19 +47,19 @@ t.test('a match in a name refuses, whatever the action; observed it does not', a
   })
 })
 
-t.test('an exception for a name says nothing of the same name elsewhere', async (t) => {
+t.test('an exception for a name does not apply to the same name elsewhere', async (t) => {
   const rules = resultRules({ patterns: ['email'], except: [{ pointers: ['/skip'] }] })
   t.match(looked(`{"skip":{"${email}":1}}`, rules), { refusedBy: undefined })
   t.match(looked(`{"skip":{"${email}":1},"other":{"${email}":1}}`, rules), { refusedBy: 'rule0' })
 })
 
-t.test('JSON within a text is JSON still when something in it is masked', async (t) => {
+t.test('JSON inside a text is still valid after masking', async (t) => {
   const inner = JSON.stringify({ a: `to\n${email}`, b: [`\t${email}\r`], c: `"${email}"` })
   const after = JSON.parse(masked(JSON.stringify({ text: inner }))) as { text: string }
   t.same(JSON.parse(after.text), { a: `to\n${mask}`, b: [`\t${mask}\r`], c: `"${mask}"` })
 })
 
-t.test('actions of several rules: refusal before mask before nothing', async (t) => {
+t.test('several rules: reject wins over mask, and mask wins over observe', async (t) => {
   const json = `{"a":"${email} EMP-123456"}`
   const rules = (first: string, second: string) =>
     resultRules({ patterns: ['email'], action: first }, { expressions: ['EMP-[0-9]{6}'], action: second })
@@ -77,7 +77,7 @@ t.test('actions of several rules: refusal before mask before nothing', async (t)
   t.equal(masked('"abcdef"', overlapping), '"a[redacted:rule0]f"')
 })
 
-t.test('exceptions by pointer cover what is beneath them, and nothing beside it', async (t) => {
+t.test('exceptions by pointer apply only to the value and its descendants', async (t) => {
   const rules = resultRules({
     patterns: ['email'],
     except: [{ pointers: ['/structuredContent/owner', '/content/*/annotations', '/a~1b/~0'] }],
@@ -102,7 +102,7 @@ t.test('exceptions by pointer cover what is beneath them, and nothing beside it'
     t.notMatch(at(looked), email, looked)
 })
 
-t.test('what cannot be replaced refuses; opaque state is left alone', async (t) => {
+t.test('a match in a fixed value rejects the message, and opaque state is ignored', async (t) => {
   const fixed = [['uri']]
   t.match(looked(`{"uri":"mailto:${email}"}`, emails, { fixed }), { refusedBy: 'rule0' })
   t.match(looked(`{"x":{"uri":"mailto:${email}"}}`, emails, { fixed }), { refusedBy: undefined })
@@ -113,7 +113,7 @@ t.test('what cannot be replaced refuses; opaque state is left alone', async (t) 
   )
 })
 
-t.test('long texts: what is cut in pieces is found and replaced', async (t) => {
+t.test('long texts: a match across pieces is found and replaced', async (t) => {
   const rules = resultRules({
     patterns: ['email', 'privateKey'],
     expressions: ['EMP-[0-9]{6}', 'begin[^;]*end'],
@@ -129,7 +129,7 @@ t.test('long texts: what is cut in pieces is found and replaced', async (t) => {
   }
 })
 
-t.test('the same rule counts each match; the value is in no finding', async (t) => {
+t.test('the same rule counts each match, and no finding contains the value', async (t) => {
   const { findings } = looked(`{"a":"${email}","b":["${email} x@y.org"]}`, emails)
   t.same(findings, [{ rule: 'rule0', outcome: 'masked', count: 3 }])
 })

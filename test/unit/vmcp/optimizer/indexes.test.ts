@@ -1,4 +1,4 @@
-/** Indexes of tool search: one for each set of visible tools, built once, bounded in number. */
+/** Indexes of tool search: one per set of visible tools, built once, bounded in number. */
 import t from 'tap'
 import { JsonObject } from '../../../../runtime/mcp/index.ts'
 import { makeCaller } from '../../../../runtime/net/index.ts'
@@ -18,7 +18,7 @@ const setOf = (name: string): VisibleTools => ({
 })
 const settled = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)))
 
-t.test('indexes: whoever asks for the same set gets the same index', async (t) => {
+t.test('indexes: equal sets share one index', async (t) => {
   const indexes = new Indexes(new Set())
   const [a, b] = await Promise.all([indexes.of(setOf('one')), indexes.of(setOf('one'))])
   t.equal(a, b)
@@ -33,7 +33,7 @@ t.test('indexes: whoever asks for the same set gets the same index', async (t) =
   t.same(a.keywords.search(['words'], 8), [], 'closed')
 })
 
-t.test('indexes: the one unused for longest goes when there are too many', async (t) => {
+t.test('indexes: the least recently used index is dropped when there are too many', async (t) => {
   const indexes = new Indexes(new Set())
   const first = await indexes.of(setOf('first'))
   const second = await indexes.of(setOf('second'))
@@ -48,7 +48,7 @@ t.test('indexes: the one unused for longest goes when there are too many', async
   indexes.close()
 })
 
-t.test('indexes: a set that cannot be read is tried again the next time', async (t) => {
+t.test('indexes: a set that cannot be read is read again at the next request', async (t) => {
   const indexes = new Indexes(new Set())
   const broken = { key: 'k', pages: [Buffer.from('{"tools":7}')] }
   await t.rejects(indexes.of(broken), { name: 'JsonError' })
@@ -57,7 +57,7 @@ t.test('indexes: a set that cannot be read is tried again the next time', async 
   indexes.close()
 })
 
-t.test('an index: what has no readable name is left out, and so is a second one of a name', async (t) => {
+t.test('an index: tools without a readable name and duplicates are excluded', async (t) => {
   const page = pageOf(
     { name: 'a', description: 7 },
     { description: 'x' },
@@ -71,7 +71,7 @@ t.test('an index: what has no readable name is left out, and so is a second one 
   t.same((await buildIndex({ key: 'k', pages: [Buffer.from('{}')] })).tools, [])
 })
 
-t.test('an index: others have their turn while a long list is read', async (t) => {
+t.test('an index: reading a long list does not block other tasks', async (t) => {
   const tools = Array.from({ length: 4_000 }, (_, i) => ({
     name: `tool_${i}`,
     description: 'Does this and that',
@@ -90,7 +90,7 @@ t.test('an index: others have their turn while a long list is read', async (t) =
   index.keywords.close()
 })
 
-t.test('visible tools: equal lists have one key, whatever buffers they are in', async (t) => {
+t.test('visible tools: equal lists have one key, whichever buffers contain them', async (t) => {
   const client: OperationClient = {
     era: 'session',
     protocolVersion: '2025-11-25',

@@ -1,4 +1,4 @@
-/** The parts of tool search: words, rankings, settings, and what is refused at the start. */
+/** Tool search in isolation: words, rankings, settings, and errors at the start. */
 import fc from 'fast-check'
 import t from 'tap'
 import { checkStart } from '../../../../runtime/vmcp/index.ts'
@@ -12,7 +12,7 @@ import type { Optimizer } from '../../../../schemas/index.ts'
 import { proves } from '../../../helpers/proves.ts'
 import { vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 
-t.test('searchWords: keywords first, then the description, without words that say nothing', async (t) => {
+t.test('searchWords: keywords come first, then the description without filler words', async (t) => {
   t.same(searchWords('Send a message', ['open issue', 'Issue', 'DATA']), ['open', 'issue'])
   t.same(searchWords('Send a message to the team', ['tool', 'schema']), ['Send', 'message', 'team'])
   t.same(searchWords('Which tool should I use?', []), ['Which', 'tool', 'should', 'I', 'use?'])
@@ -20,7 +20,7 @@ t.test('searchWords: keywords first, then the description, without words that sa
   t.equal(searchWords('', [Array.from({ length: 999 }, (_, i) => `w${i}`).join(' ')]).length, 100)
 })
 
-t.test('a long description finds what its last words name', async (t) => {
+t.test('a long description is searched to its last word', async (t) => {
   const index = new KeywordIndex()
   t.teardown(() => index.close())
   const tools = ['list_repositories', 'send_mail', 'create_invoice', 'rotate_backup_keys']
@@ -31,7 +31,7 @@ t.test('a long description finds what its last words name', async (t) => {
   t.same(index.search(searchWords('', [talk, 'invoice']), 8), [2])
 })
 
-t.test('words that stand in very many tools do not make a search long', async (t) => {
+t.test('words that occur in very many tools do not slow down a search', async (t) => {
   const index = new KeywordIndex()
   t.teardown(() => index.close())
   const common = Array.from({ length: 60 }, (_, i) => `common${i}`)
@@ -53,7 +53,7 @@ t.test('words that stand in very many tools do not make a search long', async (t
   )
 })
 
-t.test('partWords: parts of names come apart', async (t) => {
+t.test('partWords: splits names into their parts', async (t) => {
   for (const [name, parts] of [
     ['getUserById', 'get User By Id'],
     ['HTTPServer2Start', 'HTTP Server2 Start'],
@@ -63,7 +63,7 @@ t.test('partWords: parts of names come apart', async (t) => {
     t.equal(partWords(name), parts)
 })
 
-t.test('fuse: in the proportion of the weights, agreement first, filled up', async (t) => {
+t.test('fuse: ranks by weight, prefers agreement, and fills up the rest', async (t) => {
   const semantic = [1, 2, 3, 4, 5, 6, 7, 8]
   const keyword = [11, 12, 13, 14, 15, 16, 17, 18]
   const ofMeaning = (list: number[]) => list.filter((position) => position < 10).length
@@ -72,12 +72,16 @@ t.test('fuse: in the proportion of the weights, agreement first, filled up', asy
   t.same(fuse(semantic, keyword, 0, 3), [11, 12, 13])
   t.same(fuse(semantic, keyword, 1, 3), [1, 2, 3])
   t.same(fuse([1, 2], [2, 1], 0.5, 8), [1, 2], 'each once')
-  t.same(fuse([1, 2, 9], [11, 12, 9], 0.5, 3)[2], 9, 'in both rankings: before what stands second in one')
+  t.same(
+    fuse([1, 2, 9], [11, 12, 9], 0.5, 3)[2],
+    9,
+    'an item in both rankings comes before the second item of one ranking',
+  )
   t.equal(fuse(semantic, [1], 0.5, 8).length, 8, 'the other ranking fills up')
   t.same(fuse([], [], 0.5, 8), [])
 })
 
-t.test('nearest: in ascending distance, none too far, other lengths left out', async (t) => {
+t.test('nearest: sorts by distance, and skips distant vectors and vectors of another length', async (t) => {
   const vectors = [
     [1, 0],
     [0, 1],
@@ -94,7 +98,7 @@ t.test('nearest: in ascending distance, none too far, other lengths left out', a
   t.same(nearest(query, vectors, 2, 1), [0])
 })
 
-t.test('KeywordIndex: a hit in the name counts most', async (t) => {
+t.test('KeywordIndex: a match in the name has the highest score', async (t) => {
   const index = new KeywordIndex()
   index.add(0, { name: 'alpha', description: 'Moves a file', parameters: [] })
   index.add(1, { name: 'move_file', description: 'Something else', parameters: [] })
@@ -107,7 +111,7 @@ t.test('KeywordIndex: a hit in the name counts most', async (t) => {
   t.same(index.search(['file'], 10), [], 'closed: nothing')
 })
 
-t.test('settings: defaults, and what switches the search by meaning off', async (t) => {
+t.test('settings: defaults, and values that disable the semantic search', async (t) => {
   proves(
     '3.limit.optimizer.embeddingServiceTimeout',
     '3.limit.optimizer.maxToolsToReturn',
@@ -135,7 +139,7 @@ t.test('settings: defaults, and what switches the search by meaning off', async 
   t.notMatch(JSON.stringify(of(compat)), '"k"')
 })
 
-t.test('at the start: every error of the settings is named', async (t) => {
+t.test('start: every error of the settings is reported', async (t) => {
   const refused = (optimizer: unknown, ...said: RegExp[]) => {
     try {
       checkStart(vmcpConfig({}, { optimizer }), { env: { GATEHOUSE_EMBEDDING_API_KEY: 'a\nb' } })
@@ -180,7 +184,7 @@ t.test('at the start: every error of the settings is named', async (t) => {
   checkStart(vmcpConfig({}, { optimizer: compat }), { env: { GATEHOUSE_EMBEDDING_API_KEY: 'key' } })
 })
 
-t.test('find_tool and call_tool: no argument whatsoever breaks them', async (t) => {
+t.test('find_tool and call_tool: random arguments cause no exception', async (t) => {
   const index = new KeywordIndex()
   index.add(0, { name: 'alpha_beta', description: 'Gamma', parameters: ['deltaEpsilon'] })
   index.finish()
@@ -210,7 +214,7 @@ t.test('find_tool and call_tool: no argument whatsoever breaks them', async (t) 
   t.pass('every one was read or refused')
 })
 
-t.test('call_tool: the name and the parameters that are read are those that are sent on', async (t) => {
+t.test('call_tool: the name and parameters are forwarded as they were read', async (t) => {
   fc.assert(
     fc.property(
       fc.string({ minLength: 1 }),

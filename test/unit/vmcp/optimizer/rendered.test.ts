@@ -1,4 +1,4 @@
-/** What the hooks render for tool search is what the runtime takes, with the same meaning. */
+/** The runtime accepts the tool search settings that the hooks render, with the same meaning. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -10,7 +10,7 @@ import { resource, virtual, world } from '../../../hooks/resources.ts'
 
 const env = { GATEHOUSE_EMBEDDING_API_KEY: 'k' }
 
-/** The settings that a running server makes of a resource. */
+/** Returns the settings that a running server derives from a resource. */
 function settingsOf(spec: object, ...others: Parameters<typeof world>) {
   const hooks = world(virtual(spec), ...others).ready()
   const { data } = hooks.get('ConfigMap', 'door-vmcp-config') as { data?: Record<string, string> }
@@ -20,7 +20,7 @@ function settingsOf(spec: object, ...others: Parameters<typeof world>) {
   return searchSettings(config.optimizer, env)
 }
 
-t.test('rendered: a reference to an EmbeddingServer alone switches tool search on, with tei', async (t) => {
+t.test('rendered: a reference to an EmbeddingServer alone enables tool search with tei', async (t) => {
   const settings = settingsOf(
     { embeddingServerRef: { name: 'embed' } },
     resource('EmbeddingServer', 'embed', {}),
@@ -38,25 +38,28 @@ t.test('rendered: a reference to an EmbeddingServer alone switches tool search o
   })
 })
 
-t.test('rendered: the settings of the resource arrive, the address of the reference wins', async (t) => {
-  const optimizer = {
-    embeddingService: 'https://other.example.com',
-    maxToolsToReturn: 5,
-    hybridSearchSemanticRatio: '0.75',
-    semanticDistanceThreshold: '0.4',
-    embeddingServiceTimeout: '1m30s',
-  }
-  const settings = settingsOf(
-    { embeddingServerRef: { name: 'embed' }, config: { optimizer } },
-    resource('EmbeddingServer', 'embed', {}),
-  )
-  t.match(settings, {
-    maxTools: 5,
-    semanticRatio: 0.75,
-    maxDistance: 0.4,
-    service: { url: 'http://embedding-embed.team.svc.cluster.local:8080', timeoutMs: 90_000 },
-  })
-})
+t.test(
+  'rendered: the file contains the settings of the resource, and the address of the reference wins',
+  async (t) => {
+    const optimizer = {
+      embeddingService: 'https://other.example.com',
+      maxToolsToReturn: 5,
+      hybridSearchSemanticRatio: '0.75',
+      semanticDistanceThreshold: '0.4',
+      embeddingServiceTimeout: '1m30s',
+    }
+    const settings = settingsOf(
+      { embeddingServerRef: { name: 'embed' }, config: { optimizer } },
+      resource('EmbeddingServer', 'embed', {}),
+    )
+    t.match(settings, {
+      maxTools: 5,
+      semanticRatio: 0.75,
+      maxDistance: 0.4,
+      service: { url: 'http://embedding-embed.team.svc.cluster.local:8080', timeoutMs: 90_000 },
+    })
+  },
+)
 
 t.test('rendered: compat with model and headers', async (t) => {
   const optimizer = {
@@ -74,10 +77,10 @@ t.test('rendered: compat with model and headers', async (t) => {
   })
   t.equal(service?.apiKey?.reveal(), 'k')
   const alias = settingsOf({ config: { optimizer: { ...optimizer, embeddingProvider: 'openai' } } })
-  t.same(alias.service, service, 'openai is another name of compat')
+  t.same(alias.service, service, 'openai is another name for compat')
 })
 
-t.test('rendered: the key reaches the pod as the guide says', async (t) => {
+t.test('rendered: the key reaches the pod as the guide describes', async (t) => {
   const page = readFileSync(join(import.meta.dirname, '../../../../docs/guides/tool-search.md'), 'utf8')
   const [, shown = ''] = [...page.matchAll(/```yaml\n([^]*?)\n```/g)].map(([, text]) => text)
   const { spec } = parse(shown) as { spec: object }

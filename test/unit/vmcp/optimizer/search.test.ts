@@ -1,4 +1,4 @@
-/** Searches by meaning against a real embedding service: its errors, its recovery, changed models, what is kept. */
+/** Semantic search against a real embedding service: errors, recovery, changed models, and cached vectors. */
 import t, { type Test } from 'tap'
 import { silentLog } from '../../../../runtime/net/index.ts'
 import type { Clock } from '../../../../runtime/vmcp/model/time/clock.ts'
@@ -25,7 +25,7 @@ function visible(tools: Readonly<Record<string, string>>): VisibleTools {
   return { key: JSON.stringify(page), pages: [Buffer.from(JSON.stringify(page))] }
 }
 
-/** Time that stands still until a test moves it; work is started in the order of its time. */
+/** A clock that stands still until a test moves it. Timers run in the order of their time. */
 function stillClock(): Clock & { readonly pending: number[]; move(ms: number): void } {
   let now = 1_000_000
   const due = new Map<() => void, number>()
@@ -92,14 +92,14 @@ const FAULTS: readonly (readonly [string, Failure, ('tei' | 'compat')?])[] = [
   ['answers 301', { kind: 'status', status: 301 }],
   ['answers with too few vectors', { kind: 'count' }],
   ['answers with too few vectors', { kind: 'count' }, 'compat'],
-  ['answers with one index twice', { kind: 'index' }, 'compat'],
-  ['answers with something that is not a valid number', { kind: 'numbers' }],
-  ['answers with something that is no JSON', { kind: 'text' }],
+  ['returns one index twice', { kind: 'index' }, 'compat'],
+  ['returns an invalid number', { kind: 'numbers' }],
+  ['returns text that is not JSON', { kind: 'text' }],
   ['answers without end', { kind: 'huge' }],
 ]
 
 for (const [what, failure, embeddingProvider = 'tei'] of FAULTS) {
-  t.test(`${embeddingProvider}: a service that ${what} fails no search, and is tried again`, async (t) => {
+  t.test(`${embeddingProvider}: a service that ${what} fails no search, and is retried`, async (t) => {
     const { service, search, clock, find } = await start(t, { embeddingProvider })
     service.onRequest = () => failure
     t.same(await find('rain in port').then(names), ['tides'], 'by words')
@@ -107,7 +107,7 @@ for (const [what, failure, embeddingProvider = 'tei'] of FAULTS) {
     t.ok(search.degraded)
     const asked = service.requests.length
     await find('rain')
-    t.equal(service.requests.length, asked, 'nobody waits for it')
+    t.equal(service.requests.length, asked, 'the search does not wait for it')
     service.onRequest = () => undefined
     while (search.degraded) {
       clock.move(60_000)
@@ -115,11 +115,11 @@ for (const [what, failure, embeddingProvider = 'tei'] of FAULTS) {
     }
     const found = await find('rain')
     t.equal(found.degraded, false)
-    t.equal(names(found)[0], 'weather', 'by meaning again')
+    t.equal(names(found)[0], 'weather', 'semantic again')
   })
 }
 
-t.test('a service that goes on failing is tried ever less often, and not for ever at once', async (t) => {
+t.test('retries of a failing service are spaced further apart, up to a minute', async (t) => {
   const { service, clock, find } = await start(t)
   service.onRequest = () => ({ kind: 'status', status: 503 })
   await find('rain')
@@ -130,7 +130,7 @@ t.test('a service that goes on failing is tried ever less often, and not for eve
   t.pass('pauses grow up to a minute')
 })
 
-t.test('vectors are made once, also for a set of tools that shares some with another', async (t) => {
+t.test('vectors are computed once, even for a set that shares some tools with another set', async (t) => {
   const { service, find } = await start(t)
   await Promise.all([find('rain'), find('euros'), find('rain')])
   const made = () => service.texts().filter((text) => text.startsWith('name: '))
@@ -143,7 +143,7 @@ t.test('vectors are made once, also for a set of tools that shares some with ano
   t.ok(weather)
 })
 
-t.test('a model that changes while vectors are made: everything is made once more', async (t) => {
+t.test('a model that changes while vectors are computed: all vectors are computed again', async (t) => {
   const { service, find } = await start(t)
   let changes = 1
   service.onRequest = (request) => {
@@ -162,13 +162,13 @@ t.test('a model that changes while vectors are made: everything is made once mor
   t.same(names(again), ['ski'])
 })
 
-t.test('a model that changes between searches is noticed, and vectors are made again', async (t) => {
+t.test('a model that changes between searches is detected, and vectors are computed again', async (t) => {
   const { service, clock, find } = await start(t)
   t.equal(names(await find('rain'))[0], 'weather')
   service.model = 'another'
   clock.move(31_000)
   const before = service.requests.length
-  // The first search looks; a later one acts on what was seen.
+  // The first search detects the change; a later search uses the new vectors.
   for (;;) {
     await find('rain')
     if (service.requests.slice(before).some(ofTools)) break
@@ -178,20 +178,23 @@ t.test('a model that changes between searches is noticed, and vectors are made a
   t.equal(names(found)[0], 'weather')
 })
 
-t.test('vectors of another length than those of the tools: by words until they are made again', async (t) => {
-  const { service, find } = await start(t)
-  t.equal(names(await find('rain'))[0], 'weather')
-  service.dimensions = 64
-  const remade = service.next(ofTools)
-  const found = await find('rain in port')
-  t.equal(found.degraded, true)
-  t.same(names(found), ['tides'])
-  await remade
-  for (;;) if (!(await find('rain')).degraded) break
-  t.equal(names(await find('rain'))[0], 'weather')
-})
+t.test(
+  'query vectors of another length: the search uses words until the tool vectors are computed again',
+  async (t) => {
+    const { service, find } = await start(t)
+    t.equal(names(await find('rain'))[0], 'weather')
+    service.dimensions = 64
+    const remade = service.next(ofTools)
+    const found = await find('rain in port')
+    t.equal(found.degraded, true)
+    t.same(names(found), ['tides'])
+    await remade
+    for (;;) if (!(await find('rain')).degraded) break
+    t.equal(names(await find('rain'))[0], 'weather')
+  },
+)
 
-t.test('a service that does not name its model is used, and its vectors are not kept', async (t) => {
+t.test('a service that does not report its model is used, but its vectors are not cached', async (t) => {
   const { service, find } = await start(t)
   service.model = undefined
   t.equal(names(await find('rain'))[0], 'weather')
@@ -202,7 +205,7 @@ t.test('a service that does not name its model is used, and its vectors are not 
   t.ok(weather)
 })
 
-t.test('searches wait for the vectors of a new set a few seconds, not more', async (t) => {
+t.test('searches wait only a few seconds for the vectors of a new set', async (t) => {
   const { service, clock, find } = await start(t)
   let release = (): void => {}
   const until = new Promise<void>((resolve) => (release = resolve))
@@ -213,13 +216,13 @@ t.test('searches wait for the vectors of a new set a few seconds, not more', asy
   while (!clock.pending.includes(5_000)) await new Promise<void>((resolve) => setImmediate(resolve))
   clock.move(5_000)
   t.match(await first, { degraded: true, tools: [{ name: 'tides' }] })
-  t.equal((await find('rain in port')).degraded, true, 'the next one does not wait')
+  t.equal((await find('rain in port')).degraded, true, 'the next search does not wait')
   release()
   for (;;) if (!(await find('rain')).degraded) break
-  t.equal(names(await find('rain'))[0], 'weather', 'once they are there, they count')
+  t.equal(names(await find('rain'))[0], 'weather', 'the vectors are used once they exist')
 })
 
-t.test('a client that goes away ends its search and blames nobody', async (t) => {
+t.test('a client that disconnects ends its search and causes no failure of the service', async (t) => {
   const { service, search } = await start(t)
   let release = (): void => {}
   const until = new Promise<void>((resolve) => (release = resolve))
@@ -235,7 +238,7 @@ t.test('a client that goes away ends its search and blames nobody', async (t) =>
   release()
 })
 
-t.test('a service that fails stays so until it has answered, not until it was not needed', async (t) => {
+t.test('a failing service stays degraded until it responds, even if no search needs it', async (t) => {
   const { service, search, clock, find } = await start(t)
   service.onRequest = () => ({ kind: 'status', status: 400 })
   await find('rain')
@@ -246,7 +249,7 @@ t.test('a service that fails stays so until it has answered, not until it was no
     await find('rain', {})
     await turn()
   }
-  // Neither an empty set nor a query that is refused makes it well, and it is tried again all the same.
+  // An empty set or a rejected query does not end the failure, and the service is still retried.
   service.onRequest = () => ({ kind: 'status', status: 400 })
   for (const _ of [1, 2, 3]) {
     while (clock.pending.length === 0) await turn()
@@ -262,7 +265,7 @@ t.test('a service that fails stays so until it has answered, not until it was no
   t.equal(names(await find('rain'))[0], 'weather')
 })
 
-t.test('a query that says nothing is not asked about', async (t) => {
+t.test('a query without words causes no request', async (t) => {
   const { service, find } = await start(t)
   await find('rain')
   const asked = service.requests.length
@@ -270,7 +273,7 @@ t.test('a query that says nothing is not asked about', async (t) => {
   t.equal(service.requests.length, asked)
 })
 
-t.test('nothing goes on after the end', async (t) => {
+t.test('after close, no timer or request is left', async (t) => {
   const { service, search, clock, find } = await start(t)
   service.onRequest = () => ({ kind: 'cut' })
   await find('rain')

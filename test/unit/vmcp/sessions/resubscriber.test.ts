@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { Resubscriber } from '../../../../runtime/vmcp/clients/session-era/resubscribe.ts'
 
-t.test('a session that is lost time and again is not opened again each time at once', async (t) => {
+t.test('a session that is lost repeatedly is reopened with pauses', async (t) => {
   const resubscriber = new Resubscriber()
   const subscribed: string[] = []
   const lose = (key: string) =>
@@ -14,7 +14,7 @@ t.test('a session that is lost time and again is not opened again each time at o
     })
   for (let i = 0; i < 10; i++) lose('session backend')
   lose('session other')
-  // Later than all that was begun without a pause.
+  // Wait longer than any retry without a pause would take.
   await setTimeout(20)
   t.same(subscribed.toSorted(), ['session backend', 'session backend', 'session other'])
 })

@@ -1,4 +1,4 @@
-/** A session whose requests fall on two workers: two tables on one store, each with its copy. */
+/** A session whose requests reach two workers: two tables on one store, each with its own copy. */
 import t from 'tap'
 import { makeCaller } from '../../../../runtime/net/index.ts'
 import { makeEvents } from '../../../../runtime/observe/index.ts'
@@ -62,13 +62,13 @@ function twoWorkers(options: { readonly deaf?: boolean } = {}) {
   }
 }
 
-t.test('a copy counts until another worker changes the session, or for a moment', async (t) => {
+t.test('a copy is valid for a moment, or until another worker changes the session', async (t) => {
   const { a, b, reads, pass } = twoWorkers()
   const { id } = await a.open(facts, caller)
   const copy = await b.find(id, caller)
   const before = reads()
   for (let i = 0; i < 5; i++) await b.find(id, caller)
-  t.equal(reads(), before, 'requests of a known session do not ask the store')
+  t.equal(reads(), before, 'requests of a known session do not read the store')
   const own = await a.find(id, caller)
   own.subscriptions.set('file:///a', 'files')
   await a.save(own)
@@ -80,22 +80,25 @@ t.test('a copy counts until another worker changes the session, or for a moment'
   t.equal(reads(), again + 1)
 })
 
-t.test('a session that one worker ends is ended at the other before the client hears of it', async (t) => {
-  const { a, b } = twoWorkers()
-  const { id } = await a.open(facts, caller)
-  await b.find(id, caller)
-  await a.end(id, caller)
-  await t.rejects(async () => b.find(id, caller), { code: 'SESSION_NOT_FOUND' })
-})
+t.test(
+  'a session that one worker ends is ended on the other worker before the client gets the response',
+  async (t) => {
+    const { a, b } = twoWorkers()
+    const { id } = await a.open(facts, caller)
+    await b.find(id, caller)
+    await a.end(id, caller)
+    await t.rejects(async () => b.find(id, caller), { code: 'SESSION_NOT_FOUND' })
+  },
+)
 
-t.test('whose copy it is counts for each request, also while nobody asks the store', async (t) => {
+t.test('the owner of a copy is checked on each request, even without reading the store', async (t) => {
   const { a, b } = twoWorkers()
   const { id } = await a.open(facts, caller)
   await b.find(id, caller)
   await t.rejects(async () => b.find(id, other), { code: 'SESSION_NOT_FOUND' })
 })
 
-t.test('a message between workers that is lost counts for a moment only', async (t) => {
+t.test('a lost message between workers delays the end of a session only for a moment', async (t) => {
   const { a, b, pass } = twoWorkers({ deaf: true })
   const { id } = await a.open(facts, caller)
   await b.find(id, caller)
@@ -104,7 +107,7 @@ t.test('a message between workers that is lost counts for a moment only', async 
   await t.rejects(async () => b.find(id, caller), { code: 'SESSION_NOT_FOUND' })
 })
 
-t.test('a session in use without requests does not expire', async (t) => {
+t.test('a session with a request in flight does not expire', async (t) => {
   const { a, pass } = twoWorkers()
   const used = await a.open(facts, caller)
   const unused = await a.open(facts, caller)
@@ -118,7 +121,7 @@ t.test('a session in use without requests does not expire', async (t) => {
   await t.rejects(async () => a.find(unused.id, caller), { code: 'SESSION_NOT_FOUND' })
 })
 
-t.test('cancelled requests that nobody waits for are passed on, a bounded number at a time', async (t) => {
+t.test('cancellations of unknown requests are forwarded, a bounded number at a time', async (t) => {
   let open = 0
   const ends: (() => void)[] = []
   const others = (): Promise<readonly unknown[]> => {
@@ -130,7 +133,7 @@ t.test('cancelled requests that nobody waits for are passed on, a bounded number
   t.equal(open, 64)
   void elsewhere.endCopies('s')
   elsewhere.invalidateCopies('s')
-  t.equal(open, 66, 'what keeps copies right is never left out for them')
+  t.equal(open, 66, 'messages that keep copies correct are always sent')
   for (const end of ends) end()
   await new Promise(setImmediate)
   elsewhere.cancel('s', 'later')

@@ -1,4 +1,4 @@
-/** Worker threads in a built program: their files beside the program, nothing else of the sources. */
+/** Worker threads in a built program: their files are next to the program, and no other source is needed. */
 import { execFile } from 'node:child_process'
 import { renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -76,7 +76,7 @@ const options = {
 
 for (const { worker, text, printed } of programs) {
   for (const ending of ['js', 'mjs']) {
-    t.test(`bundle: ${worker.name} runs, program and worker ending in .${ending}`, async (t) => {
+    t.test(`bundle: ${worker.name} runs when program and worker end in .${ending}`, async (t) => {
       const dir = t.testdir({ 'package.json': '{"type":"module"}' })
       const outfile = join(dir, `program.${ending}`)
       await build({
@@ -109,7 +109,7 @@ for (const { worker, text, printed } of programs) {
   }
 }
 
-t.test('source: the workers are files of their modules', async (t) => {
+t.test('source: the workers are the files of their modules', async (t) => {
   t.equal(workerFile(scriptWorker).pathname, join(module, 'features/scripts/worker.ts'))
   t.equal(workerFile(workflowWorker).pathname, join(module, 'features/workflows/evaluation/worker.ts'))
 })

@@ -1,4 +1,4 @@
-/** The pool of workers: who runs, who waits, who is parked. */
+/** The pool of workers: running, waiting and parked scripts. */
 import { once } from 'node:events'
 import { mock } from 'node:test'
 import t from 'tap'
@@ -22,35 +22,38 @@ const SMALL: PoolOptions = {
 }
 const never = new AbortController().signal
 
-t.test('pool: who has least comes first, one waits no longer than wanted, the line has an end', async (t) => {
-  const pool = new WorkerPool(scriptWorker, SMALL)
-  t.teardown(() => pool.close())
-  const [a1, a2] = await Promise.all([pool.take('a', never), pool.take('a', never)])
-  const order: string[] = []
-  const stop = new AbortController()
-  const impatient = pool.take('a', stop.signal)
-  const a3 = pool.take('b', never).then((lease) => {
-    order.push('b')
-    return lease
-  })
-  await t.rejects(pool.take('c', never), { code: 'RATE_LIMITED' })
-  stop.abort(new Error('enough'))
-  await t.rejects(impatient, { message: 'enough' })
-  const a4 = pool.take('a', never).then((lease) => {
-    order.push('a')
-    return lease
-  })
-  a1.end({ usable: true })
-  const b = await a3
-  t.same(order, ['b'], 'the caller with nothing in flight')
-  t.equal(b.worker, a1.worker, 'a worker that is well is used again')
-  a2.end({ usable: false })
-  const again = await a4
-  t.not(again.worker, a2.worker, 'one that was ended is not')
-  for (const lease of [b, again]) lease.end({ usable: true })
-})
+t.test(
+  'pool: the caller with the fewest workers is next, waiting can be aborted, and the queue is bounded',
+  async (t) => {
+    const pool = new WorkerPool(scriptWorker, SMALL)
+    t.teardown(() => pool.close())
+    const [a1, a2] = await Promise.all([pool.take('a', never), pool.take('a', never)])
+    const order: string[] = []
+    const stop = new AbortController()
+    const impatient = pool.take('a', stop.signal)
+    const a3 = pool.take('b', never).then((lease) => {
+      order.push('b')
+      return lease
+    })
+    await t.rejects(pool.take('c', never), { code: 'RATE_LIMITED' })
+    stop.abort(new Error('enough'))
+    await t.rejects(impatient, { message: 'enough' })
+    const a4 = pool.take('a', never).then((lease) => {
+      order.push('a')
+      return lease
+    })
+    a1.end({ usable: true })
+    const b = await a3
+    t.same(order, ['b'], 'the caller with nothing in flight')
+    t.equal(b.worker, a1.worker, 'a usable worker is used again')
+    a2.end({ usable: false })
+    const again = await a4
+    t.not(again.worker, a2.worker, 'an ended worker is not')
+    for (const lease of [b, again]) lease.end({ usable: true })
+  },
+)
 
-t.test('pool: no caller takes all workers', async (t) => {
+t.test('pool: one caller cannot take all workers', async (t) => {
   const pool = new WorkerPool(scriptWorker, { ...SMALL, maxPerCaller: 1 })
   t.teardown(() => pool.close())
   const first = await pool.take('a', never)
@@ -63,13 +66,13 @@ t.test('pool: no caller takes all workers', async (t) => {
   t.pass('the second of the same caller had to wait')
 })
 
-t.test('pool: a worker that nobody needs for long is ended, and the next script has another', async (t) => {
+t.test('pool: an idle worker is ended, and the next script gets a new one', async (t) => {
   const pool = new WorkerPool(scriptWorker, { ...SMALL, idleMs: 1 })
   t.teardown(() => pool.close())
   const first = await pool.take('a', never)
   const ended = once(first.worker, 'exit')
   first.end({ usable: true })
-  // Neither the worker nor its timer keeps a process alive.
+  // Neither the worker nor its timer keeps the process alive.
   const alive = setInterval(() => {}, 1_000)
   await ended
   clearInterval(alive)
@@ -78,7 +81,7 @@ t.test('pool: a worker that nobody needs for long is ended, and the next script 
   next.end({ usable: true })
 })
 
-t.test('pool: a worker whose idle time is over is given to nobody, while it ends', async (t) => {
+t.test('pool: a worker whose idle time has expired is not assigned while it ends', async (t) => {
   const pool = new WorkerPool(scriptWorker, SMALL)
   t.teardown(() => pool.close())
   const first = await pool.take('a', never)
@@ -92,32 +95,35 @@ t.test('pool: a worker whose idle time is over is given to nobody, while it ends
   next.end({ usable: true })
 })
 
-t.test('pool: what waits for a person gives its slot back, and comes back before others', async (t) => {
-  const pool = new WorkerPool(scriptWorker, { ...SMALL, maxWorkers: 1, maxPerCaller: 1 })
-  t.teardown(() => pool.close())
-  const first = await pool.take('a', never)
-  first.park(10)
-  const second = await pool.take('b', never)
-  const order: string[] = []
-  const third = pool.take('c', never).then((lease) => {
-    order.push('c')
-    return lease
-  })
-  const back = first.resume(never).then(() => order.push('a'))
-  second.end({ usable: true })
-  await back
-  first.end({ usable: true })
-  ;(await third).end({ usable: true })
-  t.same(order, ['a', 'c'])
-})
+t.test(
+  'pool: a script that waits for a user releases its slot, and returns before waiting scripts',
+  async (t) => {
+    const pool = new WorkerPool(scriptWorker, { ...SMALL, maxWorkers: 1, maxPerCaller: 1 })
+    t.teardown(() => pool.close())
+    const first = await pool.take('a', never)
+    first.park(10)
+    const second = await pool.take('b', never)
+    const order: string[] = []
+    const third = pool.take('c', never).then((lease) => {
+      order.push('c')
+      return lease
+    })
+    const back = first.resume(never).then(() => order.push('a'))
+    second.end({ usable: true })
+    await back
+    first.end({ usable: true })
+    ;(await third).end({ usable: true })
+    t.same(order, ['a', 'c'])
+  },
+)
 
-t.test('pool: what is parked is bounded in number, for each caller, and in bytes', async (t) => {
+t.test('pool: parked scripts are bounded in number, per caller, and in bytes', async (t) => {
   const pool = new WorkerPool(scriptWorker, SMALL)
   t.teardown(() => pool.close())
   const a = await pool.take('a', never)
   a.park(60)
   const more = await pool.take('a', never)
-  t.throws(() => more.park(1), { code: 'RATE_LIMITED' }, 'the second of one caller')
+  t.throws(() => more.park(1), { code: 'RATE_LIMITED' }, 'the second one of a caller')
   const b = await pool.take('b', never)
   t.throws(() => b.park(41), { code: 'RATE_LIMITED' }, 'too many bytes')
   b.park(40)
@@ -132,7 +138,7 @@ t.test('pool: what is parked is bounded in number, for each caller, and in bytes
   t.pass('every slot is free again')
 })
 
-t.test('pool: one that ends while it waits to come back leaves no trace', async (t) => {
+t.test('pool: a script that ends while it waits to return leaves nothing behind', async (t) => {
   const pool = new WorkerPool(scriptWorker, { ...SMALL, maxWorkers: 1, maxPerCaller: 1 })
   t.teardown(() => pool.close())
   const first = await pool.take('a', never)
@@ -148,19 +154,23 @@ t.test('pool: one that ends while it waits to come back leaves no trace', async 
   ;(await pool.take('c', never)).end({ usable: true })
 })
 
-t.test('pool: in a full queue the caller who has most in it gives way', async (t) => {
+t.test('pool: in a full queue, the caller with the most waiting scripts is rejected', async (t) => {
   const pool = new WorkerPool(scriptWorker, { ...SMALL, maxWorkers: 1, maxPerCaller: 1, maxWaiting: 3 })
   t.teardown(() => pool.close())
   const first = await pool.take('x', never)
   const greedy = [1, 2, 3].map(() => pool.take('greedy', never).then((lease) => lease.end({ usable: true })))
   const other = pool.take('other', never).then((lease) => lease.end({ usable: true }))
-  await t.rejects(greedy[2] ?? Promise.resolve(), { code: 'RATE_LIMITED' }, 'the newest of the greedy one')
+  await t.rejects(
+    greedy[2] ?? Promise.resolve(),
+    { code: 'RATE_LIMITED' },
+    'the newest request of the greedy caller',
+  )
   await t.rejects(pool.take('greedy', never), { code: 'RATE_LIMITED' })
   first.end({ usable: true })
   await Promise.all([other, greedy[0], greedy[1]])
 })
 
-t.test('callers: who cannot be told apart is told apart by session', async (t) => {
+t.test('callers: anonymous callers are distinguished by session', async (t) => {
   const anonymous = makeCaller({ issuer: localIssuer, subject: 'anonymous', claims: {} })
   const ada = makeCaller({ issuer: 'https://idp.example', subject: 'ada', claims: {} })
   const session = (id: string): ClientSession => ({
@@ -172,5 +182,5 @@ t.test('callers: who cannot be told apart is told apart by session', async (t) =
     callerOf({ caller, session: id === undefined ? undefined : session(id) })
   t.not(key(anonymous, '1'), key(anonymous, '2'))
   t.equal(key(anonymous), key(anonymous))
-  t.equal(key(ada, '1'), key(ada, '2'), 'a person has one share, however many sessions')
+  t.equal(key(ada, '1'), key(ada, '2'), 'a user has one share for all sessions')
 })

@@ -1,4 +1,4 @@
-/** Workflows: types of arguments that the schema of a tool names indirectly, in nested schemas, or not at all. */
+/** Workflows: types of arguments that a tool's schema defines indirectly, in nested schemas, or not at all. */
 import t from 'tap'
 import { rig, toolEntry, workflow } from '../../../helpers/vmcp/workflow-rig.ts'
 
@@ -64,7 +64,7 @@ t.test('arguments: types come from the schema, through references and alternativ
   }
 })
 
-t.test('arguments: nested templates get the type that the schema names at their path', async (t) => {
+t.test('arguments: nested templates get the type that the schema defines at their path', async (t) => {
   const tools = [toolEntry('x_a', { inputSchema: pydantic })]
   const given = {
     f: { limit: '{{.params.n}}', tag: '{{.params.n}}', more: '{{.params.list}}' },
@@ -78,7 +78,7 @@ t.test('arguments: nested templates get the type that the schema names at their 
   })
 })
 
-t.test('arguments: a schema that refers to itself too often restricts no type', async (t) => {
+t.test('arguments: a schema with too many references to itself restricts no type', async (t) => {
   const tree = (depth: number) => ({
     anyOf: Array.from({ length: 10 }, () => ({ $ref: `#/$defs/t${depth}` })),
   })

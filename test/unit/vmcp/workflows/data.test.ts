@@ -1,6 +1,4 @@
-/**
- * Workflows: what goes into tools and what comes out: parameters, arguments, results, output.
- */
+/** Workflows: the data of tools: parameters, arguments, results, output. */
 import t from 'tap'
 import { proves } from '../../../helpers/proves.ts'
 import { outcome, rig, toolEntry, workflow } from '../../../helpers/vmcp/workflow-rig.ts'
@@ -22,7 +20,7 @@ const typed = {
 const one = (args: object, more: object = {}) =>
   workflow({ steps: [{ id: 'a', tool: 'x.a', arguments: args }], ...more })
 
-t.test('arguments: strings of the first level are templates, all else goes as it is', async (t) => {
+t.test('arguments: top-level strings are templates, and all other values pass unchanged', async (t) => {
   proves('3.config.compositeTools.steps.arguments')
   const r = await rig(
     one({
@@ -68,7 +66,7 @@ t.test('arguments: with nestedTemplates, strings at any depth are templates', as
   t.match(await failing.run({ list: [1] }), { text: /argument "list": template expansion failed/ })
 })
 
-t.test('arguments: become what the schema of the tool asks for; hidden tools too', async (t) => {
+t.test("arguments: converted to the types of the tool's schema, even for hidden tools", async (t) => {
   const tools = [toolEntry('x_a', { inputSchema: typed, advertised: false })]
   const cases: [object, object, object][] = [
     [{ n: '{{.params.n}}' }, { n: 5 }, { n: 5 }],
@@ -117,7 +115,7 @@ t.test('arguments: become what the schema of the tool asks for; hidden tools too
   t.equal(response.isError, false)
 })
 
-t.test('parameters: defaults fill what is absent, and what does not match is named', async (t) => {
+t.test('parameters: defaults fill absent ones, and an invalid one is named', async (t) => {
   const parameters = {
     $schema: 'http://json-schema.org/draft-07/schema#',
     type: 'object',
@@ -147,7 +145,7 @@ t.test('parameters: defaults fill what is absent, and what does not match is nam
   t.equal(r.calls.length, 2)
 })
 
-t.test('results: structured content, else a map of the content', async (t) => {
+t.test('results: structured content, otherwise a map of the content', async (t) => {
   const read = async (result: object) => {
     const r = await rig(
       workflow({
@@ -201,7 +199,7 @@ t.test('results: structured content, else a map of the content', async (t) => {
   }
 })
 
-t.test('output: absent, the step that completed last gives it', async (t) => {
+t.test('output: without a definition, the result of the step that completed last', async (t) => {
   proves('3.config.compositeTools.output')
   const steps = [
     { id: 'a', tool: 'x.a', arguments: { a: '1' } },
@@ -217,7 +215,7 @@ t.test('output: absent, the step that completed last gives it', async (t) => {
   t.strictSame(await none.run(), { text: 'null', structured: undefined, isError: false })
 })
 
-t.test('output: properties of every type, nested ones, and their schema', async (t) => {
+t.test('output: properties of every type, nested properties, and their schema', async (t) => {
   proves(
     '3.config.compositeTools.output',
     '3.config.compositeTools.output.properties.value',
@@ -283,7 +281,7 @@ t.test('output: properties of every type, nested ones, and their schema', async 
   })
 })
 
-t.test('output: a default stands in when the template fails, and takes the type', async (t) => {
+t.test('output: a default replaces a failed template, and is converted to the type', async (t) => {
   proves('3.config.compositeTools.output.properties.default')
   const of = async (property: object, required: string[] = []) => {
     const r = await rig(one({}, { output: { properties: { p: property }, required } }))
@@ -331,7 +329,7 @@ t.test('output: a default stands in when the template fails, and takes the type'
   for (const [property, required, why] of violations) t.match(await of(property, required), why)
 })
 
-t.test('size: a text that grows too large fails the step, not the gateway', async (t) => {
+t.test('size: a text that grows too large fails only its step', async (t) => {
   const r = await rig(one({ s: '{{range 100}}{{$.params.big}}{{end}}' }))
   t.match(await r.run({ big: 'x'.repeat(1_000_000) }), {
     isError: true,

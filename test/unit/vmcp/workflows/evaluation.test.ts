@@ -1,6 +1,6 @@
 /**
- * What workflows compute, at once or in a worker: the same results, and bounds on work, time and memory that end the one
- * execution and nothing else.
+ * Evaluation of workflows inline or in a worker: the results are equal, and limits on work, time and memory end only
+ * the affected execution.
  */
 import t, { type Test } from 'tap'
 import { silentLog } from '../../../../runtime/net/index.ts'
@@ -16,7 +16,7 @@ import { reply, rig, type RigOptions, toolEntry, workflow } from '../../../helpe
 
 t.setTimeout(180_000)
 
-/** No task is small enough for the server itself. */
+/** No task is small enough to run inline. */
 const IN_WORKER: Partial<EvaluatorLimits> = { turnWork: 0 }
 
 function evaluatorFor(t: Test, limits: Partial<EvaluatorLimits> = {}, heapMb?: number): Evaluator {
@@ -84,7 +84,7 @@ const cases: Readonly<Record<string, { spec: object; args?: string; options?: Ri
     },
     args: exact,
   },
-  'a condition that is none': {
+  'a condition that is not a boolean': {
     spec: { steps: [step('a', {}, { condition: '{{.params.n}}' })] },
     args: exact,
   },
@@ -179,7 +179,7 @@ const cases: Readonly<Record<string, { spec: object; args?: string; options?: Ri
   },
 }
 
-t.test('evaluation: a worker gives the same as the server itself', async (t) => {
+t.test('evaluation: inline and worker results are equal', async (t) => {
   const [here, there] = [evaluatorFor(t), evaluatorFor(t, IN_WORKER)]
   for (const [what, { spec, args = '{}', options = {} }] of Object.entries(cases)) {
     const definition = workflow(spec)
@@ -199,7 +199,7 @@ t.test('evaluation: a worker gives the same as the server itself', async (t) => 
 
 const list = (length: number) => ({ l: Array.from({ length }, (_, i) => i) })
 
-t.test('evaluation: what is too large for the server itself is computed all the same', async (t) => {
+t.test('evaluation: a task that is too large to run inline runs in a worker', async (t) => {
   const evaluator = evaluatorFor(t)
   const definition = workflow({
     steps: [
@@ -219,7 +219,7 @@ t.test('evaluation: what is too large for the server itself is computed all the 
   t.equal(r.calls.length, 4)
 })
 
-t.test('evaluation: the budget of an execution ends it, whatever a step tolerates', async (t) => {
+t.test('evaluation: exceeding the budget ends an execution, even if a step tolerates errors', async (t) => {
   const evaluator = evaluatorFor(t, { executionWork: 2_000_000 })
   const definition = workflow({
     steps: Array.from({ length: 20 }, (_, i) =>
@@ -228,10 +228,10 @@ t.test('evaluation: the budget of an execution ends it, whatever a step tolerate
   })
   const r = await rig(definition, { evaluator })
   t.match(await r.run(list(50_000)), { isError: true, text: /work limit exceeded/ })
-  t.notOk((await r.run(list(10))).isError, 'others have their own budget')
+  t.notOk((await r.run(list(10))).isError, 'other executions have their own budget')
 })
 
-t.test('evaluation: a task that takes too long is ended, and the next one has another worker', async (t) => {
+t.test('evaluation: a task that takes too long is ended, and the next task gets a new worker', async (t) => {
   const evaluator = evaluatorFor(t, { ...IN_WORKER, taskMs: 50, taskWork: 1e12, executionWork: 1e12 })
   const definition = workflow({ steps: [step('a', { v: 'x{{range .params.n}}{{end}}' })] })
   const r = await rig(definition, { evaluator })
@@ -240,7 +240,7 @@ t.test('evaluation: a task that takes too long is ended, and the next one has an
   t.notOk((await (await rig(definition, { evaluator: ample })).run({ n: 3 })).isError)
 })
 
-t.test('evaluation: data that no worker can hold fail the one execution', async (t) => {
+t.test("evaluation: data that exceeds a worker's memory fails only its execution", async (t) => {
   const evaluator = evaluatorFor(t, { ...IN_WORKER, taskWork: 1e12, executionWork: 1e12 }, 24)
   const definition = workflow({ steps: [step('a', { n: '{{len .params.l}}' })] })
   const r = await rig(definition, { evaluator })
@@ -249,7 +249,7 @@ t.test('evaluation: data that no worker can hold fail the one execution', async 
   t.notOk((await r.run('{"l":[1]}')).isError)
 })
 
-t.test('evaluation: what an execution holds is bounded', async (t) => {
+t.test('evaluation: the memory of an execution is bounded', async (t) => {
   const big = 'x'.repeat(7 * 1024 * 1024)
   const steps = Array.from({ length: 6 }, (_, i) =>
     step(`s${i}`, {}, i > 0 ? { dependsOn: [`s${i - 1}`] } : {}),
@@ -261,7 +261,7 @@ t.test('evaluation: what an execution holds is bounded', async (t) => {
   })
 })
 
-t.test('evaluation: numbers and arguments beyond all use are refused by name', async (t) => {
+t.test('evaluation: overlong numbers and arguments are rejected by name', async (t) => {
   const evaluator = evaluatorFor(t)
   const r = await rig(workflow({ steps: [step('a', { v: '{{.params.n}} x' })] }), { evaluator })
   t.match(await r.run(`{"n":${'7'.repeat(60_000)}}`), {
@@ -278,7 +278,7 @@ t.test('evaluation: numbers and arguments beyond all use are refused by name', a
   })
 })
 
-t.test('evaluation: a result that is none, or holds a number beyond all use, fails its step', async (t) => {
+t.test('evaluation: an invalid result, or a result with an overlong number, fails its step', async (t) => {
   const evaluator = evaluatorFor(t)
   for (const [raw, text] of [
     ['[1]', /the backend sent a response that is not valid MCP/],
@@ -295,7 +295,7 @@ t.test('evaluation: a result that is none, or holds a number beyond all use, fai
   }
 })
 
-t.test('evaluation: closing ends what waits, and starts nothing more', async (t) => {
+t.test('evaluation: close ends waiting tasks and starts no more', async (t) => {
   const evaluator = evaluatorFor(t, IN_WORKER)
   await evaluator.close()
   const r = await rig(workflow({ steps: [step('a')] }), { evaluator })

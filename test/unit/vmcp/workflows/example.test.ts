@@ -1,4 +1,4 @@
-/** The workflows of manifests/examples/workflows and of the guide do what is said of them. */
+/** The workflows of manifests/examples/workflows and of the guide behave as described. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import t from 'tap'
@@ -34,7 +34,7 @@ const start = async (tickets: object[], response: object) => {
 }
 const stale = [1, 2, 3].map((id) => ({ id }))
 
-t.test('example: asked and accepted, tickets are closed, one of them is not', async (t) => {
+t.test('example: after the user accepts, tickets are closed, and a failed one is listed', async (t) => {
   const r = await start(stale, { action: 'accept', content: { reason: 'Too old' } })
   const { structured } = await r.run({ team: 'a' })
   t.strictSame(structured, { found: 3, closed: 2, failed: [2] })
@@ -43,18 +43,18 @@ t.test('example: asked and accepted, tickets are closed, one of them is not', as
   t.match(r.calls.at(-1)?.args, { id: 3, comment: 'Too old', notify: true })
 })
 
-t.test('example: declined, nothing is closed', async (t) => {
+t.test('example: after the user declines, no ticket is closed', async (t) => {
   const r = await start(stale, { action: 'decline' })
   t.strictSame((await r.run({ team: 'a' })).structured, { found: 3, closed: 0, failed: [] })
 })
 
-t.test('example: nothing to do, nobody is asked', async (t) => {
+t.test('example: without tickets, the user is not asked', async (t) => {
   const r = await start([], {})
   t.strictSame((await r.run({ team: 'a' })).structured, { found: 0, closed: 0, failed: [] })
   t.strictSame(r.questions, [])
 })
 
-t.test('guide: its example is without errors and works', async (t) => {
+t.test('guide: the example is valid and works', async (t) => {
   const guide = readFileSync(resolve(import.meta.dirname, '../../../../docs/guides/workflows.md'), 'utf8')
   const block = guide.slice(guide.indexOf('    compositeTools:'), guide.indexOf('\n\nDefine workflows in'))
   const { compositeTools }: { compositeTools: object[] } = parse(block)

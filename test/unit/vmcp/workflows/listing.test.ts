@@ -1,6 +1,4 @@
-/**
- * Workflows in the list of tools: what they say of themselves, when they are there, and how their tools are found.
- */
+/** Workflows in the list of tools: their description, when they are listed, and how they find their tools. */
 import t from 'tap'
 import { noErrors } from '../../../../runtime/vmcp/catalog/items/errors.ts'
 import { Catalog } from '../../../../runtime/vmcp/catalog/catalog.ts'
@@ -16,7 +14,7 @@ const item = async (spec: object, tools = [toolEntry('x_a'), toolEntry('x_b')]) 
   return listed ? JSON.parse(listed.json.toString()) : problems.join()
 }
 
-t.test('listing: name, description, parameters', async (t) => {
+t.test('listing: name, description and parameters', async (t) => {
   proves(
     '3.config.compositeTools.name',
     '3.config.compositeTools.description',
@@ -33,33 +31,36 @@ t.test('listing: name, description, parameters', async (t) => {
   t.notOk('description' in plain || 'outputSchema' in plain)
 })
 
-t.test('listing: a tool is found by its listed name, by workload and own name, hidden or not', async (t) => {
-  proves('3.config.compositeTools.steps.tool')
-  const tools = [
-    toolEntry('github_new_issue', {
-      backend: 'github',
-      original: 'create_issue',
-      base: 'new_issue',
-      advertised: false,
-    }),
-    toolEntry('a.b_c', { backend: 'a', original: 'b.c', base: 'b.c' }),
-  ]
-  for (const name of ['github_new_issue', 'github.create_issue', 'github.new_issue', 'a.b.c'])
-    t.equal((await item({ steps: [step(name)] }, tools)).name, 'w', name)
-  for (const name of ['create_issue', 'git.create_issue', 'w'])
-    t.equal(await item({ steps: [step(name)] }, tools), `workflow w is left out: unknown tool ${name}`)
-  const inner = { id: 'e', type: 'forEach', collection: '[]', step: { tool: 'x.gone' } }
-  t.match(await item({ steps: [step(), inner] }), /unknown tool x\.gone/)
-  const asking = {
-    id: 'e',
-    type: 'elicitation',
-    message: 'm',
-    schema: { type: 'object', properties: { a: { type: 'string' } } },
-  }
-  t.equal((await item({ steps: [asking] }, [])).name, 'w', 'no tools are needed to ask')
-})
+t.test(
+  'listing: a tool is found by its listed name or by workload and original name, even if it is hidden',
+  async (t) => {
+    proves('3.config.compositeTools.steps.tool')
+    const tools = [
+      toolEntry('github_new_issue', {
+        backend: 'github',
+        original: 'create_issue',
+        base: 'new_issue',
+        advertised: false,
+      }),
+      toolEntry('a.b_c', { backend: 'a', original: 'b.c', base: 'b.c' }),
+    ]
+    for (const name of ['github_new_issue', 'github.create_issue', 'github.new_issue', 'a.b.c'])
+      t.equal((await item({ steps: [step(name)] }, tools)).name, 'w', name)
+    for (const name of ['create_issue', 'git.create_issue', 'w'])
+      t.equal(await item({ steps: [step(name)] }, tools), `workflow w is left out: unknown tool ${name}`)
+    const inner = { id: 'e', type: 'forEach', collection: '[]', step: { tool: 'x.gone' } }
+    t.match(await item({ steps: [step(), inner] }), /unknown tool x\.gone/)
+    const asking = {
+      id: 'e',
+      type: 'elicitation',
+      message: 'm',
+      schema: { type: 'object', properties: { a: { type: 'string' } } },
+    }
+    t.equal((await item({ steps: [asking] }, [])).name, 'w', 'no tools are needed to ask')
+  },
+)
 
-t.test('listing: annotations are no milder than those of the tools', async (t) => {
+t.test('listing: annotations are at least as strict as those of the tools', async (t) => {
   const safe = { readOnlyHint: true, openWorldHint: false }
   const mild = { readOnlyHint: false, destructiveHint: false, openWorldHint: false }
   const hints = async (of: object[], annotations?: object) => {
@@ -89,7 +90,7 @@ t.test('listing: annotations are no milder than those of the tools', async (t) =
   t.match(await hints([mild], { openWorldHint: false }), { openWorldHint: false })
 })
 
-t.test('catalog: one that collides is left out alone, and it is reported', async (t) => {
+t.test('catalog: only the workflow with a colliding name is excluded, and it is reported', async (t) => {
   const json = (name: string) => Buffer.from(JSON.stringify({ name, inputSchema: { type: 'object' } }))
   const listing = {
     backend: 'x',
@@ -123,7 +124,7 @@ t.test('catalog: one that collides is left out alone, and it is reported', async
   )
 })
 
-t.test('start: every error of every definition is named at once', async (t) => {
+t.test('start: every error of every definition is reported at once', async (t) => {
   const broken = [
     draft({
       steps: [

@@ -18,7 +18,7 @@ const failsFor =
   ({ args }: { args: Record<string, unknown> }) =>
     args['v'] === bad ? outcome({ isError: true, content: [{ type: 'text', text: 'bad' }] }) : args
 
-t.test('forEach: one call for each item; the output tells of each', async (t) => {
+t.test('forEach: one call for each item, and the output lists each iteration', async (t) => {
   proves('3.config.compositeTools.steps.collection')
   const r = await rig(
     workflow({
@@ -49,7 +49,7 @@ t.test('forEach: one call for each item; the output tells of each', async (t) =>
   })
 })
 
-t.test('forEach: the collection may be a list, JSON text or nothing; anything else fails', async (t) => {
+t.test('forEach: the collection may be a list, JSON text or empty; any other value fails', async (t) => {
   proves('3.config.compositeTools.steps.collection')
   const counts: [string, object, number][] = [
     ['{{.params.list}}', { list: ['a', 'b'] }, 2],
@@ -74,7 +74,7 @@ t.test('forEach: the collection may be a list, JSON text or nothing; anything el
   }
 })
 
-t.test('forEach: larger than maxIterations fails before any call; a hundred unless it says so', async (t) => {
+t.test('forEach: a collection over maxIterations (100 by default) fails before any call', async (t) => {
   proves('3.config.compositeTools.steps.maxIterations')
   const list = (length: number) => ({ list: Array.from({ length }, (_, i) => `v${i}`) })
   const plain = await rig(workflow({ steps: [each()] }))
@@ -101,67 +101,73 @@ t.test('forEach: larger than maxIterations fails before any call; a hundred unle
   )
 })
 
-t.test('forEach: so many at a time, in the order of the list; ten unless it says so', async (t) => {
-  proves('3.config.compositeTools.steps.maxParallel')
-  for (const [maxParallel, expected] of [
-    [undefined, 10],
-    [3, 3],
-    [1, 1],
-  ] as const) {
-    const waiting: (() => void)[] = []
-    let running = 0
-    let most = 0
-    const r = await rig(workflow({ steps: [each({ maxParallel })] }), {
-      response: async ({ args }) => {
-        most = Math.max(most, ++running)
-        await new Promise<void>((resolve) => waiting.push(resolve))
-        running -= 1
-        return args
+t.test(
+  'forEach: at most maxParallel calls (10 by default) run at a time, in the order of the list',
+  async (t) => {
+    proves('3.config.compositeTools.steps.maxParallel')
+    for (const [maxParallel, expected] of [
+      [undefined, 10],
+      [3, 3],
+      [1, 1],
+    ] as const) {
+      const waiting: (() => void)[] = []
+      let running = 0
+      let most = 0
+      const r = await rig(workflow({ steps: [each({ maxParallel })] }), {
+        response: async ({ args }) => {
+          most = Math.max(most, ++running)
+          await new Promise<void>((resolve) => waiting.push(resolve))
+          running -= 1
+          return args
+        },
+      })
+      const done = r.run({ list: Array.from({ length: 12 }, (_, i) => `v${i}`) })
+      for (await settled(); waiting.length > 0; await settled()) waiting.shift()?.()
+      t.match((await done).structured, { completed: 12 })
+      t.equal(most, expected)
+      t.strictSame(
+        r.calls.map(({ args }) => args['v']),
+        Array.from({ length: 12 }, (_, i) => `v${i}`),
+      )
+    }
+  },
+)
+
+t.test(
+  'forEach: the first failure ends the step, or is tolerated while the other iterations continue',
+  async (t) => {
+    const list = { list: ['a', 'b', 'c', 'd'] }
+    const abort = await rig(workflow({ steps: [each({ maxParallel: 1 })] }), { response: failsFor('b') })
+    t.match(await abort.run(list), { isError: true, text: /step "each": iteration 1: tool x\.a: bad/ })
+    t.equal(abort.calls.length, 2)
+
+    for (const step of [
+      each({ onError: { action: 'continue' } }),
+      each({}, { onError: { action: 'continue' } }),
+    ]) {
+      const tolerant = await rig(workflow({ steps: [step] }), { response: failsFor('b') })
+      const { structured } = await tolerant.run(list)
+      t.match(structured, { count: 4, completed: 3, failed: 1 })
+      t.match((structured as { iterations: unknown[] }).iterations[1], {
+        status: 'failed',
+        error: 'tool x.a: bad',
+      })
+    }
+
+    const signals: AbortSignal[] = []
+    const parallel = await rig(workflow({ steps: [each()] }), {
+      response: async ({ args, signal }) => {
+        if (args['v'] === 'b') return outcome({ isError: true, content: [] })
+        signals.push(signal)
+        return new Promise(() => {})
       },
     })
-    const done = r.run({ list: Array.from({ length: 12 }, (_, i) => `v${i}`) })
-    for (await settled(); waiting.length > 0; await settled()) waiting.shift()?.()
-    t.match((await done).structured, { completed: 12 })
-    t.equal(most, expected)
-    t.strictSame(
-      r.calls.map(({ args }) => args['v']),
-      Array.from({ length: 12 }, (_, i) => `v${i}`),
-    )
-  }
-})
+    t.match(await parallel.run(list), { isError: true })
+    t.ok(signals.length > 0 && signals.every(({ aborted }) => aborted), 'running calls are cancelled')
+  },
+)
 
-t.test('forEach: the first failure ends it; tolerated, the rest goes on', async (t) => {
-  const list = { list: ['a', 'b', 'c', 'd'] }
-  const abort = await rig(workflow({ steps: [each({ maxParallel: 1 })] }), { response: failsFor('b') })
-  t.match(await abort.run(list), { isError: true, text: /step "each": iteration 1: tool x\.a: bad/ })
-  t.equal(abort.calls.length, 2)
-
-  for (const step of [
-    each({ onError: { action: 'continue' } }),
-    each({}, { onError: { action: 'continue' } }),
-  ]) {
-    const tolerant = await rig(workflow({ steps: [step] }), { response: failsFor('b') })
-    const { structured } = await tolerant.run(list)
-    t.match(structured, { count: 4, completed: 3, failed: 1 })
-    t.match((structured as { iterations: unknown[] }).iterations[1], {
-      status: 'failed',
-      error: 'tool x.a: bad',
-    })
-  }
-
-  const signals: AbortSignal[] = []
-  const parallel = await rig(workflow({ steps: [each()] }), {
-    response: async ({ args, signal }) => {
-      if (args['v'] === 'b') return outcome({ isError: true, content: [] })
-      signals.push(signal)
-      return new Promise(() => {})
-    },
-  })
-  t.match(await parallel.run(list), { isError: true })
-  t.ok(signals.length > 0 && signals.every(({ aborted }) => aborted), 'calls that ran are cancelled')
-})
-
-t.test('forEach: retries, times and conditions of the inner step are its own', async (t) => {
+t.test('forEach: the inner step has its own retries, timeouts and conditions', async (t) => {
   let failures = 1
   const retried = await rig(
     workflow({ steps: [each({}, { onError: { action: 'retry', retryCount: 2, retryDelay: '1s' } })] }),

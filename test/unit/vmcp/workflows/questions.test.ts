@@ -1,6 +1,4 @@
-/**
- * Workflows: elicitation steps, and what each response of the user leads to.
- */
+/** Workflows: elicitation steps, and the effect of each response of the user. */
 import t from 'tap'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { proves } from '../../../helpers/proves.ts'
@@ -25,7 +23,7 @@ const waits = (_: unknown, signal: AbortSignal | undefined) =>
   )
 
 t.test(
-  'elicitation: the message is a template, the schema goes as it is, the response is the output',
+  'elicitation: the message is a template, the schema is sent unchanged, the response is the output',
   async (t) => {
     proves('3.config.compositeTools.steps.message', '3.config.compositeTools.steps.schema')
     const r = await rig(workflow({ steps: [ask(), use] }), {
@@ -38,7 +36,7 @@ t.test(
   },
 )
 
-t.test('elicitation: a response is nested ten deep at most', async (t) => {
+t.test('elicitation: a response may be nested at most ten levels deep', async (t) => {
   const nested = (depth: number): unknown => (depth === 0 ? 'x' : { a: nested(depth - 1) })
   const run = async (depth: number) => {
     const r = await rig(workflow({ steps: [ask({ schema: { type: 'object' } }), use] }), {
@@ -50,7 +48,7 @@ t.test('elicitation: a response is nested ten deep at most', async (t) => {
   t.match(await run(11), { isError: true, text: /the response is nested more than 10 levels deep/ })
 })
 
-t.test('elicitation: decline and cancel lead where the step says', async (t) => {
+t.test("elicitation: decline and cancel follow the step's settings", async (t) => {
   proves('3.config.compositeTools.steps.onDecline', '3.config.compositeTools.steps.onCancel')
   for (const [action, key, said] of [
     ['decline', 'onDecline', 'declined'],
@@ -103,7 +101,7 @@ t.test('elicitation: skip_remaining skips every step that has not started', asyn
   t.equal(r.audited.filter(({ type }) => type === 'vmcp_workflow_step_skipped').length, 2)
 })
 
-t.test('elicitation: nobody answers', async (t) => {
+t.test('elicitation: without a response, the step times out', async (t) => {
   const plain = await rig(workflow({ steps: [ask({ timeout: '1h' }), use] }), { ask: waits })
   const end = plain.run()
   await settled()
@@ -121,7 +119,7 @@ t.test('elicitation: nobody answers', async (t) => {
   t.strictSame((await next).structured, { got: '{"action":"timeout"}' })
 })
 
-t.test('elicitation: responses that cannot be used', async (t) => {
+t.test('elicitation: invalid responses fail the step', async (t) => {
   const cases: [object | string, RegExp][] = [
     [
       { action: 'accept', content: { name: 5 } },
@@ -146,7 +144,7 @@ t.test('elicitation: responses that cannot be used', async (t) => {
   t.match(await error.run(), { isError: true, text: /the client returned an error/ })
 })
 
-t.test('elicitation: a client that cannot be asked makes it fail at once', async (t) => {
+t.test('elicitation: fails at once if the client does not support it', async (t) => {
   const unable = () =>
     Promise.reject(
       new GatehouseError('CAPABILITY_REQUIRED', {
@@ -164,5 +162,5 @@ t.test('elicitation: a client that cannot be asked makes it fail at once', async
     { ask: unable, elicits: false },
   )
   t.equal((await on.run()).isError, false)
-  t.equal(on.questions.length, 0, 'where the run can go on, nobody is asked')
+  t.equal(on.questions.length, 0, 'if the run can continue, the user is not asked')
 })

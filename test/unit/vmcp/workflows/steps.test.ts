@@ -1,6 +1,4 @@
-/**
- * Workflows: order of steps, conditions, failures, retries, times.
- */
+/** Workflows: order of steps, conditions, failures, retries, timeouts. */
 import t from 'tap'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { proves } from '../../../helpers/proves.ts'
@@ -10,7 +8,7 @@ const tool = (id: string, more: object = {}) => ({ id, tool: 'x.a', arguments: {
 const failing = () => outcome({ isError: true, content: [{ type: 'text', text: 'no luck' }] })
 const started = ({ calls }: Rig) => calls.map(({ args }) => args['id'])
 
-/** Answers that wait until the test gives them. */
+/** Responses that wait until the test releases them. */
 function gates() {
   const open = new Map<unknown, (value: unknown) => void>()
   return {
@@ -49,7 +47,7 @@ t.test('steps: each starts as soon as its own dependencies have ended', async (t
   t.strictSame((await done).structured, { from: 'last' })
 })
 
-t.test('steps: ten at a time', async (t) => {
+t.test('steps: at most ten run at a time', async (t) => {
   const { response, open } = gates()
   const ids = Array.from({ length: 25 }, (_, i) => `s${i}`)
   const r = await rig(workflow({ steps: ids.map((id) => tool(id)) }), { response })
@@ -63,7 +61,7 @@ t.test('steps: ten at a time', async (t) => {
   t.equal(r.calls.length, 25)
 })
 
-t.test('steps: data of earlier ones reaches later ones', async (t) => {
+t.test('steps: data of earlier steps is available to later steps', async (t) => {
   const steps = [
     { id: 'get', tool: 'x.a', arguments: { id: '{{.params.who}}' } },
     {
@@ -78,7 +76,7 @@ t.test('steps: data of earlier ones reaches later ones', async (t) => {
 })
 
 t.test(
-  'condition: decides whether a step runs; defaults take its place; dependants run all the same',
+  'condition: decides whether a step runs; a skipped step has its defaults, and dependent steps run',
   async (t) => {
     proves('3.config.compositeTools.steps.condition', '3.config.compositeTools.steps.defaultResults')
     const steps = [
@@ -103,7 +101,7 @@ t.test(
 )
 
 t.test(
-  'onError abort: what runs is cancelled, what waits never starts, and the response says how far it came',
+  'onError abort: running steps are cancelled, waiting steps never start, and the response reports the progress',
   async (t) => {
     const signals: AbortSignal[] = []
     const r = await rig(
@@ -137,7 +135,7 @@ t.test(
   },
 )
 
-t.test('onError continue: the run goes on with the defaults, whatever failed', async (t) => {
+t.test('onError continue: the run continues with the defaults after any failure', async (t) => {
   proves('3.config.compositeTools.steps.defaultResults')
   const after = {
     id: 'after',
@@ -163,7 +161,7 @@ t.test('onError continue: the run goes on with the defaults, whatever failed', a
   }
 })
 
-t.test('onError retry: pauses grow, and only what may pass is tried again', async (t) => {
+t.test('onError retry: pauses grow, and only transient failures are retried', async (t) => {
   proves(
     '3.config.compositeTools.steps.onError.retryCount',
     '3.config.compositeTools.steps.onError.retryDelay',
@@ -181,7 +179,7 @@ t.test('onError retry: pauses grow, and only what may pass is tried again', asyn
     pauses.push(ms)
     r.advance(ms - 1)
     await settled()
-    t.equal(r.calls.length, i + 1, 'not before its time')
+    t.equal(r.calls.length, i + 1, 'not before the pause ends')
     r.advance(1)
   }
   t.strictSame((await done).structured, { ok: true })
@@ -238,7 +236,7 @@ t.test('onError retry: pauses grow, and only what may pass is tried again', asyn
 })
 
 t.test(
-  'timeout of a step: five minutes unless it says so; its own wins over that of the backend',
+  "timeout of a step: five minutes by default, and the step's own timeout wins over the backend's",
   async (t) => {
     proves('3.config.compositeTools.steps.timeout')
     const forever = { response: () => new Promise(() => {}) }
@@ -271,7 +269,7 @@ t.test(
   },
 )
 
-t.test('timeout of the workflow: thirty minutes unless it says so', async (t) => {
+t.test('timeout of the workflow: thirty minutes by default', async (t) => {
   proves('3.config.compositeTools.timeout')
   for (const [timeout, ms, said] of [
     [undefined, 30 * 60_000, '30m'],
@@ -300,7 +298,7 @@ t.test('timeout of the workflow: thirty minutes unless it says so', async (t) =>
   }
 })
 
-t.test('cancellation: the client gives up, and everything ends', async (t) => {
+t.test('cancellation: a client that cancels ends all steps', async (t) => {
   const r = await rig(workflow({ steps: [tool('a'), tool('b', { dependsOn: ['a'] })] }), {
     response: () => new Promise(() => {}),
   })
@@ -317,7 +315,7 @@ t.test('cancellation: the client gives up, and everything ends', async (t) => {
   t.equal(early.calls.length, 0)
 })
 
-t.test('progress: one word for each step that ended, to a client that asked for it', async (t) => {
+t.test('progress: one notification for each ended step, if the client requested progress', async (t) => {
   const steps = [tool('a'), tool('b', { dependsOn: ['a'], condition: 'false' })]
   const r = await rig(workflow({ steps }))
   await r.run({}, { progressToken: '"tok"' })
@@ -356,7 +354,7 @@ t.test('audit: the run, its steps and each call are recorded', async (t) => {
   )
 })
 
-t.test('ids: a step may be called anything', async (t) => {
+t.test('ids: any step id is allowed', async (t) => {
   const steps = [
     tool('__proto__'),
     tool('constructor'),

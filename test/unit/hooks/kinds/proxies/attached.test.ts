@@ -1,4 +1,6 @@
-/** MCPServer of transport stdio without a command: attached to, with rights to that one pod and no more. */
+/**
+ * MCPServer of transport stdio without a command: the proxy attaches to the server and has access to that one pod only.
+ */
 import t from 'tap'
 import { validateRuntime } from '../../../../../schemas/index.ts'
 import { server, world } from '../../../../hooks/resources.ts'
@@ -9,7 +11,7 @@ const stdio = { transport: 'stdio' }
 const command = { spec: { containers: [{ name: 'mcp', command: ['node', 'server.js'] }] } }
 
 t.test(
-  'attached: the server runs as its image says, with standard input open, and nobody can reach it',
+  'attached: the server runs as its image defines, with standard input open and no open port',
   async (t) => {
     const w = world(server('files', { ...stdio, args: ['/data'], mcpPort: 9000 })).settle()
     t.match(condition(w, 'MCPServer', 'files', 'StdioBridgeValid'), {
@@ -26,11 +28,14 @@ t.test(
     t.match(container, { args: ['/data'], stdin: true })
     t.equal(w.find('Service', 'mcp-files-server'), undefined)
     t.equal(w.find('Service', 'mcp-files-server-headless'), undefined)
-    t.notOk('ingress' in (w.get('NetworkPolicy', 'mcp-files-server')['spec'] as object), 'nobody comes in')
+    t.notOk(
+      'ingress' in (w.get('NetworkPolicy', 'mcp-files-server')['spec'] as object),
+      'no incoming connection is allowed',
+    )
   },
 )
 
-t.test('attached: a template of the user cannot end the server with the first attachment', async (t) => {
+t.test('attached: a pod template cannot make the server exit when the first attachment ends', async (t) => {
   const own = { spec: { containers: [{ name: 'mcp', stdinOnce: true, tty: true, stdin: false }] } }
   const w = world(server('files', { ...stdio, podTemplateSpec: own })).settle()
   const [container] = podOf(w, 'StatefulSet', 'mcp-files-server').spec.containers
@@ -38,7 +43,7 @@ t.test('attached: a template of the user cannot end the server with the first at
 })
 
 t.test(
-  'attached: the rights are those to see and attach to one pod, and the one container has the token',
+  'attached: the role allows reading and attaching to one pod, and only one container has the token',
   async (t) => {
     const w = world(server('files', stdio)).settle()
     t.strictSame(w.get('Role', 'mcp-files-proxy')['rules'], [
@@ -76,7 +81,7 @@ t.test(
   },
 )
 
-t.test('attached: what the runtime reads is valid, and ports do not meet', async (t) => {
+t.test("attached: the runtime's file is valid, and its ports do not collide", async (t) => {
   for (const proxyPort of [8080, 15_080, 15_081]) {
     const w = world(server('files', { ...stdio, proxyPort, proxyMode: 'sse' })).settle()
     const file = fileOf(w, 'mcp-files-server-config')
@@ -87,7 +92,7 @@ t.test('attached: what the runtime reads is valid, and ports do not meet', async
   }
 })
 
-t.test('attached: with a command there is no right and no token', async (t) => {
+t.test('attached: a server with a command has no role and no token', async (t) => {
   const w = world(server('files', { ...stdio, podTemplateSpec: command })).settle()
   t.match(condition(w, 'MCPServer', 'files', 'StdioBridgeValid'), { status: 'True', reason: 'CommandGiven' })
   t.equal(condition(w, 'MCPServer', 'files', 'SharedProcess'), undefined)
@@ -102,10 +107,10 @@ t.test('attached: with a command there is no right and no token', async (t) => {
     'cannot be changed',
   )
   w.apply(server('files', { ...stdio, podTemplateSpec: command })).settle()
-  t.equal(w.find('Role', 'mcp-files-proxy'), undefined, 'taken away again')
+  t.equal(w.find('Role', 'mcp-files-proxy'), undefined, 'removed again')
 })
 
-t.test('attached: an installation that does not attach says what is needed', async (t) => {
+t.test('attached: an installation with attaching disabled reports the required setting', async (t) => {
   const w = new World({ ...testSettings, stdioAttach: false }).apply(server('files', stdio)).settle()
   t.match(condition(w, 'MCPServer', 'files', 'StdioBridgeValid'), {
     status: 'False',
@@ -117,25 +122,22 @@ t.test('attached: an installation that does not attach says what is needed', asy
   t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Failed', message: /GATEHOUSE_STDIO_ATTACH/ })
 })
 
-t.test(
-  'attached: without a cluster there is nothing to attach to, so a local command is needed',
-  async (t) => {
-    const w = new World({ ...testSettings, localCommands: true }).apply(server('files', stdio)).settle()
-    t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Failed', message: /gatehouse\.dev\/local-command/ })
-    t.match(condition(w, 'MCPServer', 'files', 'StdioBridgeValid'), {
-      status: 'False',
-      reason: 'LocalCommandMissing',
-    })
-    t.match(condition(w, 'MCPServer', 'files', 'Stalled'), { status: 'True', reason: 'LocalCommandMissing' })
-    const annotated = server('files', stdio)
-    annotated.metadata.annotations = { 'gatehouse.dev/local-command': 'npx server' }
-    w.apply(annotated).settle()
-    t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Pending' })
-    t.match(condition(w, 'MCPServer', 'files', 'StdioBridgeValid'), { status: 'True' })
-  },
-)
+t.test('attached: without a cluster, the server requires a local command', async (t) => {
+  const w = new World({ ...testSettings, localCommands: true }).apply(server('files', stdio)).settle()
+  t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Failed', message: /gatehouse\.dev\/local-command/ })
+  t.match(condition(w, 'MCPServer', 'files', 'StdioBridgeValid'), {
+    status: 'False',
+    reason: 'LocalCommandMissing',
+  })
+  t.match(condition(w, 'MCPServer', 'files', 'Stalled'), { status: 'True', reason: 'LocalCommandMissing' })
+  const annotated = server('files', stdio)
+  annotated.metadata.annotations = { 'gatehouse.dev/local-command': 'npx server' }
+  w.apply(annotated).settle()
+  t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Pending' })
+  t.match(condition(w, 'MCPServer', 'files', 'StdioBridgeValid'), { status: 'True' })
+})
 
-t.test('attached: the report of the proxy is the condition Attached', async (t) => {
+t.test('attached: the report of the proxy becomes the condition Attached', async (t) => {
   const told = (report: unknown) => {
     const w = world(server('files', stdio)).ready()
     w.setData('mcp-files-attach-status', { 'attach.json': JSON.stringify(report) }).settle()
@@ -150,48 +152,51 @@ t.test('attached: the report of the proxy is the condition Attached', async (t) 
     t.match(state(told(wrong)), { status: 'Unknown' })
 })
 
-t.test('attached: what needs somebody is Failed and Stalled, and told in an Event', async (t) => {
-  const w = world(server('files', stdio)).settle()
-  const revisionIs = (updateRevision: string) => {
-    const { generation } = w.get('StatefulSet', 'mcp-files-server').metadata
-    w.setStatus('StatefulSet', 'mcp-files-server', { observedGeneration: generation, updateRevision })
-  }
-  const tell = (revision?: string) => {
-    const report = { attached: false, reason: 'ImagePullBackOff', message: 'check the name of the image' }
-    const text = JSON.stringify({ ...report, revision })
-    w.setData('mcp-files-attach-status', { 'attach.json': text }).settle()
-  }
-  const stalled = () => condition(w, 'MCPServer', 'files', 'Stalled')
-  const isStalled = { status: 'True', reason: 'ImagePullBackOff', message: 'check the name of the image' }
-  const events = () => {
-    const request = w.request('MCPServer', 'files')
-    const hook = w.hooks.byKind('MCPServer')
-    return hook?.events(request, hook.sync(request)).map(({ reason }) => reason)
-  }
-  revisionIs('one')
-  tell('one')
-  t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Failed', message: 'check the name of the image' })
-  t.match(stalled(), isStalled)
-  t.equal(condition(w, 'MCPServer', 'files', 'Reconciling'), undefined)
-  t.strictSame(events(), ['ImagePullBackOff'])
+t.test(
+  'attached: a problem that requires an operator sets Failed and Stalled, and creates an Event',
+  async (t) => {
+    const w = world(server('files', stdio)).settle()
+    const revisionIs = (updateRevision: string) => {
+      const { generation } = w.get('StatefulSet', 'mcp-files-server').metadata
+      w.setStatus('StatefulSet', 'mcp-files-server', { observedGeneration: generation, updateRevision })
+    }
+    const tell = (revision?: string) => {
+      const report = { attached: false, reason: 'ImagePullBackOff', message: 'check the name of the image' }
+      const text = JSON.stringify({ ...report, revision })
+      w.setData('mcp-files-attach-status', { 'attach.json': text }).settle()
+    }
+    const stalled = () => condition(w, 'MCPServer', 'files', 'Stalled')
+    const isStalled = { status: 'True', reason: 'ImagePullBackOff', message: 'check the name of the image' }
+    const events = () => {
+      const request = w.request('MCPServer', 'files')
+      const hook = w.hooks.byKind('MCPServer')
+      return hook?.events(request, hook.sync(request)).map(({ reason }) => reason)
+    }
+    revisionIs('one')
+    tell('one')
+    t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Failed', message: 'check the name of the image' })
+    t.match(stalled(), isStalled)
+    t.equal(condition(w, 'MCPServer', 'files', 'Reconciling'), undefined)
+    t.strictSame(events(), ['ImagePullBackOff'])
 
-  w.apply(server('files', { ...stdio, image: 'example/mended:1' })).settle()
-  t.equal(stalled(), undefined, 'the new template has not been seen yet')
-  revisionIs('two')
-  w.settle()
-  t.equal(stalled(), undefined, 'the report is of a pod of the template before')
-  t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Pending' })
-  t.strictSame(events(), [])
-  tell('two')
-  t.match(stalled(), isStalled)
+    w.apply(server('files', { ...stdio, image: 'example/mended:1' })).settle()
+    t.equal(stalled(), undefined, 'the new template has not been seen yet')
+    revisionIs('two')
+    w.settle()
+    t.equal(stalled(), undefined, 'the report is from a pod of the previous template')
+    t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Pending' })
+    t.strictSame(events(), [])
+    tell('two')
+    t.match(stalled(), isStalled)
 
-  tell()
-  t.match(stalled(), isStalled, 'a report of no pod, or of a proxy that does not say')
-  w.ready()
-  t.equal(stalled(), undefined, 'nothing while clients are served')
-})
+    tell()
+    t.match(stalled(), isStalled, 'a report without a revision')
+    w.ready()
+    t.equal(stalled(), undefined, 'nothing while clients are served')
+  },
+)
 
-t.test('attached: one proxy and one pod, whatever is asked for', async (t) => {
+t.test('attached: the proxy and the server always have one replica', async (t) => {
   const w = world(server('files', { ...stdio, replicas: 3, backendReplicas: 4 })).settle()
   t.match(w.get('Deployment', 'mcp-files-proxy')['spec'], { replicas: 1 })
   t.match(w.get('StatefulSet', 'mcp-files-server')['spec'], { replicas: 1 })

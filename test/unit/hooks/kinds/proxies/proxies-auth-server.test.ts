@@ -12,7 +12,7 @@ const login = (resourceUrl = 'https://f.example.com') => ({
 })
 
 t.test(
-  'authServerRef: an embedded server beside the proxy, and the swap for the upstream’s token',
+  'authServerRef: an embedded server next to the proxy, and the exchange for the upstream’s token',
   async (t) => {
     const w = world(oidcConfig(), auth.server, server('files', { ...login(), ...authServer })).settle()
     t.match(fileOf(w, 'mcp-files-proxy-config', 'authserver-config.yaml'), {
@@ -35,7 +35,7 @@ t.test(
   },
 )
 
-t.test('authServerRef: what does not fit is refused with a condition', async (t) => {
+t.test('authServerRef: an incompatible configuration is rejected with a condition', async (t) => {
   proves('2.embeddedAuthServer.primaryUpstreamProvider.scope')
   const base = embedded() as { upstreamProviders: { name: string }[] }
   const two = {

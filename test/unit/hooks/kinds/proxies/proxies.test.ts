@@ -1,6 +1,4 @@
-/**
- * MCPServer and MCPRemoteProxy: the proxy in front, its references, and the server behind it.
- */
+/** MCPServer and MCPRemoteProxy: the proxy, its references, and the server behind it. */
 import t from 'tap'
 import { parse } from 'yaml'
 import { needsVirtualServer, virtualServerOf } from '../../../../../runtime/config/index.ts'
@@ -21,7 +19,7 @@ import {
 import type { World } from '../../../../hooks/world.ts'
 import { condition, fileOf, podOf, statusOf } from './proxy-response.ts'
 
-t.test('MCPServer: a proxy that only forwards needs no file', async (t) => {
+t.test('MCPServer: a proxy that only forwards has no file', async (t) => {
   const w = world(server('files')).settle()
   t.strictSame(podOf(w, 'Deployment', 'mcp-files-proxy').spec.containers[0]?.args, [
     'proxy',
@@ -39,7 +37,7 @@ t.test('MCPServer: a proxy that only forwards needs no file', async (t) => {
   })
 })
 
-t.test('MCPServer: the address carries the path of the transport and follows the port', async (t) => {
+t.test('MCPServer: the address contains the path of the transport and the configured port', async (t) => {
   const w = world(server('files', { transport: 'sse' })).settle()
   t.match(statusOf(w, 'MCPServer', 'files').url, /:8080\/sse$/)
   w.apply(server('files', { proxyPort: 9000 })).settle()
@@ -73,7 +71,7 @@ t.test('MCPServer: stdio runs behind a bridge in the server’s own container', 
       { stdio: { command: 'node', args: ['$(FILE)', '--token', '$(TOKEN)'] } },
       { stdio: { command: 'node', args: ['server.js', '$$(TOKEN)'] } },
     ],
-    'words of the pod may name variables, those of the resource are literal',
+    'values of the pod template may contain variables, values of the resource are literal',
   )
   const { spec } = podOf(w, 'StatefulSet', 'mcp-files-server')
   t.strictSame(spec.initContainers?.[0]?.args, ['unpack', '/gatehouse'])
@@ -82,7 +80,7 @@ t.test('MCPServer: stdio runs behind a bridge in the server’s own container', 
 })
 
 t.test(
-  'MCPServer: nobody but the proxy reaches the server, and the profile says what goes out',
+  'MCPServer: only the proxy can reach the server, and the profile limits outgoing connections',
   async (t) => {
     const policyOf = (w: World) =>
       w.get('NetworkPolicy', 'mcp-files-server')['spec'] as {
@@ -157,37 +155,40 @@ t.test('MCPServer: every reference is in the proxy’s file', async (t) => {
   })
 })
 
-t.test('MCPServer: a missing reference of any kind stops it, a missing group does not', async (t) => {
-  const gone = { name: 'nowhere' }
-  const references = {
-    oidcConfigRef: [{ ...gone, audience: 'a' }, 'OIDCConfigRefValidated', 'OIDCConfigRefNotFound'],
-    authzConfigRef: [gone, 'AuthzConfigRefValidated', 'AuthzConfigRefNotFound'],
-    telemetryConfigRef: [gone, 'TelemetryConfigRefValidated', 'TelemetryConfigRefNotFound'],
-    toolConfigRef: [gone, 'ToolConfigValidated', 'ToolConfigNotFound'],
-    externalAuthConfigRef: [gone, 'ExternalAuthConfigValidated', 'ExternalAuthConfigNotFound'],
-    authServerRef: [
-      { ...gone, kind: 'MCPExternalAuthConfig' },
-      'AuthServerRefValidated',
-      'AuthServerRefNotFound',
-    ],
-  } as const
-  for (const [field, [reference, type, reason]] of Object.entries(references)) {
-    for (const [kind, make] of [
-      ['MCPServer', server],
-      ['MCPRemoteProxy', remote],
-    ] as const) {
-      const w = world(make('files', { [field]: reference })).settle()
-      t.match(condition(w, kind, 'files', type), { status: 'False', reason }, `${kind} ${field}`)
-      t.equal(statusOf(w, kind, 'files').phase, 'Failed')
+t.test(
+  'MCPServer: a missing reference of any kind stops the rollout, a missing group does not',
+  async (t) => {
+    const gone = { name: 'nowhere' }
+    const references = {
+      oidcConfigRef: [{ ...gone, audience: 'a' }, 'OIDCConfigRefValidated', 'OIDCConfigRefNotFound'],
+      authzConfigRef: [gone, 'AuthzConfigRefValidated', 'AuthzConfigRefNotFound'],
+      telemetryConfigRef: [gone, 'TelemetryConfigRefValidated', 'TelemetryConfigRefNotFound'],
+      toolConfigRef: [gone, 'ToolConfigValidated', 'ToolConfigNotFound'],
+      externalAuthConfigRef: [gone, 'ExternalAuthConfigValidated', 'ExternalAuthConfigNotFound'],
+      authServerRef: [
+        { ...gone, kind: 'MCPExternalAuthConfig' },
+        'AuthServerRefValidated',
+        'AuthServerRefNotFound',
+      ],
+    } as const
+    for (const [field, [reference, type, reason]] of Object.entries(references)) {
+      for (const [kind, make] of [
+        ['MCPServer', server],
+        ['MCPRemoteProxy', remote],
+      ] as const) {
+        const w = world(make('files', { [field]: reference })).settle()
+        t.match(condition(w, kind, 'files', type), { status: 'False', reason }, `${kind} ${field}`)
+        t.equal(statusOf(w, kind, 'files').phase, 'Failed')
+      }
     }
-  }
-  const w = world(server('files', { groupRef: gone })).ready()
-  t.match(condition(w, 'MCPServer', 'files', 'GroupRefValidated'), {
-    status: 'False',
-    reason: 'GroupRefNotFound',
-  })
-  t.equal(statusOf(w, 'MCPServer', 'files').phase, 'Ready')
-})
+    const w = world(server('files', { groupRef: gone })).ready()
+    t.match(condition(w, 'MCPServer', 'files', 'GroupRefValidated'), {
+      status: 'False',
+      reason: 'GroupRefNotFound',
+    })
+    t.equal(statusOf(w, 'MCPServer', 'files').phase, 'Ready')
+  },
+)
 
 t.test(
   'authorization: the inline primaryUpstreamProvider is ignored here, with an advisory condition',
@@ -209,7 +210,7 @@ t.test(
 )
 
 t.test(
-  'MCPRemoteProxy: what is dialed is checked again at run time, and headers come from Secrets',
+  'MCPRemoteProxy: addresses are checked again when they are dialed, and headers come from Secrets',
   async (t) => {
     const headerForward = {
       addPlaintextHeaders: { 'X-Team': 'a' },
@@ -247,7 +248,7 @@ t.test(
   },
 )
 
-t.test('MCPServer: being deleted it is Terminating; asked to restart it rolls both pods', async (t) => {
+t.test('MCPServer: deletion sets Terminating, and a restart request rolls both pods', async (t) => {
   const w = world(server('files')).ready()
   const stored = w.get('MCPServer', 'files')
   w.apply({ ...stored, metadata: { ...stored.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }).settle()
@@ -265,7 +266,7 @@ t.test('MCPServer: being deleted it is Terminating; asked to restart it rolls bo
 })
 
 t.test(
-  'MCPRemoteProxy with a section that reads every message: its file serves, with the rule for addresses',
+  'MCPRemoteProxy with a section that reads every message: the proxy starts with its file and checks addresses',
   async (t) => {
     for (const allowPrivateEndpoint of [false, true]) {
       const w = world(remote('crm', { audit: { enabled: true }, allowPrivateEndpoint })).ready()

@@ -1,4 +1,4 @@
-/** What the tests of proxies read of a response: pod, status, conditions and the file of the proxy. */
+/** The parts of a response that the proxy tests read: pod, status, conditions and the file of the proxy. */
 import { parse } from 'yaml'
 import type { World } from '../../../../hooks/world.ts'
 

@@ -1,4 +1,4 @@
-/** Quotas of a virtual server in a cluster: what is refused, what is warned of, and that they take effect without a restart. */
+/** Quotas of a virtual server in a cluster: errors, warnings, and changes without a restart. */
 import t from 'tap'
 import { validateResource } from '../../../../../hooks/index.ts'
 import { entry, virtual, world } from '../../../../hooks/resources.ts'
@@ -12,7 +12,7 @@ function warningsOf(spec: object): readonly string[] {
   return warnings.filter((line) => /quotas|costs/.test(line))
 }
 
-t.test('counters in memory are warned of where there can be several replicas', async (t) => {
+t.test('quota counters in memory cause a warning when several replicas are possible', async (t) => {
   const config = { quotas: [quota] }
   t.match(warningsOf({ config, replicas: 2 })[0], alone)
   const redis = { provider: 'redis', address: 'redis:6379' }
@@ -25,7 +25,7 @@ t.test('counters in memory are warned of where there can be several replicas', a
   t.strictSame(warningsOf({ config: {}, replicas: 2 }), [])
 })
 
-t.test('costs that nothing reads are warned of', async (t) => {
+t.test('costs that no quota uses cause a warning', async (t) => {
   t.match(warningsOf({ config: { quotas: [quota], costs: { web: 1 } } }), [
     /config\.costs has no effect, because no quota uses the unit cost/,
   ])
@@ -35,7 +35,7 @@ t.test('costs that nothing reads are warned of', async (t) => {
   t.strictSame(warningsOf({ config: { quotas: [{ ...quota, unit: 'cost' }], costs: { web: 1 } } }), [])
 })
 
-t.test('names of backends that do not exist are told in the status', async (t) => {
+t.test('the status reports names of backends that do not exist', async (t) => {
   const config = {
     quotas: [
       { ...quota, match: { backend: 'serch' } },
@@ -50,7 +50,7 @@ t.test('names of backends that do not exist are told in the status', async (t) =
   t.notMatch(status, 'spec.config.quotas[1]')
 })
 
-t.test('a changed quota changes the file, and rolls no pod', async (t) => {
+t.test('a changed quota changes the file and rolls no pods', async (t) => {
   const w = world(entry('search'), virtual({ config: { quotas: [quota] } })).settle()
   const pods = () => JSON.stringify(w.get('Deployment', 'vmcp-door')['spec'])
   const before = pods()
