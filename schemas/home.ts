@@ -1,6 +1,7 @@
 /**
- * Where the project is published. A fork changes this file and runs `make schemas`. Then `test/unit/release/home.test.ts`
- * lists the lines in package.json, docs, workflows and Dockerfiles that still contain the old address.
+ * Addresses at which the project is published. A fork changes this file and runs `make schemas`. Then
+ * `test/unit/release/home.test.ts` lists the lines in package.json, docs, workflows and Dockerfiles that still contain
+ * the old address.
  */
 export const home = {
   /** URL of the repository. */

@@ -20,7 +20,7 @@ export const consoleSecretVariable = 'GATEHOUSE_CONSOLE_CLIENT_SECRET'
 export const excludedPrefix = 'Excluded: '
 
 /**
- * Converts `name` to a part of an environment variable's name: uppercase, with `_` in place of every character except
+ * Converts `name` to a part of an environment variable's name: uppercase, with `_` instead of every character except
  * A-Z and 0-9. Different names, such as `a-b` and `a_b`, can produce the same result. Callers that combine several
  * names must check for collisions.
  */

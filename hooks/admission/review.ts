@@ -77,8 +77,8 @@ function reviewDeletion(old: unknown): AdmissionVerdict {
 }
 
 /**
- * Allows the deletion of a group with a warning. A group holds no data and is often deleted together with its members.
- * The objects that refer to it keep running, report a condition, and recover when the group returns.
+ * Allows the deletion of a group with a warning. A group contains no data and is often deleted together with its
+ * members. The objects that refer to it keep running, report a condition, and recover when the group returns.
  */
 function groupWarnings({ kind, status }: Readonly<Record<string, unknown>>): string[] {
   const lists = isFields(status) ? [status['servers'], status['remoteProxies'], status['entries']] : []

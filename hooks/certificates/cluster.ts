@@ -1,5 +1,5 @@
 /**
- * Reads and writes the Kubernetes objects that hold certificates, by name.
+ * Reads and writes the Kubernetes objects that contain certificates, by name.
  *
  * Loads the official Kubernetes client on demand. Needs get and update on one Secret, and get and patch on one
  * ValidatingWebhookConfiguration and on named CompositeControllers. Never lists, watches or creates objects. The

@@ -1,6 +1,6 @@
 /**
- * Decides the next step in the serving certificate's lifecycle. The pure function takes the state and the time, and
- * returns one step.
+ * Decides the next step in the serving certificate's lifecycle. A pure function of the state and the time returns one
+ * step.
  *
  * The order of the steps in a rotation matters. Every client trusts the new authority before any server presents the
  * new leaf, and trusts the old authority until no server presents the old leaf.
@@ -48,7 +48,7 @@ export type RotationStep =
 
 const none: Pair = { certificate: '', key: '' }
 
-/** Returns the next step. `keep` lists the authorities that clients must trust in addition to the new one. */
+/** Returns the next step. `keep` lists the authorities that clients must trust in addition to the new authority. */
 export function nextStep(input: PlanInput): RotationStep {
   const { stored, names, now } = input
   const serving = checkFitness(stored.serving, stored.bundle, names, now)

@@ -101,7 +101,7 @@ export interface PodSpec {
   readonly automountServiceAccountToken?: boolean
   readonly enableServiceLinks?: boolean
   readonly terminationGracePeriodSeconds?: number
-  /** A user's list replaces this one. */
+  /** A user's list replaces this list. */
   readonly topologySpreadConstraints?: readonly object[]
   readonly securityContext?: Readonly<Record<string, unknown>>
   readonly imagePullSecrets?: readonly { readonly name: string }[]

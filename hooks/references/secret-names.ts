@@ -31,7 +31,7 @@ function collect(value: unknown, member: string, names: Set<string>, depth: numb
   for (const [key, item] of Object.entries(value)) collect(item, key, names, depth + 1)
 }
 
-/** `bundleSource` names the bundle of a SPIFFE trust domain. */
+/** `bundleSource` refers to the bundle of a SPIFFE trust domain. */
 const bundleMember = /^(caBundleRef|ca_bundle_ref|bundleSource)$/
 
 /** Returns the names of the ConfigMaps with CA bundles and SPIFFE bundles. */

@@ -114,7 +114,7 @@ function keyFiles(
 
 /**
  * Builds the declared clients. A secret's path depends only on its Secret and key: a running server rereads the list of
- * clients before its pod is replaced. It must not find another client's secret at that path.
+ * clients before its pod is replaced. The server must not find another client's secret at that path.
  */
 function clientsPart(
   clients: readonly DeclaredClient[] | undefined,
@@ -285,7 +285,7 @@ export function restartSecrets(config: EmbeddedAuthServerConfig): readonly Secre
   return all.filter((ref) => ref !== undefined)
 }
 
-/** Returns an error when a client or a binding names a resource for which this server issues no tokens. */
+/** Returns an error when a client or a binding refers to a resource for which this server issues no tokens. */
 export function resourceFailure(
   config: EmbeddedAuthServerConfig,
   served: string | undefined,

@@ -39,8 +39,8 @@ export function headerIdentifiers(
 }
 
 /**
- * Adds a hash (32 bits, unique within a pod) when the identifier is taken: header `A` of `b-c` and `A-B` of `c`
- * collide.
+ * Adds a hash (32 bits, unique within a pod) when the identifier is already in use: header `A` of `b-c` and `A-B` of
+ * `c` collide.
  */
 function freeIdentifier(needs: PodNeeds, header: string, owner: string): string {
   const plain = `HEADER_FORWARD_${envName(header)}_${envName(owner)}`

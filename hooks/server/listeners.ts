@@ -54,7 +54,8 @@ export async function listen({
   const certificate = files && new ServedCertificate(files, { onReloaded, onUnusable })
   const servers = ports.map(({ app }) => {
     if (!certificate) return createHttpServer(timeouts, app)
-    // The routes require the client certificate, not the TLS handshake, because probes do not present a certificate.
+    // The routes check the client certificate instead of the TLS handshake, because probes do not present a
+    // certificate.
     const asking = files.clientCaFile === undefined ? {} : { requestCert: true, rejectUnauthorized: false }
     const server = createHttpsServer({ ...certificate.options, ...asking, ...timeouts }, app)
     certificate.follow(server)

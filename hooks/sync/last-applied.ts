@@ -1,5 +1,5 @@
 /**
- * Returns children as they were last applied, for a sync that cannot compute new ones.
+ * Returns children as they were last applied, for a sync that cannot compute new children.
  *
  * Metacontroller deletes children that a response omits, so a broken reference must not result in an empty list.
  * Returns the last-applied state instead of the observed object, because the defaulted fields of the observed object

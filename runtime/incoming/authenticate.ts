@@ -42,9 +42,7 @@ export interface Authenticator {
   readonly stage: Stage<Exchange>
   /** For `Stages.route`: returns the stage for the protected-resource document; undefined for every other path. */
   readonly route: (exchange: Exchange) => Stage<Exchange> | undefined
-  /**
-   * Returns the caller for an Authorization header value. `request` is required for bound tokens.
-   */
+  /** Returns the caller for the value of an Authorization header. Bound tokens require `request`. */
   authenticate(authorization: string | undefined, request?: AuthenticatedRequest): Caller | Promise<Caller>
   /** Returns the WWW-Authenticate value for an error from another module; undefined when the type is not oidc. */
   challenge(failure?: ChallengeError): string | undefined
@@ -58,7 +56,7 @@ export interface Authenticator {
 }
 
 export interface AuthenticatedRequest extends ProvedRequest {
-  /** Receives a nonce that the client should use for its next proof. */
+  /** Called with the nonce that the client should use for its next proof. */
   readonly onNonce?: ((nonce: string) => void) | undefined
 }
 
@@ -76,7 +74,9 @@ export interface AuthenticatorParts {
    */
   readonly isLive?: ((caller: Caller) => Promise<boolean>) | undefined
   readonly proxy?: ProxyEnvironment | undefined
-  /** True if the listener asks clients for certificates. Otherwise, tokens that are bound to one are rejected. */
+  /**
+   * True if the listener asks clients for certificates. Otherwise, tokens that are bound to a certificate are rejected.
+   */
   readonly clientCertificates?: boolean | undefined
   /** Required if the configuration accepts tokens that are bound to a key. */
   readonly dpop?: DpopParts | undefined
@@ -145,7 +145,7 @@ function oidcAuthenticator(
   const { clientCertificates = false } = parts
   const readsRequest = proofs !== undefined || clientCertificates
 
-  /** Returns the caller, if the request proves that it holds the key to which the token is bound. */
+  /** Returns the caller if the request proves possession of the key that the token is bound to. */
   function confirmed(
     caller: Caller,
     scheme: AuthScheme,
@@ -233,7 +233,7 @@ function withLocalTokens(
   return (authorization, request) => (isLocal(authorization) ? owner : authenticate(authorization, request))
 }
 
-/** Checks the grants of callers from one issuer. Callers from other issuers have no grant here. */
+/** Checks the grants of callers from one issuer. This server has no grants for callers from other issuers. */
 function onlyFor(
   issuer: string | undefined,
   isLive: (caller: Caller) => Promise<boolean>,

@@ -76,7 +76,7 @@ export interface AdditionalIssuer extends Omit<OidcConfig, 'resource' | 'scopes'
 
 /**
  * Returns the errors of an OIDC configuration as "field: rule" lines, with the field names of the virtual server's
- * configuration. `ownKeys` is true when this process holds the issuer's keys.
+ * configuration. `ownKeys` is true when this process has the issuer's keys.
  */
 export function oidcViolations(
   config: OidcConfig,
@@ -120,7 +120,7 @@ function secretFileViolation(path: string | undefined): string | undefined {
 
 /**
  * Returns the errors in all issuers, as lines that begin with `oidc.` or `issuers[0].`. `ownKeys` is true when this
- * process holds the keys of the first issuer.
+ * process has the keys of the first issuer.
  */
 export function incomingViolations(
   { oidc, issuers = [] }: Extract<IncomingConfig, { type: 'oidc' }>,

@@ -35,9 +35,9 @@ export interface ProvedRequest {
 }
 
 export interface DpopParts {
-  /** Replicas must share it: it contains used proofs and, without `nonceSecrets`, the secret for nonces. */
+  /** Store that replicas must share. It contains used proofs and, without `nonceSecrets`, the secret for nonces. */
   readonly store: Store
-  /** Secrets for nonces, with the current one first. */
+  /** Secrets for nonces, with the current secret first. */
   readonly nonceSecrets?: (() => readonly Uint8Array[]) | undefined
 }
 

@@ -41,7 +41,7 @@ export interface EmbeddedAuthServer {
   /** Keys that verify the server's tokens without a network request. */
   readonly keys: Keys
   readonly upstreamTokens: UpstreamTokens
-  /** Where the host marks DPoP proofs as used, and the secrets for its nonces. */
+  /** The store in which the host marks DPoP proofs as used, and the secrets for its nonces. */
   readonly dpop: DpopParts
   /** Returns false if the grant behind the caller's token was revoked. Throws STORE_DOWN. */
   isLive(caller: Caller): Promise<boolean>

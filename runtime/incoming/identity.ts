@@ -22,7 +22,7 @@ export function localCaller(username: string): Caller {
 /** Returns the caller for the programs of the user who runs a server that other users sign in to. */
 export function ownerCaller(): Caller {
   const { issuer, subject, claims, displayName } = localIdentity('owner', 'Owner')
-  // Without upstream tokens, policies read these claims.
+  // Policies read these claims, because the owner has no upstream tokens.
   return makeCaller({ issuer, subject, claims, displayName, facts: { kind: 'user', hasUpstreams: false } })
 }
 
@@ -33,7 +33,7 @@ function localIdentity(subject: string, name: string, more: Record<string, unkno
 
 /** Rules for creating a caller from one issuer's claims. */
 export interface IdentityRules {
-  /** Used when the claims contain no issuer. */
+  /** Issuer to use when the claims contain no issuer. */
   readonly issuer: string
   readonly origin: TokenOrigin
   /** Renames the subjects and groups of an additional issuer, or removes groups of other issuers. */

@@ -47,7 +47,7 @@ type Rename = (name: string) => readonly string[]
 
 function withGroups(claims: TokenClaims, groupClaims: readonly string[], rename: Rename): TokenClaims {
   const names = [...new Set([...wellKnownGroupClaims, ...groupClaims])]
-  // Policies read the claim with exactly this name, or else the claim at this dotted path.
+  // Policies read the claim with exactly this name or, if it is absent, the claim at this dotted path.
   return names.reduce((all, name) => {
     const paths = names.filter((other) => other.startsWith(`${name}.`))
     const steps = new Set(paths.map((path) => path.slice(name.length + 1).split('.')[0] ?? ''))

@@ -33,7 +33,7 @@ export interface VerifierParts {
   /** This process's keys, used instead of fetched keys (embedded authorization server). */
   readonly keys?: Keys | undefined
   readonly now: () => number
-  /** Shared by the verifiers of several issuers. */
+  /** Cache of verified tokens that the verifiers of several issuers share. */
   readonly verified?: VerifiedTokens | undefined
   readonly identity?: Pick<IdentityRules, 'rename' | 'reserved'> | undefined
 }

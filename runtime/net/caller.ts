@@ -35,7 +35,10 @@ export interface Caller {
   readonly subject: string
   /** All claims in the token, as received. */
   readonly claims: Readonly<Record<string, unknown>>
-  /** Display name for the audit log: the name, or else the email address, or else the subject. */
+  /**
+   * Display name for the audit log: the name, the email address if there is no name, or the subject if there is
+   * neither.
+   */
   readonly displayName: string
   /** The presented bearer token; undefined for anonymous and local callers. Not enumerable. */
   readonly token?: string | undefined

@@ -74,7 +74,7 @@ export class LazySignal {
     return this.#reason
   }
 
-  /** A real AbortSignal that aborts together with this one. */
+  /** A real AbortSignal that aborts together with this signal. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController()

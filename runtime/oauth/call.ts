@@ -21,7 +21,7 @@ export type JsonRecord = Readonly<Record<string, unknown>>
 
 /**
  * Sends a request. Rejects with OAuthClientError `unreachable` when no response arrives, and `protocol` when the
- * response is too large or the address is not allowed. `what` names the peer in messages.
+ * response is too large or the address is not allowed. `what` is the name of the peer in messages.
  */
 export async function send(
   what: string,
@@ -95,7 +95,8 @@ function refusal(
   }
   if (status >= 500 && status !== 501)
     return new OAuthClientError('unreachable', `${what} answered with status ${status}`, details)
-  if (status === 429) return new OAuthClientError('unreachable', `${what} asks us to slow down`, details)
+  if (status === 429)
+    return new OAuthClientError('unreachable', `${what} is limiting the request rate`, details)
   if (error !== undefined) {
     const kind = error === 'temporarily_unavailable' || error === 'server_error' ? 'unreachable' : 'refused'
     return new OAuthClientError(kind, `${what} refused the request: ${error}`, details)

@@ -15,8 +15,8 @@ export interface Challenge {
   /** Names are in lower case. If a name is repeated, the first value is used. */
   readonly params: ReadonlyMap<string, string>
   /**
-   * Set by `tokenChallenge` if the server accepts tokens that are bound to a key: in addition to bearer tokens
-   * (`accepted`), or no others (`required`). `unsupported`: no others, but the server does not accept our proofs.
+   * Set by `tokenChallenge` if the server accepts tokens that are bound to a key. `accepted`: it also accepts bearer
+   * tokens. `required`: it accepts only bound tokens. `unsupported`: it accepts only bound tokens, but not our proofs.
    */
   readonly proof?: 'accepted' | 'required' | 'unsupported' | undefined
 }
@@ -46,8 +46,8 @@ export function findChallenge(
 }
 
 /**
- * Returns what a server requires for access tokens: its Bearer and its DPoP challenge in one, where parameters of the
- * DPoP challenge take precedence. Undefined if it has neither.
+ * Merges a server's Bearer and DPoP challenges. Parameters of the DPoP challenge take precedence. Returns undefined if
+ * the server sent neither challenge.
  */
 export function tokenChallenge(values: string | readonly string[] | null | undefined): Challenge | undefined {
   const challenges = parseChallenges(values)

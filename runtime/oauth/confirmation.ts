@@ -1,11 +1,11 @@
 /**
- * The claim `cnf` of an access token: the key or the certificate that its sender must prove.
+ * The claim `cnf` of an access token: the key or the certificate whose possession its sender must prove.
  *
  * Source: RFC 7800 section 3; RFC 9449 section 6.1; RFC 8705 section 3.1.
  */
 import { isFields } from '../../schemas/index.ts'
 
-/** What a token is bound to, or what a request proved. */
+/** The key and the certificate that a token is bound to, or whose possession a request proved. */
 export interface TokenBinding {
   /** Thumbprint of a key that signs DPoP proofs. */
   readonly jkt?: string | undefined
@@ -16,8 +16,8 @@ export interface TokenBinding {
 const certificateMember = 'x5t#S256'
 
 /**
- * Returns what the claim binds the token to: at least one member. Returns undefined if the claim is malformed, or has a
- * member that this server cannot check.
+ * Returns the key and the certificate that the claim binds the token to, at least one of them. Returns undefined if the
+ * claim is malformed, or has a member that this server cannot check.
  */
 export function readConfirmation(claim: unknown): TokenBinding | undefined {
   if (!isFields(claim)) return undefined

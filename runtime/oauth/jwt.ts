@@ -51,7 +51,7 @@ export type RefusalReason =
   | 'confirmation'
   | 'certificate'
 
-/** The token must not be accepted. `reason` is for logs and for choosing a fixed text. */
+/** Thrown when the token must not be accepted. `reason` is for logs and for choosing a fixed text. */
 export class TokenRefused extends ModuleError {
   readonly reason: RefusalReason
   constructor(reason: RefusalReason, cause?: unknown) {

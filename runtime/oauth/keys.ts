@@ -22,7 +22,7 @@ export interface Keys {
   readonly version: number
 }
 
-/** Keys that this process holds. Calls `read` for every verification; a different object means a different key set. */
+/** Keys in this process. Calls `read` for every verification. A different object means a different key set. */
 export function localKeys(read: () => JSONWebKeySet): Keys {
   let set: JSONWebKeySet | undefined
   let local: JWTVerifyGetKey | undefined

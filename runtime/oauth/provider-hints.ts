@@ -29,7 +29,7 @@ export interface ProviderHint {
   readonly silentPkce?: true
   /**
    * Member of the token response that contains the user's tokens after a login. After a refresh, they are top-level
-   * members. In these responses, `token_type` names the kind of user, because all tokens are bearer tokens.
+   * members. In these responses, `token_type` contains the kind of user, because all tokens are bearer tokens.
    */
   readonly tokensIn?: string
 }

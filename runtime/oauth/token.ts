@@ -3,8 +3,8 @@
  *
  * oauth4webapi builds the requests (client authentication, form encoding). Responses are read here for two reasons. An
  * id_token must be verified against keys (id-token.ts) instead of being trusted because it came over TLS, and some
- * servers' responses need a mapping. Nothing is cached here. The only retries follow a guessed authentication method,
- * and a server that demands a DPoP proof or another nonce.
+ * servers' responses need a mapping. Nothing is cached here. A request is repeated only after a guessed authentication
+ * method has failed, or if the server demands a DPoP proof or another nonce.
  * Source: RFC 6749 sections 4.1.3, 4.4, 5, 6; RFC 7636; RFC 8693; RFC 7523; RFC 8707; RFC 9449 sections 5 and 8.
  */
 import * as oauth from 'oauth4webapi'
@@ -36,8 +36,8 @@ export interface TokenSet {
 }
 
 /**
- * When to request a token that is bound to a key: only if the server rejects a request without a proof (`demanded`), or
- * always, where an unbound token is accepted (`offered`) or rejected (`required`).
+ * When to request a token that is bound to a key. `demanded`: only if the server rejects a request without a proof.
+ * `offered` and `required`: always. With `required`, an unbound token is an error.
  */
 export type ProofUse = 'demanded' | 'offered' | 'required'
 
@@ -60,7 +60,7 @@ export interface TokenRequestOptions extends OAuthCallOptions {
   readonly extra?: Readonly<Record<string, string>> | undefined
   /** Absent: requests an unbound token. */
   readonly dpop?: TokenProofOptions | undefined
-  /** Names the endpoint in errors. Default: the token endpoint. */
+  /** Name of the endpoint in errors. Default: the token endpoint. */
   readonly endpointName?: string | undefined
 }
 
@@ -86,8 +86,8 @@ export function codeGrant(
 }
 
 /**
- * Uses a refresh token. When the response does not contain a new refresh token, the old one stays valid and is
- * returned.
+ * Uses a refresh token. When the response does not contain a new refresh token, the old refresh token stays valid and
+ * is returned.
  */
 export async function refreshGrant(
   options: TokenRequestOptions & {

@@ -1,6 +1,6 @@
 /**
- * The keys with which strategies bind their tokens. Each backend has its own key, so that backends cannot recognize a
- * common client. Keys and tokens exist only in memory.
+ * The keys that strategies bind their tokens to. Each backend has its own key, so that several backends cannot
+ * recognize the same client. Keys and tokens exist only in memory.
  *
  * A token is bound to a key only if the backend accepts no bearer tokens, or if the token endpoint demands a proof.
  * Source: RFC 9449.
@@ -24,13 +24,13 @@ export class BackendProvers {
     this.#now = now
   }
 
-  /** Returns how to request a token for a backend. */
+  /** Returns the binding to request for a token for a backend. */
   optionsFor(url: URL): TokenProofOptions {
     const { prover, isRequired } = this.#backendAt(url)
     return { prover, use: isRequired ? 'required' : 'demanded' }
   }
 
-  /** Records that a backend accepts no bearer tokens. Returns false if that is already known. */
+  /** Records that a backend accepts no bearer tokens. Returns false if this is already recorded. */
   require(url: URL): boolean {
     const backend = this.#backendAt(url)
     if (backend.isRequired) return false

@@ -12,7 +12,7 @@ import { LRUCache } from 'lru-cache'
 /** The credential's members, for instance `accessToken`. */
 export type CredentialHeaders = Readonly<Record<string, string>>
 
-/** The credential that a request carries. */
+/** The credential in a request. */
 export interface UsedCredential<Credential extends object = CredentialHeaders> {
   readonly key: string
   readonly credential: Credential
@@ -74,8 +74,8 @@ export class CredentialCache<Credential extends object = CredentialHeaders> {
 
   /**
    * Reports that the backend rejected the credential. Removes the credential unless a newer one has already replaced
-   * it. Returns true when the next `get` returns a different credential, and false when the current one is too new to
-   * be replaced.
+   * it. Returns true when the next `get` returns a different credential, and false when the current credential is too
+   * new to be replaced.
    */
   refused(key: string, credential: Credential): boolean {
     const entry = this.#entries.get(key)

@@ -104,7 +104,7 @@ export class GatewayClient {
   readonly settings: string
   readonly #settings: ClientSettings
   readonly #defaultMethod: ClientAuthMethod | undefined
-  /** Undefined for a public client. */
+  /** Credential of the client; undefined for a public client. */
   readonly #credential: Source | undefined
   #key: { readonly text: string; readonly key: ClientKey } | undefined
 

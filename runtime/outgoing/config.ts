@@ -33,7 +33,7 @@ export interface StrategyParts {
   readonly fetch: Fetch
   /** Like `fetch`, but for endpoints that may use plain http. */
   readonly httpFetch: Fetch
-  /** Temporary role credentials. */
+  /** Cache for temporary role credentials. */
   readonly cache: CredentialCache
   readonly tokens: CredentialCache<AccessToken>
   readonly provers: BackendProvers
@@ -61,8 +61,8 @@ export interface StrategyModule {
 }
 
 /**
- * Returns the violations of a secret that is a literal or names a variable. `required` means that one of the two must
- * be set.
+ * Returns the violations of a secret, which is a literal or the name of a variable. `required` means that one of them
+ * must be set.
  */
 export function secretViolations(
   field: string,
@@ -134,8 +134,8 @@ export function providerViolations(
 }
 
 /**
- * Returns the provider whose token identifies the user: the named provider, or else the first one. Returns undefined
- * for the caller's own token.
+ * Returns the provider whose token identifies the user: the named provider, or the first provider if none is named.
+ * Returns undefined for the caller's own token.
  */
 export function providerOf(
   name: string | undefined,

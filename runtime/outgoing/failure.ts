@@ -11,7 +11,7 @@ import { OAuthClientError, tokenRefusal } from '../oauth/index.ts'
 const defaultRetryAfterSec = 5
 
 /**
- * `subject` is true if the rejected grant is the caller's token, in which case a new login helps. `settings` names the
+ * `subject` is true if the rejected grant is the caller's token, in which case a new login helps. `settings` lists the
  * settings to check if the server rejects our client.
  */
 export function credentialFailure(

@@ -50,7 +50,7 @@ const strategies = {
 export interface OutgoingParts {
   /** Source of the callers' upstream tokens. Absent: strategies that need upstream tokens are rejected. */
   readonly upstream?: UpstreamTokens | undefined
-  /** Returns the value of the variable that a `…Env` field names. Default: no variable exists. */
+  /** Returns the value of the variable whose name is in a `…Env` field. Default: no variable exists. */
   readonly secret?: ((name: string) => string | undefined) | undefined
   /** Enables the on-behalf-of exchange. Default: off. */
   readonly enableObo?: boolean | undefined

@@ -32,7 +32,7 @@ export interface TokenStrategyRules {
   readonly type: string
   /** Header for the token, in lower case. Default authorization. */
   readonly headerName?: string | undefined
-  /** Obtains a token for a subject token. Undefined: all requests carry the gateway's own token. */
+  /** Obtains a token for a subject token. Undefined: all requests contain the gateway's own token. */
   readonly forCaller?:
     | {
         readonly subject: SubjectToken
@@ -43,7 +43,7 @@ export interface TokenStrategyRules {
   readonly fingerprint: () => string
   /** Names of the settings for the gateway's client, for errors. */
   readonly settings: string
-  /** Obtains a token for the gateway itself. Undefined: requests without a caller carry no token. */
+  /** Obtains a token for the gateway itself. Undefined: requests without a caller contain no token. */
   readonly obtainOwn?: ((dpop: TokenProofOptions | undefined) => Promise<TokenSet>) | undefined
   readonly marginMs?: number | undefined
 }
@@ -65,7 +65,7 @@ export class TokenStrategy implements CredentialStrategy {
     this.headerNames = this.#mayBind ? ['authorization', 'dpop'] : [rules.headerName ?? 'authorization']
   }
 
-  /** A proof is only defined for a token in the Authorization header. */
+  /** The standard defines proofs only for a token in the Authorization header. */
   get #mayBind(): boolean {
     const { headerName = 'authorization' } = this.#rules
     return headerName === 'authorization'

@@ -52,7 +52,7 @@ interface SealKey {
 }
 
 /**
- * Returns the secrets, with the current one first. Because this is a function, rotated secrets take effect without a
+ * Returns the secrets, with the current secret first. Because this is a function, rotated secrets take effect without a
  * restart.
  */
 export type Secrets = () => readonly Uint8Array[]

@@ -25,7 +25,7 @@ function hasDots(id: string): boolean {
   return id.split('/').some((segment, index) => index > 2 && /^\.{1,2}$/.test(segment))
 }
 
-/** True when the pattern is the ID, or a prefix of its path that ends with `/*`. */
+/** True when the pattern equals the ID, or is a prefix of the ID that ends with `/*`. */
 export function matchesPrincipal(pattern: string, id: string): boolean {
   return pattern.endsWith(anyPath) ? id.startsWith(pattern.slice(0, -1)) : id === pattern
 }

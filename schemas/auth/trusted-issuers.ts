@@ -121,7 +121,7 @@ export function federatedViolations({
   })
 }
 
-/** An identity assertion is for a client that authenticates. Platforms issue none. */
+/** An identity assertion requires a client that can authenticate. Platforms do not issue identity assertions. */
 function idJagViolations(
   { issuerRef, acceptedAssertionTypes }: JwtBearerIssuerPolicy,
   { trustedIssuers = [], clients = [], cimd, inboundGrants }: TrustSettings,

@@ -134,7 +134,7 @@ const closers: ReadonlyMap<string, string> = new Map([
 
 interface Frame {
   readonly closer: string
-  /** Depth of the deepest expression before the current one. */
+  /** Depth of the deepest expression before the current expression. */
   deepest: number
   expression: Expression
 }

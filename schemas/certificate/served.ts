@@ -136,7 +136,7 @@ export class ServedCertificate {
       this.#settle = setTimeout(() => this.reload(), settleMs)
       this.#settle.unref()
     })
-    // The folder is gone. Polling continues.
+    // The folder no longer exists. Polling continues.
     watcher.on('error', () => watcher.close())
     return watcher
   }

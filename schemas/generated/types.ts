@@ -104,7 +104,7 @@ export type AuthServerFile = {
   readonly clients?: readonly DeclaredClientFile[]
   /** Issuers whose tokens this server accepts instead of a client secret or a login. Another field must refer to each issuer. */
   readonly trustedIssuers?: readonly TrustedIssuerFile[]
-  /** SPIFFE trust domains whose workloads this server accepts as clients. Each must be referred to by inboundGrants.spiffeClientAuth. */
+  /** SPIFFE trust domains whose workloads this server accepts as clients. Each must be used in inboundGrants.spiffeClientAuth. */
   readonly spiffeTrustDomains?: readonly SpiffeTrustDomainFile[]
   /** Grants for callers that already have a token. */
   readonly inboundGrants?: InboundGrants
@@ -813,7 +813,7 @@ export type EmbeddedAuthServerConfig = {
   readonly clients?: readonly DeclaredClient[]
   /** Issuers whose tokens this server accepts instead of a client secret or a login. Another field must refer to each issuer. */
   readonly trustedIssuers?: readonly TrustedIssuer[]
-  /** SPIFFE trust domains whose workloads this server accepts as clients. Each must be referred to by inboundGrants.spiffeClientAuth. */
+  /** SPIFFE trust domains whose workloads this server accepts as clients. Each must be used in inboundGrants.spiffeClientAuth. */
   readonly spiffeTrustDomains?: readonly SpiffeTrustDomain[]
   /** Grants for callers that already have a token. */
   readonly inboundGrants?: InboundGrants
@@ -2457,7 +2457,7 @@ export type RemoteAuth = {
   readonly idpPrivateKeyFile?: string
   /** File with the user's ID token, for the id-jag grant; reread for each token request. */
   readonly idTokenFile?: string
-  /** Tokens that are bound to a key (DPoP). auto, the default: if the remote server or its authorization server demands them. required: never send an unbound token. */
+  /** When to use tokens that are bound to a key (DPoP). auto, the default: if the remote server or its authorization server demands them. required: always. off: never. */
   readonly dpop?: "auto" | "off" | "required"
   /** Environment variable that contains a bearer token; an alternative to the login. */
   readonly bearerTokenEnv?: string

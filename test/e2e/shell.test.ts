@@ -192,7 +192,8 @@ await t.test('TARGET accepts the name of a server of gatehouse run', async (t) =
   const other = await runGatehouse(['tools', 'list', 'other'], '', env)
   t.match(other, {
     code: 2,
-    stderr: /^Error: no server other runs on this machine; running on this machine: gatehouse, some\nIn the /,
+    stderr:
+      /^Error: no server named other is running on this machine; running on this machine: gatehouse, some\nIn the /,
   })
   await running.interrupt()
   t.match(await runGatehouse(['tools', 'list', 'some'], '', env), { code: 2 }, 'removed with the session')

@@ -184,7 +184,7 @@ export function tlsWarnings(
   return [`tls behind a Gateway requires a BackendTLSPolicy for Service ${service}`]
 }
 
-/** Returns the Secret key that holds the authority for a group member that serves TLS. */
+/** Returns the Secret key that contains the authority for a group member that serves TLS. */
 export function memberAuthority({ kind, object, url }: GroupMember): SecretRef | undefined {
   const name = kind === 'MCPServerEntry' ? undefined : tlsSecretName(object['spec'])
   return name !== undefined && url?.startsWith('https:') ? { name, key: authority } : undefined

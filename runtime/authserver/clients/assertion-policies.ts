@@ -2,9 +2,9 @@
  * Subjects of trusted issuers that get tokens with the grant jwt-bearer: platforms without a client, and users of an
  * identity provider through an authenticated client (ID-JAG).
  *
- * A binding is identified by its issuer, its selector and the type of assertion, and its tokens contain this id. A
- * removed binding loses its tokens immediately, like a removed client (`declared-clients.ts`). The policies are read
- * again every few seconds.
+ * The issuer, the selector and the type of assertion determine the id of a binding. The tokens of the binding contain
+ * this id. A removed binding loses its tokens immediately, like a removed client (`declared-clients.ts`). The policies
+ * are read again every few seconds.
  * Source: RFC 7523 section 2.1; draft-ietf-oauth-identity-assertion-authz-grant;
  * docs/reference/specification/external-auth.md#embeddedAuthServer.
  */
@@ -29,12 +29,12 @@ export interface AssertionBinding {
 
 /** A binding for users of an identity provider. */
 export interface UserBinding {
-  /** Identifies the binding in its tokens, whose client is the one that authenticated. */
+  /** Id of the binding in its tokens. The client of these tokens is the client that authenticated. */
   readonly bindingId: string
   readonly matches: (claims: Claims) => boolean
-  /** Undefined: the assertion and the client determine the scopes. */
+  /** Allowed scopes. Undefined: the assertion and the client determine the scopes. */
   readonly scopes: readonly string[] | undefined
-  /** Undefined: all resources of the client. */
+  /** Allowed resources. Undefined: all resources of the client. */
   readonly resources: readonly string[] | undefined
 }
 
@@ -77,8 +77,8 @@ export class AssertionPolicies {
   }
 
   /**
-   * Reads the policies again. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid. Calls
-   * `storeRemoval` for each removed binding; if it rejects, the next reload calls it again.
+   * Reads the policies again. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid.
+   * Calls `storeRemoval` for each removed binding. If `storeRemoval` rejects, the next reload calls it again.
    */
   async reload(storeRemoval: (clientId: string) => Promise<void>): Promise<void> {
     const next = load(this.#read())

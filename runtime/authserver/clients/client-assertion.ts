@@ -57,7 +57,7 @@ export function claimedClient(assertion: string): string | undefined {
   }
 }
 
-/** Runs the checks that require no keys. Returns the reason why the assertion is rejected, or undefined. */
+/** Runs the checks that require no keys. Returns the reason for a rejection; undefined if all checks pass. */
 export function assertionViolation(assertion: string, algs: readonly AssertionAlg[]): string | undefined {
   const header = readAssertionHeader(assertion)
   if (typeof header === 'string') return header
@@ -68,7 +68,10 @@ export function assertionViolation(assertion: string, algs: readonly AssertionAl
     : "the assertion's algorithm is not allowed for this client"
 }
 
-/** Returns the header of an assertion that contains no key and no URL of a key, or why the assertion is rejected. */
+/**
+ * Returns the header of an assertion, or the reason for its rejection. Rejects a header that contains a key or the URL
+ * of a key.
+ */
 export function readAssertionHeader(assertion: string): ProtectedHeaderParameters | string {
   if (assertion.length > maxTokenLength) return 'the assertion is larger than 16 KiB'
   let header
@@ -151,7 +154,10 @@ export function soleAudience(aud: unknown): unknown {
   return Array.isArray(aud) && aud.length === 1 ? aud[0] : aud
 }
 
-/** Returns why the times of an assertion are rejected. The limit also bounds how long a replay mark is stored. */
+/**
+ * Returns the reason why the times in an assertion are rejected; undefined for valid times. The limit also bounds how
+ * long a replay mark is stored.
+ */
 export function lifeViolation(
   { exp, iat }: { readonly exp: number; readonly iat: unknown },
   limitSec: number,
@@ -179,7 +185,7 @@ interface AssertionIdentity {
   readonly purpose: 'client-authentication' | 'jwt-bearer'
   readonly issuer: string
   readonly subject: string
-  /** Identifies the assertion. */
+  /** Id of the assertion. */
   readonly jti: string
 }
 

@@ -29,10 +29,10 @@ import { type SpiffeBundles, verifySvid } from './spiffe-clients.ts'
 import { clientScopes } from '../model/scopes.ts'
 import { sha256 } from '../model/identifiers.ts'
 
-/** How a client authenticates in a request. */
+/** The credentials of a client in a request. */
 export interface ClientCredentials {
   readonly id: string
-  /** True if the request contains the id. Otherwise, it is the subject of the assertion. */
+  /** True if the request contains the client id. Otherwise, the subject of the assertion is the client id. */
   readonly isNamed: boolean
   readonly secret: string | undefined
   readonly assertion?: string | undefined
@@ -46,7 +46,7 @@ export type AuthenticatedClient = RegisteredClient | AuthenticatedMachine
 
 export type AuthenticatedMachine = MachineClient & {
   readonly authMethod: MachineAuthMethod
-  /** SPIFFE ID of the workload. Undefined: the client is the subject of its own tokens. */
+  /** SPIFFE ID of the workload; undefined when the client is the subject of its own tokens. */
   readonly spiffeId?: string
 }
 
@@ -74,7 +74,7 @@ export interface ClientDirectoryParts {
   readonly documents: ClientDocuments | undefined
   /** Separate caches, so that clients with documents cannot displace the declared clients' keys. */
   readonly keySets: Readonly<Record<KeySetKind, ClientKeySets>>
-  /** Keys of the issuers whose tokens authenticate clients. */
+  /** Keys of the issuers whose tokens can authenticate clients. */
   readonly issuerKeys: IssuerKeys
   readonly bundles: SpiffeBundles
   readonly config: Pick<AuthServerConfig, 'issuer' | 'scopesSupported' | 'baselineClientScopes'>
@@ -89,11 +89,12 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
     if (documents?.accepts(clientId)) return documents.find(clientId, caller)
     if (declared.get(clientId)) return undefined
     const client = clientId.length > 128 ? undefined : await state.clients.get(clientId)
-    // The configuration may have changed since the registration.
+    // Recomputes the scopes, because the configuration may have changed since the registration.
     return client && { ...client, scopes: clientScopes(client.scopes, config) }
   }
 
-  // An unknown client, a wrong secret and a wrong method all get the same response, so it reveals nothing.
+  // An unknown client, a wrong secret and a wrong method all get the same response, so that the response does not
+  // reveal which clients exist.
   async function authenticate(given: ClientCredentials, caller: string): Promise<AuthenticatedClient> {
     const own = findDeclared(given, declared)
     if (own) return authenticateDeclared(own, { ...given, id: own.id }, { ...parts, caller })
@@ -188,7 +189,7 @@ async function authenticateDescribed(
   // contains the client's authentication method (tokens/grants.ts).
   if (given.method === 'none') return makeUnverifiedClient(given.id, 'none')
   if (given.assertion === undefined) throw clientAuthError(given, wrongMethod)
-  // Checked first, so that a request that cannot succeed causes no fetch.
+  // Checks the assertion first, so that a request that cannot succeed causes no fetch.
   const violation = assertionViolation(given.assertion, assertionAlgs)
   if (violation !== undefined) throw clientAuthError(given, violation)
   const keys = await parts.documents.findKeys(given.id, parts.caller)

@@ -135,7 +135,7 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
       if (!described && failed.get(clientId)?.isTransient) throw new GatehouseError('AUTH_UNAVAILABLE')
       return described?.keys
     } catch (error) {
-      // The endpoint's response does not name the violated rule; the login's response does.
+      // The endpoint's response does not contain the violated rule; the login's response does.
       if (error instanceof OAuthError && error.error === 'invalid_client') return undefined
       throw error
     }

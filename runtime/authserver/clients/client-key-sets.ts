@@ -41,7 +41,7 @@ export interface ClientKeySets {
 }
 
 interface Fetched {
-  /** Absent when no fetch has succeeded within `maxAgeMs`. */
+  /** Finds a key in the fetched set. Absent when no fetch has succeeded within `maxAgeMs`. */
   readonly find?: JWTVerifyGetKey | undefined
   readonly fetchedAtMs: number
   readonly attemptedAtMs: number

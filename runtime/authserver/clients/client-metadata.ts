@@ -44,7 +44,7 @@ export function readClientMetadata(
 ): ClientTraits {
   const declaredType = readApplicationType(metadata)
   const redirectUris = readRedirectUris(metadata, declaredType, rules)
-  // Some desktop clients register as web, but their redirect URIs show that they are native.
+  // Some desktop clients register as `web`, although their redirect URIs show that they are native.
   const applicationType = redirectUris.some(isUnownedRedirect) ? 'native' : declaredType
   const grantTypes = readList(metadata, 'grant_types', ['authorization_code', 'refresh_token'])
   readList(metadata, 'response_types', ['code'])

@@ -2,9 +2,9 @@
  * Clients that the operator declared. They get tokens for themselves and cannot sign users in.
  *
  * The file and its secrets are read again every few seconds. A removed client loses its tokens immediately. If it is
- * added again, tokens from before the removal stay invalid: `MachineTokens` stores the removal for every replica. A
- * removal is not stored if no process was running while the client was absent from the file. A client that may no longer
- * exchange another client's tokens, or that has another identity at its issuer, loses its tokens in the same way.
+ * added again, tokens from before the removal stay invalid: `MachineTokens` stores the removal for every replica. The
+ * removal is not stored if no process was running while the client was absent from the file. A client loses its tokens
+ * in the same way when its identity at its issuer changes, or when it may no longer exchange another client's tokens.
  * Source: RFC 6749 sections 2.3.1 and 4.4; RFC 7523 section 2.2; RFC 8693.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -93,7 +93,7 @@ export class DeclaredClients {
   /**
    * Reads clients and secrets again. Keeps all previous clients when the file is invalid, and the previous version of a
    * client when its secrets are unusable. Rejects with INVALID_CONFIG in both cases. Calls `storeRemoval` for each
-   * removed client; if it rejects, the next reload calls it again.
+   * removed client. If `storeRemoval` rejects, the next reload calls it again.
    */
   async reload(storeRemoval: (clientId: string) => Promise<void>): Promise<void> {
     const { clients: next, violations } = load(this.#read(), this.#clients)
@@ -139,7 +139,7 @@ function throwIfAny(violations: readonly string[]): void {
 
 type Clients = ReadonlyMap<string, MachineClient>
 
-/** Replaces a client whose secrets are unusable with its previous version, if any. */
+/** Replaces a client whose secrets are unusable with its previous version, if there is one. */
 function load(
   settings: readonly DeclaredClientSettings[],
   previous: Clients = new Map(),

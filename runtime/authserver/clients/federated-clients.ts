@@ -1,6 +1,6 @@
 /**
- * Declared clients that authenticate with the token of a trusted issuer, such as the token of a ServiceAccount or of a CI
- * job, in place of a secret.
+ * Declared clients that authenticate without a secret, with the token of a trusted issuer. Examples are the tokens of a
+ * ServiceAccount and of a CI job.
  *
  * The unverified `iss` and `sub` only select the client. The caller of this module marks the token as used.
  * Source: RFC 7521 section 4.2; RFC 7523 sections 2.2 and 3; draft-ietf-oauth-rfc7523bis-10 (audience, typ).
@@ -51,7 +51,7 @@ export async function verifyFederatedAssertion(
   if (typeof verified === 'string') return verified
   if (!matches(verified.claims)) return "the assertion does not match the client's identity"
   const { subject, jti, expSec } = verified
-  // The same purpose as for grants, so that a token is not accepted once for each.
+  // Uses the same purpose as grants, so that a token is not accepted once as a grant and once here.
   const mark = replayKey({ purpose: 'jwt-bearer', issuer: issuer.issuerUrl, subject, jti })
   return { mark, expSec, isOnce: replay === 'once' }
 }

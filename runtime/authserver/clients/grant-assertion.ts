@@ -1,5 +1,6 @@
 /**
- * Verifies an assertion of a trusted issuer: a JWT that it signed for this server, as a grant or to authenticate a client.
+ * Verifies an assertion of a trusted issuer: a JWT that the issuer signed for this server, used as a grant or to
+ * authenticate a client.
  *
  * The unverified `iss` only selects the issuer, by exact comparison. The caller of this module finds the binding and
  * marks the assertion as used.
@@ -26,7 +27,7 @@ export interface GrantAssertionRules {
 export interface VerifiedGrantAssertion {
   readonly subject: string
   readonly claims: Readonly<Record<string, unknown>>
-  /** Identifies the assertion at its issuer: its `jti`, or else a hash. */
+  /** Identifies the assertion at its issuer: its `jti`, or a hash if it has no `jti`. */
   readonly jti: string
   readonly expSec: number
 }
@@ -71,7 +72,7 @@ export async function verifyIssuerJwt(
 ): Promise<JWTPayload | string> {
   const header = readAssertionHeader(assertion)
   if (typeof header === 'string') return header
-  // verifyJwt accepts additional audiences, so the only audience is selected first.
+  // verifyJwt accepts additional audiences, so this function first checks that there is only one.
   const audience = soleAudience(decodeUnverified(assertion).aud)
   if (typeof audience !== 'string' || !audiences.includes(audience))
     return "the assertion's only audience must be this server"
@@ -103,7 +104,7 @@ function checkClaims(
     return 'the assertion has no usable sub'
   if (exp === undefined) return 'the assertion has no exp'
   if (jti !== undefined && (typeof jti !== 'string' || jti === '')) return "the assertion's jti is invalid"
-  // The sender proves nothing about the key that the assertion is bound to.
+  // The sender does not prove possession of the key that the assertion is bound to.
   if (Object.hasOwn(claims, 'cnf')) return 'the assertion is bound to a key'
   const violation =
     lifeViolation({ exp, iat }, maxAgeMs / 1000, now()) ?? platformViolation(issuer?.preset, claims)
@@ -121,7 +122,7 @@ function platformViolation(preset: TrustedIssuerSettings['preset'], claims: JWTP
     return 'the assertion is not from a ServiceAccount'
   if (preset === 'github' && typeof claims['repository_id'] !== 'string')
     return 'the assertion is not from a GitHub workflow'
-  // A pipeline for a merge request from a fork names the fork, and its ref is not protected.
+  // The token of a pipeline for a merge request from a fork contains the fork's project, and its ref is not protected.
   if (preset === 'gitlab' && claims['ref_protected'] !== 'true')
     return 'the assertion is not from a protected ref'
   return undefined

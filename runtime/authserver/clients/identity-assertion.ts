@@ -1,9 +1,10 @@
 /**
- * Verifies an identity assertion (ID-JAG): a JWT with which an identity provider lets one client act for one user here.
+ * Verifies an identity assertion (ID-JAG): a JWT in which an identity provider allows a client to act for a user at
+ * this server.
  *
  * The caller of this module authenticates the client, finds the binding and marks the assertion as used.
- * Source: draft-ietf-oauth-identity-assertion-authz-grant, section 4.4.1; MCP enterprise-managed authorization, sections
- * 7.2 to 7.4; RFC 9449 section 6.1 (cnf).
+ * Source: draft-ietf-oauth-identity-assertion-authz-grant, section 4.4.1; MCP enterprise-managed authorization,
+ * sections 7.2 to 7.4; RFC 9449 section 6.1 (cnf).
  */
 import { decodeProtectedHeader, type JWTPayload } from 'jose'
 import { isFields } from '../../../schemas/index.ts'
@@ -23,7 +24,7 @@ interface IdentityAssertionRules extends Omit<GrantAssertionRules, 'audiences' |
   readonly self: string
   /** The authenticated client. */
   readonly clientId: string
-  /** Thumbprint of the key that the request proves (DPoP). */
+  /** Thumbprint of the key whose possession the request proves (DPoP). */
   readonly jkt: string | undefined
 }
 
@@ -35,9 +36,9 @@ export interface VerifiedIdentityAssertion {
   readonly jti: string
   readonly expSec: number
   readonly authTimeSec: number | undefined
-  /** Undefined if the assertion does not name scopes. */
+  /** Undefined if the assertion contains no scopes. */
   readonly scope: string | undefined
-  /** Undefined if the assertion does not name resources. */
+  /** Undefined if the assertion contains no resources. */
   readonly resources: readonly string[] | undefined
 }
 
@@ -77,7 +78,7 @@ function claimViolation(
   return lifeViolation({ exp, iat }, maxAgeSec, now())
 }
 
-/** An unknown confirmation method is not proved. */
+/** Treats an unknown confirmation method as not proved. */
 function isBoundTo(cnf: unknown, jkt: string): boolean {
   return isFields(cnf) && cnf['jkt'] === jkt && Object.keys(cnf).length === 1
 }

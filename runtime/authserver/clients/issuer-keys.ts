@@ -2,7 +2,7 @@
  * Key sets of the trusted issuers. Each issuer has its own connections and trust anchors, so an issuer that is down
  * affects only its own assertions.
  *
- * The operator configured the addresses. Discovery could still return any address, so private addresses require
+ * The operator configured the addresses. Because discovery could return any address, private addresses require
  * `jwksUrl`, which replaces discovery.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -49,7 +49,7 @@ export class IssuerKeys {
 
   /**
    * Calls `verify` with the keys of an issuer. Rejects with AUTH_UNAVAILABLE while the keys are unavailable. Returns
-   * undefined, and logs the reason, when they cannot be read, for instance because the address is not permitted.
+   * undefined, and logs the reason, when the keys cannot be read, for instance because their address is not permitted.
    */
   async verify<T>(issuer: TrustedIssuerSettings, verify: (keys: Keys) => Promise<T>): Promise<T | undefined> {
     try {

@@ -1,4 +1,7 @@
-/** Removals of clients and bindings that are not stored yet, so that they take effect here while the store is down. */
+/**
+ * Removals of clients and bindings that have not been stored yet. They take effect in this process while the store is
+ * down.
+ */
 export class PendingRemovals {
   /** Time of each removal in Unix milliseconds. */
   readonly #removed = new Map<string, number>()

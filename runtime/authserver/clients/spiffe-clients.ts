@@ -1,8 +1,8 @@
 /**
- * Workloads of SPIFFE trust domains that authenticate with a JWT-SVID, and the bundles that verify it.
+ * Workloads of SPIFFE trust domains that authenticate with a JWT-SVID, and the bundles with the keys that verify it.
  *
  * A JWT-SVID needs no `iss` and no `jti`, so the trust domain in `sub` selects the keys, and a hash identifies the
- * JWT-SVID. The caller of this module marks it as used.
+ * JWT-SVID. The caller of this module marks the JWT-SVID as used.
  * Source: SPIFFE JWT-SVID sections 2 to 4; SPIFFE trust domain and bundle, section 4;
  * draft-ietf-oauth-spiffe-client-auth.
  */
@@ -116,7 +116,7 @@ interface SpiffeRules {
   readonly now: () => number
 }
 
-/** Identity of a workload, for its tokens. */
+/** Identity of a workload in its tokens. */
 interface VerifiedSvid extends VerifiedClientAssertion {
   readonly spiffeId: string
 }

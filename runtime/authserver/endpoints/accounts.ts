@@ -2,8 +2,8 @@
  * Connected accounts: the page where users connect, renew and disconnect their clients' providers.
  *
  * The sign-in cookie, which only a completed login sets, identifies the user. The page shows no secrets. Connecting is
- * a login with one provider for one client. It must end in the browser that began it, and it changes only that
- * provider's tokens. At the first provider, it must also end with the same user. Every change comes from the page's own
+ * a login with one provider for one client. The login must end in the browser that began it, and changes only that
+ * provider's tokens. At the first provider, the user must also stay the same. Every change comes from the page's own
  * form.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9700 section 4.7.
  */
@@ -24,7 +24,7 @@ import { isSynthesized, userOf } from '../upstream/user.ts'
 import { checkFormOrigin, readForm, readQuery } from './form.ts'
 import { sendLoginRedirect, sendPage, sendRedirect } from './responses.ts'
 
-/** GET: shows the page. The parameter `problem` names a provider that could not be connected. */
+/** GET: shows the page. The parameter `problem` contains the name of a provider that could not be connected. */
 export async function showAccounts(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const { userId } = await requireSignIn(exchange, context)
   const sessions = await context.sessions.of(userId)
@@ -55,7 +55,7 @@ async function requireSignIn(
   if (signIn !== undefined && known) return { signIn, userId: known.userId }
   throw new OAuthError(
     'login_required',
-    'no user is signed in in this browser. Sign in from one of your clients first.',
+    'no user has signed in with this browser. Sign in from one of your clients first.',
     { status: 401 },
   )
 }
@@ -79,7 +79,7 @@ async function describeSession(session: LoginSession, context: AuthServerContext
   }
 }
 
-/** Returns the host that describes the client, or else the name that it chose, or else its id. */
+/** Returns the host of the client's metadata document, otherwise the name that the client chose, otherwise its id. */
 async function describeClient(
   clientId: string,
   context: AuthServerContext,
@@ -190,7 +190,7 @@ export async function finishConnection(
   const about = { userId, upstream: provider, sessionId, reason: 'connecting an account' }
   // A link created by another user must not bring this browser's account into that user's session.
   if ((await requireSignIn(exchange, context)).userId !== userId)
-    throw new OAuthError('access_denied', 'another user has since signed in in this browser')
+    throw new OAuthError('access_denied', 'another user has since signed in with this browser')
   try {
     const { identity, tokens } = await finish({ codeVerifier, nonce })
     // Another user's tokens must not enter this user's session.

@@ -214,7 +214,10 @@ export function readResources(parameters: Parameters, context: AuthServerContext
   return findResources(parameters.all('resource'), context)
 }
 
-/** Returns the distinct resources with these URLs. Throws OAuthError invalid_target if one is not served here. */
+/**
+ * Returns the distinct resources with these URLs. Throws OAuthError invalid_target for a resource that is not served
+ * here.
+ */
 export function findResources(
   requested: readonly string[],
   { config: { allowedAudiences } }: Pick<AuthServerContext, 'config'>,

@@ -39,7 +39,7 @@ export async function handleCallback(exchange: Exchange, context: AuthServerCont
   sendLoginRedirect(exchange, { ...next, browserId }, context)
 }
 
-/** Takes the record of this response: an upstream step, or an account that is being connected. */
+/** Removes and returns the record for this response: an upstream step, or an account that is being connected. */
 async function takeWaiting(
   parameters: URLSearchParams,
   { state: records }: AuthServerContext,

@@ -98,8 +98,8 @@ export function checkFormOrigin(
   context: AuthServerContext,
 ): void {
   const { origin, 'sec-fetch-site': site } = exchange.req.headers
-  // Pages send no referrer, so browsers send the origin "null" for the server's own forms too. The form field decides
-  // then.
+  // Pages send no referrer, so browsers send the origin "null" for the server's own forms too. In that case, the form
+  // field decides.
   const isForeign = origin !== undefined && origin !== 'null' && origin !== context.urls.pageOrigin
   const isOwn = isOwnForm(exchange, { subject, field: form.get('form') ?? '' }, context)
   if (isForeign || (site !== undefined && site !== 'same-origin') || !isOwn) {
@@ -143,7 +143,9 @@ const assertionMethods: ReadonlyMap<string, ClientCredentials['method']> = new M
   [spiffeAssertionType, 'spiffe_jwt'],
 ])
 
-/** Reads an assertion. The assertion names the client when the request does not (RFC 7521 section 4.2). */
+/**
+ * Reads an assertion. If the request contains no client id, the assertion identifies the client (RFC 7521 section 4.2).
+ */
 function readAssertion(form: Parameters): ClientCredentials {
   const assertion = form.get('client_assertion')
   const method = assertionMethods.get(form.get('client_assertion_type') ?? '')

@@ -1,6 +1,6 @@
 /**
- * The grant jwt-bearer: a token of a trusted issuer for an access token of this server. A platform's token needs no
- * client. An identity assertion (ID-JAG) gives an authenticated client access for a user.
+ * The grant jwt-bearer: exchanges a token of a trusted issuer for an access token of this server. A platform's token
+ * needs no client. An identity assertion (ID-JAG) gives an authenticated client access for a user.
  *
  * Every rejected assertion gets the same response. The audit log contains the reason.
  * Source: RFC 7523 section 2.1; RFC 7521 section 4.1; RFC 8707 section 2;
@@ -92,7 +92,7 @@ function requireNoClient({ req }: Exchange, form: Parameters): void {
   throw new OAuthError('invalid_request', 'this grant does not support client authentication')
 }
 
-/** Returns the policy for the issuer that the unverified assertion names. */
+/** Returns the policy for the issuer in the unverified assertion. */
 function policyOf(assertion: string, { assertionPolicies }: AuthServerContext): AssertionPolicy {
   const claimed = claimedIssuer(assertion)
   if (typeof claimed === 'string') throw grantError(claimed)
@@ -101,7 +101,7 @@ function policyOf(assertion: string, { assertionPolicies }: AuthServerContext): 
   return policy
 }
 
-/** Issues a token to a client for the user that an identity assertion names. The client gets no refresh token. */
+/** Issues a token to a client for the user in an identity assertion. The client gets no refresh token. */
 export async function issueForUser(
   { form, client, binding: proved }: ClientRequest,
   context: AuthServerContext,
@@ -166,8 +166,8 @@ function rightsOf(client: AuthenticatedClient, { config }: AuthServerContext): C
 }
 
 /**
- * Returns the scopes that the request and the assertion have in common, within the allowed ones. An assertion without
- * scopes grants none.
+ * Returns the allowed scopes that the request and the assertion have in common. An assertion without scopes grants no
+ * scopes.
  */
 function grantedScopes(
   form: Parameters,
@@ -183,7 +183,7 @@ function grantedScopes(
   return granted
 }
 
-/** Returns the resources that an assertion names; undefined if it names none. Each must be one of this server. */
+/** Returns the resources in an assertion; undefined if it contains none. Each resource must belong to this server. */
 function namedResources(
   { resources }: VerifiedIdentityAssertion,
   context: AuthServerContext,
@@ -223,7 +223,7 @@ async function verify(
   { config, urls, issuerKeys, now }: AuthServerContext,
 ): Promise<VerifiedGrantAssertion> {
   const { issuer, maxAgeMs } = policy
-  // A resource as audience would make the issuer's access tokens grants as well.
+  // If a resource were an accepted audience, the issuer's access tokens would also be grants.
   const audiences =
     policy.acceptedAudiences ??
     [config.issuer, urls.token].filter((audience) => !config.allowedAudiences.includes(audience))

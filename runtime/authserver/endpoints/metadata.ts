@@ -59,7 +59,7 @@ function clientAuthMetadata(context: AuthServerContext): Record<string, unknown>
   const methods = clientAuthMethods(context)
   const algs = assertionAlgsInUse(context)
   const metadata = {
-    // A platform's token is presented without a client (grant jwt-bearer).
+    // A platform presents its token without a client (grant jwt-bearer).
     token_endpoint_auth_methods_supported:
       context.assertionPolicies.accept('jwt_bearer') && !methods.includes('none')
         ? ['none', ...methods]

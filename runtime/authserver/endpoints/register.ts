@@ -2,8 +2,8 @@
  * Dynamic client registration, and management of the registration by the client itself.
  *
  * Registration is open to untrusted clients. It is therefore limited per caller and in total, and bounded in size. An
- * unused registration expires after a day, even when it is updated. The response contains the metadata that this server
- * replaced (RFC 7591 section 3.2.1). Secrets and management tokens are stored as hashes.
+ * unused registration expires after a day, even if the client updates it. The response contains the metadata that this
+ * server replaced (RFC 7591 section 3.2.1). Secrets and management tokens are stored as hashes.
  * Source: RFC 7591, RFC 7592; docs/reference/specification/external-auth.md (baselineClientScopes).
  */
 import { randomUUID, timingSafeEqual } from 'node:crypto'
@@ -115,7 +115,7 @@ async function readMetadata(exchange: Exchange, context: AuthServerContext): Pro
     const body: unknown = JSON.parse(text ?? '')
     if (isFields(body)) return body
   } catch {
-    // Invalid JSON is rejected below.
+    // The code below rejects invalid JSON.
   }
   throw new OAuthError('invalid_client_metadata', 'the body must be a JSON object (application/json)')
 }

@@ -1,6 +1,6 @@
 /**
- * Token exchange: a declared client exchanges a user's access token for a token that names both (delegation). The
- * access token is from this server, or from a trusted issuer that has a policy.
+ * Token exchange: a declared client exchanges a user's access token for a token that contains both the user and the
+ * client (delegation). This server, or a trusted issuer that has a policy, issued the access token.
  *
  * The new token grants at most what the exchanged token and the client have in common, and never outlives the exchanged
  * token. `act` is built from authenticated clients and verified tokens, and never copied from a request.
@@ -29,7 +29,7 @@ const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token'
 /** Our access tokens are JWTs, so both types describe them. */
 const tokenTypes: ReadonlySet<string> = new Set([accessTokenType, 'urn:ietf:params:oauth:token-type:jwt'])
 
-/** True when a declared client may exchange the tokens of users who sign in here, or of a trusted issuer. */
+/** True when a declared client may exchange the tokens of users who sign in here, or the tokens of a trusted issuer. */
 export function canExchangeTokens(context: AuthServerContext): boolean {
   const { config, declared, exchangePolicies } = context
   const isDelegate = ({ id, subjectClients }: Delegate): boolean =>
@@ -61,7 +61,7 @@ export async function exchangeToken(
   const audience = readResource(form, { subject, client }, context)
   const now = nowSec(context)
   const lifeSec = Math.min(Math.floor(tokenExchange.lifeMs / 1000), subject.exp - now)
-  // A token of another issuer is accepted for a moment after it has expired, because clocks differ.
+  // The verifier accepts a token of another issuer for a moment after its expiry, because clocks differ.
   if (lifeSec <= 0) throw rejected(client, 'the subject token has expired')
   const token = await signAccessToken(keys(), {
     issuer: config.issuer,
@@ -95,10 +95,10 @@ export async function exchangeToken(
 interface Subject {
   readonly sub: string
   readonly root: DelegationRoot
-  /** Clients that already act for the user, the current one first. */
+  /** Clients that already act for the user, with the current client first. */
   readonly actors: readonly string[]
   readonly scopes: readonly string[]
-  /** Resources of the token. Undefined for another issuer's token, whose audience is not a resource here. */
+  /** Resources of the token. Undefined for another issuer's token, whose audience is not a resource of this server. */
   readonly resources: readonly string[] | undefined
   readonly exp: number
 }
@@ -205,7 +205,7 @@ function requireToken(form: Parameters, name: TokenName): string {
   return token
 }
 
-/** The request must prove the key and the certificate to which a token is bound. */
+/** The request must prove possession of the key and the certificate that a token is bound to. */
 function requireProof(
   cnf: TokenBinding | undefined,
   { client, binding: { jkt }, certificate }: MachineRequest,
@@ -220,7 +220,7 @@ function rejected({ id: clientId }: AuthenticatedMachine, reason: string): OAuth
   return new OAuthError('invalid_request', text, { rejection: { clientId, reason } })
 }
 
-/** Returns the requested scopes, or else all scopes that the token and the client have in common. */
+/** Returns the requested scopes. Without a request, returns all scopes that the token and the client have in common. */
 function readScopes(form: Parameters, { subject, client }: Parties): readonly string[] {
   const allowed = subject.scopes.filter((scope) => client.scopes.includes(scope))
   const requested = parseScope(form.get('scope') ?? '')

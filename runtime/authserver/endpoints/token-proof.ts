@@ -2,8 +2,8 @@
  * Binds tokens at the token endpoint: to the key with which the client signed its DPoP proof, and to the certificate of
  * its connection.
  *
- * The proof is checked before the grant, so that an invalid proof uses up no code. It is marked as used only after the
- * grant was accepted, so that untrusted clients cannot fill the store.
+ * The proof is checked before the grant, so that an invalid proof uses up no code. The proof is marked as used only
+ * after the grant was accepted, so that untrusted clients cannot fill the store.
  * Source: RFC 9449 sections 5, 8 and 11.1; RFC 8705 section 3.
  */
 import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
@@ -40,13 +40,13 @@ export function makeTokenProofs(
   }
 }
 
-/** What a client needs its tokens to be bound to. */
+/** The bindings that a client requires for its tokens. */
 interface BindingRules {
   readonly isBound?: boolean
   readonly isCertificateBound?: boolean
 }
 
-/** The key and the certificate that a token request proved. */
+/** The key and the certificate whose possession a token request proved. */
 export interface ProvedBinding {
   readonly proof: VerifiedProof | undefined
   /** What the new token is bound to. */
@@ -56,8 +56,8 @@ export interface ProvedBinding {
 }
 
 /**
- * Reads what the new token is bound to. Throws OAuthError invalid_dpop_proof, use_dpop_nonce, unauthorized_client, and
- * invalid_request if the client needs a certificate and presented none.
+ * Returns the key and the certificate that the new token is bound to. Throws OAuthError invalid_dpop_proof,
+ * use_dpop_nonce, unauthorized_client, and invalid_request if the client needs a certificate and presented none.
  */
 export async function readTokenBinding(
   exchange: Exchange,
@@ -68,7 +68,7 @@ export async function readTokenBinding(
   if (isCertificateBound && certificate === undefined)
     throw new OAuthError(
       'invalid_request',
-      'the client needs a TLS client certificate that this server accepts',
+      'the client must present a TLS client certificate that this server accepts',
     )
   const proof = await readTokenProof(exchange, { mustBind: isBound }, context)
   const bindsCertificate = isCertificateBound || context.config.bindsCertificates === true
@@ -92,7 +92,10 @@ async function readTokenProof(
   if (tokenProofs === undefined) {
     // A reloaded file can declare such a client before `dpop` takes effect.
     if (mustBind)
-      throw new OAuthError('unauthorized_client', 'the client needs bound tokens, and DPoP is off here')
+      throw new OAuthError(
+        'unauthorized_client',
+        'the client requires bound tokens, but DPoP is off on this server',
+      )
     return undefined
   }
   const { dpop: header } = exchange.req.headers

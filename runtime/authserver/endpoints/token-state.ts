@@ -1,8 +1,8 @@
 /**
  * Three endpoints for existing tokens: revocation, introspection, userinfo.
  *
- * A client can read and revoke only its own tokens. An unknown token is reported as inactive, and revoking it succeeds,
- * so that neither endpoint reveals whether a token exists.
+ * A client can read and revoke only its own tokens. This server reports an unknown token as inactive, and revoking such
+ * a token succeeds, so that neither endpoint reveals whether a token exists.
  * Source: RFC 7009, RFC 7662, OpenID Connect Core section 5.3, RFC 6750 section 3.
  */
 import type { Exchange } from '../../net/index.ts'
@@ -136,12 +136,12 @@ async function authenticateRequester(
   const client = await authenticateClient(exchange, form, context)
   if (client.kind === 'declared') return requesterOf(client)
   if (client.authMethod !== 'none') return { clientId: client.id }
-  // A public client proves nothing, because any client could send its id.
+  // A public client proves nothing, because any program could send its id.
   const text = 'introspection requires a client secret or a bearer access token'
   throw new OAuthError('invalid_client', text, { headers: { 'WWW-Authenticate': 'Bearer' } })
 }
 
-/** A token without the user's sign-in here belongs to the client that acts for the user. */
+/** If the user did not sign in here, the token belongs to the client that acts for the user. */
 function holderOf(claims: AccessTokenClaims): string {
   const { act, client_id: clientId, sub } = claims
   return act === undefined && !isAsserted(claims) ? sub : machineSubject(clientId)
@@ -175,7 +175,7 @@ async function describeToken(
   return { active: true, token_type: tokenType(cnf ?? {}), iss: config.issuer, ...about }
 }
 
-/** A bound token is no bearer token (RFC 9449 section 7.2). */
+/** A bound token is not a bearer token (RFC 9449 section 7.2). */
 async function verifyBearerToken(
   token: string,
   context: AuthServerContext,

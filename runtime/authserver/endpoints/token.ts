@@ -79,7 +79,7 @@ function forClient(grant: ClientGrant): GrantType['issue'] {
   }
 }
 
-/** The client authenticates only for an identity assertion. */
+/** Only an identity assertion requires client authentication. */
 async function redeemAssertion(request: AnyRequest, context: AuthServerContext): Promise<TokenResponse> {
   const assertion = request.form.require('assertion')
   const isForUser = context.assertionPolicies.accept('id_jag') && isIdentityAssertion(assertion)

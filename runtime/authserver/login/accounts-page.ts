@@ -13,14 +13,14 @@ export interface Account {
   /** `none`: never connected. `expiring`: the connection will expire, because the provider issued no refresh token. */
   readonly state: 'connected' | 'expiring' | 'broken' | 'none'
   readonly leftMs?: number | undefined
-  /** False when only a login from the client itself can renew it. */
+  /** False when only a login from the client itself can renew the connection. */
   readonly canConnect: boolean
 }
 
 export interface ConnectedClient {
   readonly handle: string
   readonly name: string
-  /** Where the name comes from: the host of a metadata document, the client's registration, or its id. */
+  /** Source of the name: the host of a metadata document, the client's registration, or the client's id. */
   readonly namedBy: 'host' | 'client' | 'id'
   readonly accounts: readonly Account[]
 }
@@ -59,7 +59,7 @@ export function signedOutPage(): HtmlPage {
 
 const nameNotes = {
   host: 'Described by this host.',
-  client: 'The name was chosen by the client itself, not verified.',
+  client: 'The client chose this name. It is not verified.',
   id: 'The client has no name. This server assigned its ID, which does not show who runs it.',
 } as const
 

@@ -24,7 +24,7 @@ export interface TokenProofs {
   readonly maxAgeMs: number
   /** Undefined: a proof can be used again until it is too old. */
   readonly mark: MarkProof | undefined
-  /** Undefined: no nonce is required. */
+  /** Nonces for proofs. Undefined: no nonce is required. */
   readonly nonces: Nonces | undefined
 }
 
@@ -39,7 +39,7 @@ export interface AuthServerContext {
   readonly assertionPolicies: AssertionPolicies
   readonly exchangePolicies: ExchangePolicies
   readonly issuerKeys: IssuerKeys
-  /** In configured order. The first provider identifies the user. */
+  /** Upstream providers in configured order. The first provider identifies the user. */
   readonly upstreams: readonly Upstream[]
   readonly grants: Grants
   readonly sessions: Sessions
@@ -65,8 +65,8 @@ export function nowSec({ now }: Pick<AuthServerContext, 'now'>): number {
 }
 
 /**
- * True for the providers that a user cannot leave out: the first one, which identifies the user, and the one whose
- * token policies read.
+ * True for the providers that a user cannot deselect: the first provider, which identifies the user, and the provider
+ * whose token policies read.
  */
 export function isRequired({ config, upstreams }: AuthServerContext, name: string): boolean {
   return name === upstreams[0]?.name || name === config.primaryUpstreamProvider

@@ -53,7 +53,7 @@ ${providerChoice(context, user, { offered })}
   return page(`Allow access to ${hostOf(server)}?`, body, formTargets(request, context))
 }
 
-/** Returns the name that the client chose. A client without a name is introduced by its host or its id. */
+/** Returns the name that the client chose. The page introduces a client without a name by its host or its id. */
 function introduction({ clientKind, clientId, clientName }: AuthRequest): Html {
   if (clientKind === 'cimd')
     return html`<p>The client <bdi>${clientName ?? new URL(clientId).host}</bdi> wants to act for you.</p>`
@@ -61,10 +61,13 @@ function introduction({ clientKind, clientId, clientName }: AuthRequest): Html {
     ? html`<p>A client without a name wants to act for you.</p>
 <p class="warn" role="note"><strong>Unverified client.</strong> Any program can register here without a name. Its ID was assigned by this server and does not show who runs it.</p>`
     : html`<p>The client <bdi>${clientName}</bdi> wants to act for you. Its name is not verified.</p>
-<p class="warn" role="note"><strong>Unverified name.</strong> The client chose it itself, and any client can choose this name.</p>`
+<p class="warn" role="note"><strong>Unverified name.</strong> The client chose this name itself, and any other client can choose it too.</p>`
 }
 
-/** Returns what this server knows about the client: the host that describes it, or the id of a client without a name. */
+/**
+ * Returns the facts about the client that this server can verify: the host that describes it, or the id of a client
+ * without a name.
+ */
 function origin({ clientKind, clientId, clientName }: AuthRequest): Html | undefined {
   if (clientKind === 'cimd') return html`<div><dt>Described by</dt><dd>${new URL(clientId).host}</dd></div>`
   return clientName === undefined ? html`<div><dt>Client ID</dt><dd>${clientId}</dd></div>` : undefined
@@ -79,14 +82,14 @@ function hiddenFields({ handle, form }: PageForm): Html {
   return html`<input type="hidden" name="request" value="${handle}"><input type="hidden" name="form" value="${form}">`
 }
 
-/** Lists the providers that the user will sign in to. The user may already have signed in to the first one. */
+/** Lists the providers that the user will sign in to. The user may already have signed in to the first provider. */
 function providerChoice(context: AuthServerContext, user: User | undefined, offer: Offer): Html | undefined {
   const [first, ...all] = context.upstreams
   const others = all.filter(({ name }) => isOffered(offer, name))
   if (others.length === 0)
     return user ? undefined : html`<p class="soft">You will sign in at ${first?.host}.</p>`
   return html`<fieldset><legend>You will sign in at</legend>
-<label><input type="checkbox" checked disabled> ${first?.name} (${first?.host}), says who you are</label>
+<label><input type="checkbox" checked disabled> ${first?.name} (${first?.host}), identifies you</label>
 ${others.map(({ name, host }) =>
   isRequired(context, name)
     ? html`<label><input type="checkbox" checked disabled> ${name} (${host}), says what you may do</label>`
@@ -136,12 +139,12 @@ export function providerTargets({ upstreams, urls }: AuthServerContext): readonl
  * redirect.
  */
 export function leavingPage(host: string, location: string): HtmlPage {
-  const body = html`<h1>This client asked for something it cannot have</h1>
-<p>You can go back to it and tell it so. It will take you to:</p>
+  const body = html`<h1>The client’s request was rejected</h1>
+<p>You can return to the client, which then receives the error. The link opens this address:</p>
 <dl><div><dt>Address</dt><dd>${host}</dd></div></dl>
 <p><a href="${location}" rel="noreferrer noopener">Go back to ${host}</a></p>
 <p class="soft">If you did not come from there, close this page.</p>`
-  return page('This client asked for something it cannot have', body)
+  return page('The client’s request was rejected', body)
 }
 
 export function errorPage(text: string): HtmlPage {

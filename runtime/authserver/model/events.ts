@@ -36,7 +36,7 @@ interface EventDetails {
   readonly upstream?: string | undefined
   /** Network address from which the request came. */
   readonly source?: string | undefined
-  /** Fixed wording. */
+  /** Reason in fixed wording. */
   readonly reason?: string | undefined
 }
 

@@ -46,7 +46,7 @@ export function assertionClientId(
   return `${assertionClient}${sha256(compoundKey(issuerUrl, kind, selector))}`
 }
 
-/** Returns the id of a policy for exchanged tokens. Policies with other rules have other ids. */
+/** Returns the id of a policy for exchanged tokens. Policies with different rules have different ids. */
 export function exchangePolicyId(issuerUrl: string, rules: readonly string[]): string {
   return `token-exchange:${sha256(compoundKey(issuerUrl, ...rules))}`
 }

@@ -1,9 +1,9 @@
 /**
- * The OAuth error codes, and the error that carries them to the response.
+ * The OAuth error codes, and the error class that passes them to the response.
  *
  * `description` is for the client's developer: fixed wording plus parameter names, but no values from the request.
- * Source: RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2, RFC 8707 section 2, RFC 9101 section 6,
- * OpenID Connect Core section 3.1.2.6, RFC 6750 section 3.1.
+ * Source: RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2, RFC 8707 section 2, RFC 9101 section 6, OpenID
+ * Connect Core section 3.1.2.6, RFC 6750 section 3.1.
  */
 import { ModuleError } from '../../../schemas/index.ts'
 
@@ -42,7 +42,7 @@ interface ClientRejection {
   readonly clientId?: string
   /** Subject of an assertion whose signature is valid. */
   readonly userId?: string
-  /** Fixed wording. */
+  /** Reason in fixed wording. */
   readonly reason: string
 }
 

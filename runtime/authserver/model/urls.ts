@@ -1,8 +1,8 @@
 /**
  * The addresses of this server, derived from the issuer, the advertised base and the callbacks.
  *
- * Endpoints are under the issuer. Pages that set cookies are on the callbacks' host, because a cookie belongs to one
- * host and the login must end in the browser that began it.
+ * Endpoints are under the issuer. Pages that set cookies are on the callbacks' host. A cookie belongs to one host, and
+ * the login must end in the browser that began it.
  * Source: docs/reference/specification/external-auth.md#endpoints, Endpoints; RFC 8414 section 3; OpenID Connect
  * Discovery section 4.
  */

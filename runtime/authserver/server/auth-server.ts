@@ -1,6 +1,6 @@
 /**
  * Assembles the authorization server. It has no listener. The host passes each path to `routes` before its own pipeline
- * (no bearer check, no Origin check). In the pipeline, it uses `keys`, `isLive` and `upstreamTokens`.
+ * (no bearer check, no Origin check). In the pipeline, the host uses `keys`, `isLive` and `upstreamTokens`.
  *
  * Any configuration error prevents startup, and all errors are reported together. A provider or store that does not
  * respond affects only readiness. Keys and secrets are read again every few seconds, so rotated files take effect
@@ -59,9 +59,12 @@ export interface AuthServerParts {
   readonly log?: Log
   /** Milliseconds since the epoch. Default Date.now. */
   readonly now?: () => number
-  /** For upstream providers, whose addresses are configured. */
+  /** Fetch function for upstream providers, whose addresses are configured. */
   readonly fetch?: Fetch
-  /** For clients' metadata documents and keys, whose addresses are untrusted. Must be guarded and follow no redirects. */
+  /**
+   * Fetch function for clients' metadata documents and keys, whose addresses are untrusted. The function must be
+   * guarded and must not follow redirects.
+   */
   readonly documentFetch?: Fetch
   /** Returns the current declared clients. Default: the clients in the configuration. Throws INVALID_CONFIG. */
   readonly readClients?: () => readonly DeclaredClientSettings[]
@@ -83,7 +86,10 @@ export interface AuthServerParts {
 export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
   readonly issuer: string
   readonly upstreamTokens: StoredUpstreamTokens
-  /** Reads keys, secrets and declared clients again. Throws INVALID_CONFIG and keeps the old ones if they are invalid. */
+  /**
+   * Reads keys, secrets and declared clients again. If the new values are invalid, throws INVALID_CONFIG and keeps the
+   * old values.
+   */
   reload(): Promise<void>
   /** Ends a session with its tokens, including upstream tokens. Returns false when the session does not exist. */
   endSession(sessionId: string): Promise<boolean>

@@ -1,13 +1,16 @@
-/** Fetch functions of the authorization server: one per upstream provider, and guarded ones for clients' addresses. */
+/**
+ * Fetch functions of the authorization server: one function per upstream provider, and guarded functions for clients'
+ * addresses.
+ */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { AuthServerConfig } from '../../config/index.ts'
 import { type Fetch, isLoopbackHost, type Log, makeFetch } from '../../net/index.ts'
 import { followUpstreamTls } from '../upstream/upstream-client.ts'
 
 interface FetchParts {
-  /** Used for upstream providers instead of their own fetches. */
+  /** Fetch function for upstream providers, instead of their own fetch functions. */
   readonly fetch?: Fetch
-  /** Used for clients' documents and keys. */
+  /** Fetch function for clients' documents and keys. */
   readonly documentFetch?: Fetch
 }
 
@@ -36,7 +39,7 @@ export function makeFetches(config: AuthServerConfig, parts: FetchParts, log: Lo
     upstream: ({ name }: AuthServerConfig['upstreams'][number]): Fetch =>
       abortable(parts.fetch ?? upstreams.get(name)),
     document: abortable(parts.documentFetch ?? documents),
-    /** For clients' keys, which are larger than documents. */
+    /** Fetch function for clients' keys, which are larger than documents. */
     keySet: abortable(parts.documentFetch ?? keySets),
     async close() {
       closing.abort(new Error('the authorization server is shutting down'))

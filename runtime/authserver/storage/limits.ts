@@ -1,10 +1,10 @@
 /**
  * Rate limits for untrusted clients, in one table.
  *
- * Buckets are in the store, so replicas share them. The buckets of the caller and of the server are taken together or
- * not at all, so a rejected client adds no keys. Limits per caller are generous, because all clients behind an unlisted
- * proxy count as one caller (server/client-address.ts). A rate per lifetime bounds pending requests and unused
- * registrations. Such a bucket admits twice its capacity in the first lifetime: a burst, and the refill.
+ * Buckets are in the store, so replicas share them. A request takes permits from the buckets of the caller and of the
+ * server together or not at all, so a rejected client adds no keys. Limits per caller are generous, because all clients
+ * behind an unlisted proxy count as one caller (server/client-address.ts). A rate per lifetime bounds pending requests
+ * and unused registrations. Such a bucket admits twice its capacity in the first lifetime: a burst, and the refill.
  */
 import { isIPv6 } from 'node:net'
 import type { Bucket, Store } from '../../store/index.ts'

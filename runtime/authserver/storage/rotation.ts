@@ -1,11 +1,12 @@
 /**
- * Completes the rotation of an HMAC secret: reseals records under older secrets with the current one in the background.
- * It also counts what still needs an older secret, so that operators know when they can remove that secret.
+ * Completes the rotation of an HMAC secret: reseals records under older secrets with the current secret in the
+ * background. It also counts the records and tokens that still need an older secret, so that operators can see when
+ * they can remove that secret.
  *
  * runtime/store reseals a record when it is read. This module handles all other records. It scans the store page by
  * page, with a pause after each page, on one replica at a time. It stores the result for all replicas. It starts some
- * time after a change, so that slower replicas do not find records that they cannot open. Clients hold the refresh
- * tokens, so this server can only wait until they are used or expire.
+ * time after a change, so that slower replicas do not find records that they cannot open. Clients store the refresh
+ * tokens, so this server can only wait until these tokens are used or expire.
  * Source: docs/reference/specification/external-auth.md, hmacSecretRefs ("First entry is current, the rest only
  * verify").
  */

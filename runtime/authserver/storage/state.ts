@@ -26,7 +26,7 @@ export interface Repository<T> {
   get(id: string): Promise<T | undefined>
   read(id: string): Promise<SeenRecord<T> | undefined>
   put(id: string, value: T, ttlMs: number): Promise<void>
-  /** Returns false when the id is taken. */
+  /** Returns false when the id is already in use. */
   add(id: string, value: T, ttlMs: number): Promise<boolean>
   /** Removes the value. Only one of several simultaneous callers gets it. */
   take(id: string): Promise<T | undefined>

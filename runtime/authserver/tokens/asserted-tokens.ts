@@ -2,20 +2,20 @@
  * Reads the access tokens that a client gets for a user of an identity provider (ID-JAG).
  *
  * Such a token has no session. `binding_id` identifies the binding that it depends on (clients/assertion-policies.ts).
- * The token is valid while the binding and its client are in the configuration, unless its `jti` is revoked.
+ * The token is valid while the binding and its client are in the configuration, unless the token's `jti` is revoked.
  * Source: RFC 9068; draft-ietf-oauth-identity-assertion-authz-grant.
  */
 import type { Caller } from '../../net/index.ts'
 import { isClientDocumentUrl } from '../../oauth/index.ts'
 
 export interface AssertedClaims {
-  /** Binding, and the client if it is declared. A client with a metadata document cannot be removed. */
+  /** The binding, and the client if it is declared. A client with a metadata document cannot be removed. */
   readonly dependsOn: readonly string[]
   readonly iat: number
   readonly jti: string
 }
 
-/** True for the token of a user of another identity provider. Its holder is the client. */
+/** True for the token of a user of another identity provider. Such a token belongs to the client. */
 export function isAsserted(claims: object): boolean {
   return Object.hasOwn(claims, 'binding_id')
 }

@@ -1,15 +1,15 @@
 /**
- * Builds and checks the delegation in an access token with which declared clients act for a user.
+ * Builds and checks the delegation in an access token that lets declared clients act for a user.
  *
- * The subject is the user. `act` contains the acting clients, the current one outermost. The chain begins at a user who
- * signed in here, or at a token of a trusted issuer:
+ * The subject is the user. `act` contains the acting clients, with the current client outermost. The chain begins at a
+ * user who signed in here, or at a token of a trusted issuer:
  *
  * - `session_client_id` is the client that the user signed in to; `tsid` and `gid` identify the session and the grant.
  * - `exchange_policy` is the policy that accepted the issuer's token. If that token named a client, `act` contains it
  *   innermost, with the issuer as `iss`.
  *
- * A delegated token is valid while the grant or the policy is live, every acting client is declared, and each of them may
- * exchange the tokens of the client before it.
+ * A delegated token is valid while the grant or the policy is live, every acting client is declared, and each acting
+ * client may exchange the tokens of the client before it.
  * Source: RFC 8693 section 4.1; RFC 9068.
  */
 import { isFields, issuerPrefix } from '../../../schemas/index.ts'
@@ -35,7 +35,7 @@ interface SessionRoot {
 export interface ExternalRoot {
   readonly kind: 'external'
   readonly policyId: string
-  /** The client that the issuer's token named. */
+  /** The client in the issuer's token. */
   readonly actor: ExternalActor | undefined
 }
 
@@ -48,7 +48,7 @@ interface ExternalActor {
 export type DelegationRoot = SessionRoot | ExternalRoot
 
 interface Chain {
-  /** Ids of the acting clients, the current one first. */
+  /** Ids of the acting clients, with the current client first. */
   readonly clients: readonly string[]
   readonly external: ExternalActor | undefined
 }
@@ -129,7 +129,7 @@ function readChain(act: unknown): Chain | undefined {
   return { clients, external: undefined }
 }
 
-/** Returns undefined if the claims fit neither kind of root. */
+/** Returns undefined if the claims match neither kind of root. */
 function rootOf(claims: Claims, { clients, external }: Chain): DelegationRoot | undefined {
   const { tsid, gid, client_id: clientId, auth_time: authTime, exchange_policy: policyId } = claims
   const { session_client_id: first } = claims
@@ -167,7 +167,10 @@ function actOf([current = '', ...earlier]: readonly string[], external: External
   return { sub: machineSubject(current), ...(act && { act }) }
 }
 
-/** Returns the claims of a delegated token. `actors` contains the ids of the acting clients, the current one first. */
+/**
+ * Returns the claims of a delegated token. `actors` contains the ids of the acting clients, with the current client
+ * first.
+ */
 export function claimsOfDelegation(actors: readonly string[], root: DelegationRoot): Claims {
   if (root.kind === 'external') return { exchange_policy: root.policyId, act: actOf(actors, root.actor) }
   const { tsid, gid, sessionClientId, authTimeSec } = root

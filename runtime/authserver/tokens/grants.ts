@@ -62,7 +62,7 @@ interface Redemption extends TokenRequester {
   readonly codeVerifier: string
 }
 
-/** The part of a grant that a token request asks for. */
+/** The part of a grant that a token request covers. */
 interface RequestedAccess {
   readonly scopes: readonly string[] | undefined
   readonly resources: readonly string[]

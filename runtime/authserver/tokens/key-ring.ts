@@ -41,7 +41,7 @@ export interface KeyRing {
   readonly all: readonly SigningKey[]
   /** Document of jwks_uri. Returns the same object for the lifetime of the ring. */
   readonly jwks: JSONWebKeySet
-  /** Raw secrets for sealing the store, with the current one first. */
+  /** Raw secrets for sealing the store, with the current secret first. */
   readonly sealSecrets: readonly Uint8Array[]
   /** Id of the current HMAC secret in stored records (sealId). */
   readonly secretId: string

@@ -1,9 +1,9 @@
 /**
- * Holds the current key ring and replaces it when mounted keys or secrets change.
+ * Stores the current key ring, and replaces it when mounted keys or secrets change.
  *
  * Replicas receive a new HMAC secret one after another. A new first secret is therefore used immediately to verify and
  * open, but only after a delay to sign and seal. Until then, the previous first secret stays in use. The store contains
- * the id of the secret in use, because a starting process cannot know which secrets the other replicas have.
+ * the id of the secret in use, because a starting process cannot determine which secrets the other replicas have.
  */
 import { createHash } from 'node:crypto'
 import type { AuthServerConfig, AuthServerSecrets } from '../../config/index.ts'
@@ -31,7 +31,7 @@ export class RingHolder {
   #ring: KeyRing
   /** Key ring with the secrets in the configured order. */
   #next: KeyRing
-  /** When the configured keys and secrets last changed. `#next` takes effect `promoteAfterMs` later. */
+  /** Time of the last change to the configured keys and secrets. `#next` takes effect `promoteAfterMs` later. */
   #changedAtMs: number
   /** Id of the secret that this process last recorded as being in use. */
   #announced: string | undefined
@@ -59,12 +59,12 @@ export class RingHolder {
     return this.#ring
   }
 
-  /** True when every replica can be expected to hold the current secrets. */
+  /** True when every replica can be expected to have loaded the current secrets. */
   get isSettled(): boolean {
     return this.#parts.now() - this.#changedAtMs >= this.#parts.promoteAfterMs
   }
 
-  /** Reloads keys and secrets. When the new ones are invalid, keeps the old ones and throws INVALID_CONFIG. */
+  /** Reloads keys and secrets. When the new values are invalid, keeps the old values and throws INVALID_CONFIG. */
   async reload(): Promise<void> {
     const secrets = this.#parts.config.secrets()
     const print = fingerprint(secrets)

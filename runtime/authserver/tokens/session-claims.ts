@@ -1,4 +1,4 @@
-/** The session and grant that an access token depends on, as its claims name them. */
+/** The session and the grant in the claims of an access token, which depends on both. */
 import type { Caller } from '../../net/index.ts'
 
 export interface SessionClaims {

@@ -301,7 +301,7 @@ export class Sessions {
       return grants.length === old.grants.length ? undefined : { ...old, grants }
     }).finally(() => this.#forgetLive())
     if (left?.grants.length !== 0) return
-    // Delete it only while it is still empty, because a login may be joining it.
+    // Delete the session only while it is still empty, because a login may be joining it.
     const seen = await this.#state.sessions.read(sessionId)
     if (seen?.value.grants.length !== 0) return
     if (await this.#state.sessions.swap(sessionId, seen, undefined)) await this.#deleteRows(left)
@@ -326,7 +326,7 @@ export class Sessions {
     return true
   }
 
-  /** Called after the write, because a lookup that started before it must not stay cached. */
+  /** Called after the write, because a lookup that started before the write must not stay cached. */
   #forgetLive(): void {
     this.#ends += 1
     this.#live.clear()

@@ -3,8 +3,8 @@
  *
  * Some providers issue a refresh token only on first consent. This server is one client of the provider for all clients
  * that the user signs in to. A later login without a refresh token therefore uses the newest existing refresh token for
- * the same account. Rows then share a refresh token. If the provider rotates it, renewals run one at a time, and every
- * row with the old token gets the new one.
+ * the same account. Several rows can therefore share a refresh token. If the provider rotates the token, renewals run
+ * one at a time, and every row with the old token gets the new token.
  * Source: reference behavior of upstream tokens at a repeated login; RFC 9700 section 4.14 (rotation).
  */
 import { withLock } from '../../store/index.ts'
@@ -26,7 +26,7 @@ export function lockRefreshTokens<T>(
   return withLock(state.store, `upstream:${sha256(compoundKey(userId, provider))}`, lock, work)
 }
 
-/** Returns the newest refresh token of the account in these sessions, except the given one. */
+/** Returns the newest refresh token of the account in these sessions, except the given token. */
 export async function findNewestRefreshToken(
   state: State,
   sessions: readonly LoginSession[],

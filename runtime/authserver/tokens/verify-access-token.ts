@@ -1,9 +1,9 @@
 /**
  * Verifies access tokens for the server's own endpoints: userinfo, introspection and revocation.
  *
- * Requires a signature made with a key in the key ring, the exact issuer, a served audience, the type `at+jwt`, and a
- * live grant, or a client or binding in the configuration. A delegated token requires both. runtime/incoming verifies
- * the callers of MCP endpoints with the same keys.
+ * Requires a signature made with a key in the key ring, the exact issuer, a served audience, and the type `at+jwt`.
+ * Also requires a live grant, or a client or binding in the configuration. A delegated token requires both.
+ * runtime/incoming verifies the callers of MCP endpoints with the same keys.
  * Source: RFC 9068 section 4, RFC 8725.
  */
 import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
@@ -34,12 +34,12 @@ const members = {
   iat: count,
   jti: text,
   auth_time: maybe(count),
-  /** Only in a delegated token. */
+  /** Present only in a delegated token. */
   act: maybe(actClaim),
   session_client_id: maybe(text),
-  /** Only in the token of a user of a trusted issuer. */
+  /** Present only in a token that was exchanged for a token of a trusted issuer. */
   exchange_policy: maybe(text),
-  /** Only in the token of a user of another identity provider. */
+  /** Present only in a token that was issued for an identity assertion (ID-JAG). */
   binding_id: maybe(text),
   /** Present in a token that is bound to a key or a certificate. */
   cnf: maybe(readConfirmation),

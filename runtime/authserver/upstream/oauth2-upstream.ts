@@ -64,7 +64,7 @@ interface Endpoints {
 }
 
 const freshMs = 3_600_000
-/** After a failed registration. */
+/** Pause before the next attempt to register, after a failed registration. */
 const registrationPauseMs = 5_000
 
 export class OAuth2Upstream implements Upstream {

@@ -2,8 +2,8 @@
  * An OpenID Connect provider: endpoints come from discovery, identity from a verified ID token.
  *
  * The subject is the configured claim, with no fallback to another claim, which could merge or split users. The
- * userinfo endpoint is used only when `userInfoOverride` names it, after the ID token has been verified, and only for
- * the name and email. Its subject must match the ID token's (OpenID Connect Core section 5.3.2).
+ * userinfo endpoint is used only when `userInfoOverride` configures it, after the ID token has been verified, and only
+ * for the name and email. Its subject must match the ID token's (OpenID Connect Core section 5.3.2).
  * Source: docs/reference/specification/external-auth.md#oidcConfig, oidcConfig; OpenID Connect Core sections 3.1.2 and
  * 3.1.3, RFC 9207.
  */
@@ -219,7 +219,7 @@ export class OidcUpstream implements Upstream {
   }
 
   /**
-   * Checks that refreshed tokens belong to the same user. The old tokens are already invalid, so the new ones are
+   * Checks that refreshed tokens belong to the same user. The old tokens are already invalid, so the new tokens are
    * rejected only when a verified ID token identifies another user. An ID token that cannot be verified is ignored,
    * because it is optional here (OpenID Connect Core section 12.2). The provider's own endpoint returned the tokens for
    * this user's refresh token.

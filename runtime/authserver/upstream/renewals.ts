@@ -75,7 +75,7 @@ export class Renewals {
     const isPaused = paused !== undefined && now() < paused.untilMs
     if (usable && (row.refreshToken === undefined || isPaused)) return row
     // Without a usable token, a provider that has recovered must be queried immediately. A provider that rejects this
-    // server would only do so again.
+    // server would reject it again.
     if (isPaused && rejectsThisServer(paused.error)) throw paused.error
     try {
       return await this.#renewOnce(id, row, {
@@ -90,7 +90,10 @@ export class Renewals {
     }
   }
 
-  /** One refresh per row in this process; the lock makes it one per user and provider across all replicas. */
+  /**
+   * Runs one refresh per row in this process. The lock limits refreshes to one per user and provider across all
+   * replicas.
+   */
   #renewOnce(
     id: string,
     row: StoredRow,
@@ -130,7 +133,10 @@ export class Renewals {
     return next
   }
 
-  /** Uses the row's refresh token. If that token is rejected or absent, uses the newest one for the same account. */
+  /**
+   * Uses the row's refresh token. If that token is rejected or absent, uses the newest refresh token for the same
+   * account.
+   */
   async #refresh(row: StoredRow, upstream: Upstream): Promise<UpstreamTokensRecord> {
     const { state, sessions } = this.#parts
     try {

@@ -81,7 +81,7 @@ export function upstreamClient(
     try {
       return client.current(audience) ?? { clientId }
     } catch (error) {
-      // The error describes a backend, its cause the file.
+      // The error describes a backend. Its cause describes the file.
       const cause = error instanceof GatehouseError ? (error.cause ?? error) : error
       // The operator can repair the file, so users keep their sign-ins.
       throw new OAuthClientError('unreachable', 'the credential for the upstream provider is unusable', {

@@ -23,7 +23,7 @@ import type { UpstreamRegistration } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
 import type { ProviderParts } from './upstream.ts'
 
-/** How long before its expiry a secret is replaced. */
+/** Time before its expiry at which a secret is replaced. */
 const renewBeforeMs = 5 * 60_000
 /** Maximum lifetime of a stored registration. */
 const maxLifeMs = 400 * 24 * 3_600_000

@@ -23,7 +23,7 @@ export interface Identity {
   readonly name?: string | undefined
   readonly email?: string | undefined
   readonly groups?: readonly string[] | undefined
-  /** When the provider authenticated the user. */
+  /** Time at which the provider authenticated the user. */
   readonly authTimeSec?: number | undefined
   /** True when the subject is derived from the access token and changes with every login. */
   readonly synthesized: boolean

@@ -60,7 +60,7 @@ function parseObject(text: string): JsonRecord {
     const body = parseKeepingDigits(text)
     if (isFields(body)) return body
   } catch {
-    // Rejected below.
+    // The code below rejects the value.
   }
   throw new OAuthClientError('protocol', `${what} did not respond with a JSON object`)
 }

@@ -43,9 +43,9 @@ export interface RotationOptions {
 }
 
 /**
- * Returns a function that reads the current value of a secret file; its log replaces the one in the options. When the file becomes unreadable or empty, the last
- * value stays in use, so that a half-finished rotation causes no outage. Throws INVALID_CONFIG if the file initially
- * has no value.
+ * Returns a function that reads the current value of a secret file. A log that is passed to this function replaces the
+ * log in the options. When the file becomes unreadable or empty, the last value stays in use, so that a half-finished
+ * rotation causes no outage. Throws INVALID_CONFIG if the file initially has no value.
  */
 export function rotatingSecret(
   path: string,

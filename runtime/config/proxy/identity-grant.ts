@@ -25,7 +25,7 @@ const required = [
   'remoteAuthIdTokenFile',
 ] as const satisfies readonly InputKey[]
 
-/** What a login without a user requests. */
+/** The parameters of a token request for a login without a user. */
 export interface MachineGrantRequest {
   /** The audience that the authorization server expects in an assertion. */
   readonly audience: string | undefined

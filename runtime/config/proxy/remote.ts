@@ -49,7 +49,8 @@ export interface OAuthSettings {
   /** Port of the callback server; 0 selects a free port. */
   readonly callbackPort: number
   /**
-   * Resource indicator. Default: the resource in the target's metadata, or else the target URI. '' sends no indicator.
+   * Resource indicator. Default: the resource in the target's metadata, or the target URI if the metadata contains
+   * none. '' sends no indicator.
    */
   readonly resource: string | undefined
   /** Scopes to request. Default: scopes from the metadata of the servers. */

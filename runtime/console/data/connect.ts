@@ -20,7 +20,7 @@ export function connectPage(view: ConsoleView, firstCall: string | undefined): C
   }
 }
 
-/** Leaves only what starts `gatehouse proxy stdio`, which adds the token. A client cannot send the token itself. */
+/** Keeps only the instructions that start `gatehouse proxy stdio`, because clients cannot send the token themselves. */
 function withBridge({
   id,
   label,

@@ -49,8 +49,9 @@ export interface ListenOptions {
   /** Certificate for TLS. The caller closes the certificate. */
   readonly certificate?: ServedCertificate | undefined
   /**
-   * `request`: asks clients for a certificate if `certificate` has an authority for them. Clients without one are served
-   * too, because probes and browsers have none. See `certificateThumbprint`. Default: clients are not asked.
+   * `request`: asks clients for a certificate if `certificate` has an authority for them. The listener also serves
+   * clients without a certificate, such as probes and browsers. See `certificateThumbprint`. Default: clients are not
+   * asked.
    */
   readonly clientCertificates?: 'request' | undefined
   /** Rejects requests without one of these tokens. Default: no token is required. */

@@ -51,7 +51,7 @@ export function localTokenCheck(digests: TokenDigests): (authorization: string |
   return (authorization) => {
     const token = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? ''
     const found = hash('sha256', token, 'buffer')
-    // Compare with every digest, so that the time does not depend on which one matches.
+    // Compare with every digest, so that the time does not depend on which digest matches.
     return (
       accepted.filter((digest) => digest.length === found.length && timingSafeEqual(digest, found)).length > 0
     )

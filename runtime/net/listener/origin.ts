@@ -157,7 +157,7 @@ function allowCors({ req, res }: Exchange, origin: string, further: readonly str
   res.end()
 }
 
-/** Returns the requested header names that are allowed in addition to the standard ones, in lower case. */
+/** Returns the requested header names that are allowed in addition to the standard headers, in lower case. */
 function allowedHeaders(requested: string | undefined, further: readonly string[]): readonly string[] {
   if (requested === undefined) return []
   const names = requested

@@ -139,8 +139,8 @@ export interface TrackedBody {
 }
 
 /**
- * Returns the key of a verified caller, or else the peer address. A client could send a different unverified session or
- * credential with each body.
+ * Returns the key of a verified caller, or the peer address of any other caller. A client could send a different
+ * unverified session or credential with each body.
  */
 function keyOf({ req, caller }: Exchange): string {
   return caller === undefined || caller.issuer === localIssuer ? peerAddress(req) : caller.key

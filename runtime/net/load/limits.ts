@@ -13,8 +13,8 @@ export interface LoadLimits {
   /** Time for starting requests in each turn of the event loop. The remaining requests wait. */
   readonly turnMs: number
   /**
-   * Maximum number of rejections in one turn for each request that may start in it. A rejection takes about a quarter
-   * of the time that a request takes.
+   * Maximum number of rejections in one turn for each request that may start in it. Rejecting a request costs about a
+   * quarter of the time of serving it.
    */
   readonly rejectionsPerStart: number
   /** Maximum expected wait. Requests that would wait longer are rejected. */

@@ -244,9 +244,9 @@ function keyOf({ req, caller }: Exchange): string {
 }
 
 /**
- * Returns a request's unverified credential, or else its session, or else its address. Uses only the end of a long
- * credential, because many credentials share their beginning. Returns a copy, which does not retain the request's
- * memory.
+ * Returns a request's unverified credential, its session if it has no credential, or its address if it has neither.
+ * Uses only the end of a long credential, because many credentials share their beginning. Returns a copy, which does
+ * not retain the request's memory.
  */
 function hintOf(req: IncomingMessage): string {
   const { authorization, 'mcp-session-id': session } = req.headers

@@ -21,8 +21,8 @@ export function readGrantAssertion(text: string, field: string): string {
 
 /**
  * Throws OAuthClientError `protocol` unless every audience of the assertion is the server's issuer or token endpoint.
- * Otherwise, a malicious MCP server could name its own authorization server, which would present the assertion at the
- * authorization server that the assertion is for.
+ * Otherwise, a malicious MCP server could direct the client to its own authorization server, which would present the
+ * assertion at the authorization server that the assertion is for.
  */
 export function checkGrantAudience(
   assertion: string,
@@ -33,7 +33,7 @@ export function checkGrantAudience(
   if (audiences.length > 0 && audiences.every((audience) => accepted.has(audience))) return
   throw new OAuthClientError(
     'protocol',
-    'the assertion is for another audience than the authorization server that the MCP server names. Request a token ' +
+    "the assertion's audience is not the MCP server's authorization server. Request a token " +
       'with the issuer as audience, or configure the issuer',
   )
 }

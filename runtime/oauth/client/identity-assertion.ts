@@ -1,6 +1,6 @@
 /**
- * Exchanges the user's ID token for an identity assertion (ID-JAG) at the user's identity provider, which another
- * authorization server accepts as a grant.
+ * Exchanges the user's ID token for an identity assertion (ID-JAG) at the user's identity provider. Another
+ * authorization server accepts the assertion as a grant.
  *
  * Checks the assertion's kind, type, audience and resource, but not its signature: the assertion came from the provider
  * over TLS, and the authorization server verifies it.

@@ -1,7 +1,7 @@
 /**
  * Dynamic client registration, as the client.
  *
- * The result is plain JSON that can be stored and reused; the owner must watch its expiry (`clientSecretExpiresAt`).
+ * The result is plain JSON that can be stored and reused; the caller must check its expiry (`clientSecretExpiresAt`).
  * Redirects are not followed: the metadata must not reach another host.
  * Source: RFC 7591, RFC 7592; MCP 2026-07-28 authorization (application_type).
  */
@@ -79,7 +79,7 @@ export async function registerClient(
   endpoint: string,
   metadata: RegistrationRequest,
   options: OAuthCallOptions & {
-    /** Sent as a bearer token. */
+    /** The initial access token, which is sent as a bearer token. */
     readonly initialAccessToken?: string | undefined
   },
 ): Promise<Registration> {

@@ -1,8 +1,9 @@
 /**
- * Nonces for DPoP proofs. A client that must send one cannot create proofs in advance.
+ * Nonces for DPoP proofs. A client that must send a nonce cannot create proofs in advance.
  *
  * A nonce is the sealed time of its creation, so that replicas with the same secrets accept each other's nonces without
- * a store. It is valid for five minutes, and replaced after half of that time. The first secret seals, any secret opens.
+ * a store. It is valid for five minutes, and replaced after half of that time. The first secret seals nonces; every
+ * secret can open them.
  * Source: RFC 9449 sections 8 and 9; NIST SP 800-38D.
  */
 import {
@@ -25,12 +26,12 @@ export interface Nonces {
   /** Returns a nonce that is valid for at least half of its life. */
   current(): string
   isValid(nonce: string): boolean
-  /** True if the client should use the current nonce from now on. */
+  /** True if the client should switch to the current nonce. */
   isAging(nonce: string): boolean
 }
 
 export interface NonceParts {
-  /** Returns the secrets, with the current one first. */
+  /** Returns the secrets, with the current secret first. */
   readonly secrets: () => readonly Uint8Array[]
   /** Name of the endpoint. Other endpoints do not accept its nonces. */
   readonly purpose: string

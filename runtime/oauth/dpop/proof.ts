@@ -1,9 +1,9 @@
 /**
- * Verifies DPoP proofs: JWTs with which a client proves for one request that it holds the key of its token.
+ * Verifies DPoP proofs: JWTs with which a client proves for one request that it possesses the key of its token.
  *
- * jose checks the signature, the algorithm and the type. Only elliptic-curve keys are accepted, because a client chooses
- * its own key and the cost of RSA depends on the key. The caller checks replay (`replay.ts`), and compares `jkt` with
- * the token.
+ * jose checks the signature, the algorithm and the type. Only elliptic-curve keys are accepted, because a client
+ * chooses its own key and the cost of RSA depends on the key. The caller checks replay (`replay.ts`), and compares
+ * `jkt` with the token.
  * Source: RFC 9449 sections 4.2, 4.3 and 7; RFC 7638; RFC 8725.
  */
 import { hash } from 'node:crypto'
@@ -34,7 +34,10 @@ export type ProofRefusalReason =
   | 'nonce'
   | 'replayed'
 
-/** The proof must not be accepted. `reason` is for logs. With `nonce`, the client must send a nonce from this server. */
+/**
+ * Thrown when the proof must not be accepted. `reason` is for logs. With `nonce`, the client must send a nonce from
+ * this server.
+ */
 export class ProofRefused extends ModuleError {
   readonly reason: ProofRefusalReason
   constructor(reason: ProofRefusalReason, cause?: unknown) {
@@ -124,7 +127,7 @@ function decoded(encoded: string): Readonly<Record<string, unknown>> {
     const header: unknown = JSON.parse(Buffer.from(encoded, 'base64url').toString())
     if (isFields(header)) return header
   } catch {
-    // Reported below.
+    // The code below reports the error.
   }
   throw new ProofRefused('malformed')
 }

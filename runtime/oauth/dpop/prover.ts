@@ -1,8 +1,8 @@
 /**
  * Signs DPoP proofs as a client: for token requests, and for requests with an access token that is bound to the key.
  *
- * A nonce is kept per server and purpose, because the authorization server and the resource server may share an origin
- * but not their nonces. Signs with ES256, which every server that supports DPoP should accept.
+ * Stores a nonce for each server and purpose, because the authorization server and the resource server may share an
+ * origin but not their nonces. Signs with ES256, which every server that supports DPoP should accept.
  * Source: RFC 9449 sections 4.2, 5, 7.1, 8 and 9; RFC 7638.
  */
 import { createPrivateKey, generateKeyPairSync, hash, type KeyObject, sign } from 'node:crypto'
@@ -26,8 +26,8 @@ export interface TokenProof {
   /** Returns a new proof for one request. */
   sign(method: string, url: string | URL): string
   /**
-   * Stores the nonce in a response. Returns true if the server rejected the request only because of its nonce, so that
-   * a request with another proof may succeed.
+   * Stores the nonce from a response. Returns true if the server rejected the request only because of its nonce, so
+   * that a request with another proof may succeed.
    */
   note(url: string | URL, status: number, headers: IncomingHttpHeaders): boolean
 }
@@ -62,11 +62,11 @@ interface LoadedKey {
 
 export class Prover {
   readonly #now: () => number
-  /** Server's origin and purpose to nonce. */
+  /** Nonces, keyed by the server's origin and the purpose. */
   readonly #nonces = new LRUCache<string, string>({ max: maxServers })
   #loaded: LoadedKey | undefined
 
-  /** Without a key, generates one on first use. */
+  /** Generates a key on first use if none is given. */
   constructor(key?: ProofKey, now: () => number = Date.now) {
     this.#now = now
     if (key) this.#loaded = load(key)
@@ -91,7 +91,7 @@ export class Prover {
     return this.#sign('POST', url, this.#nonces.get(nonceKey('token', url)))
   }
 
-  /** Stores the nonce in a token endpoint's response. Returns false without one. */
+  /** Stores the nonce from a token endpoint's response. Returns false if the response contains no nonce. */
   noteTokenResponse(url: string, headers: Headers): boolean {
     return this.#note('token', url, headers.get('dpop-nonce'))
   }

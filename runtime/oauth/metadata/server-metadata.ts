@@ -152,8 +152,8 @@ function addMissingMember(
 }
 
 /**
- * Returns the most informative error: a wrong document takes precedence over an unreachable document, and an
- * unreachable document over an absent one.
+ * Returns the most informative error: a wrong document takes precedence over an unreachable document, which takes
+ * precedence over an absent document.
  */
 function mostInformative(violations: readonly OAuthClientError[]): OAuthClientError {
   const rank = { protocol: 0, unreachable: 1, refused: 2, absent: 3 }

@@ -16,10 +16,10 @@ import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
 
-/** Longer than any token request takes. */
+/** Time after which a lock is abandoned. No token request takes longer. */
 const abandonedMs = 60_000
 const pauseMs = 50
-/** Too many open files, or a network file system interruption. */
+/** Errors that may be temporary: too many open files, or an interruption of a network file system. */
 const passingErrors: ReadonlySet<unknown> = new Set([
   'EAGAIN',
   'EBUSY',
@@ -33,16 +33,16 @@ const passingErrors: ReadonlySet<unknown> = new Set([
 export interface LockWaiting {
   /**
    * A holder that keeps the lock for longer than this, as seen by the waiting process, is considered dead even if its
-   * process is running. The default is longer than any token request takes.
+   * process is running. By default, this time is longer than the duration of any token request.
    */
   readonly longestMs?: number | undefined
-  /** Called at most once, when another running process holds the lock. */
+  /** Called at most once, when another running process has the lock. */
   readonly onWait?: (() => void) | undefined
 }
 
 /**
- * Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting.
- * Rejects with BACKEND_AUTH_FAILED if the path is not a readable file or a file system error persists.
+ * Calls `run` when no other process has the lock. Rejects with the signal's reason if it aborts while waiting. Rejects
+ * with BACKEND_AUTH_FAILED if the path is not a readable file or a file system error persists.
  */
 export async function withFileLock<T>(
   path: string,
@@ -139,9 +139,9 @@ function remove(path: string, owner: string): void {
 }
 
 /**
- * Removes the lock held by `abandoned`. Processes do so one at a time; otherwise the second one would remove the lock
- * that the first one has since acquired. When another process holds the guard, this call does nothing except remove a
- * guard whose process has ended, or any guard when `isGuardIgnored` is true.
+ * Removes the lock of the process `abandoned`. Processes remove locks one at a time. Otherwise, a second process would
+ * remove the lock that the first process has since acquired. When another process has the guard, this call does nothing
+ * except remove a guard whose process has ended, or any guard when `isGuardIgnored` is true.
  */
 function removeAbandoned(
   path: string,

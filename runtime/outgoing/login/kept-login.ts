@@ -13,7 +13,8 @@ export interface KeptLogin extends LoginClient {
   /** The key that the tokens are bound to. */
   readonly proofKey?: ProofKey | undefined
   /**
-   * Unix milliseconds. When a login has two states, the later one is valid. Absent in files written by older versions.
+   * Unix milliseconds. When a login has two states, the later state is valid. Absent in files written by older
+   * versions.
    */
   readonly savedAtMs?: number | undefined
 }
@@ -37,8 +38,8 @@ export function keyOf({ tokens, proofKey }: KeptLogin): ProofKey | undefined {
 }
 
 /**
- * Returns the login for a target that accepts only bound tokens, which was not known at the sign-in. A renewal can get
- * one.
+ * Returns the login with bound tokens required, after the target has turned out to accept only bound tokens. A renewal
+ * can get a bound token.
  */
 export function withRequiredProof(login: KeptLogin): KeptLogin {
   if (login.located.dpop === 'required') return login
@@ -85,7 +86,8 @@ export function findKeptLogin(
 /** Returns the name under which processes with these settings share a login. */
 export function persistedName(target: TargetAddress, settings: OAuthSettings): string {
   const { issuer, tokenUrl, clientId, scopes, resource, dpop } = settings
-  // A process that requires bound tokens, or never sends proofs, cannot use the login of another one.
+  // A process that requires bound tokens, or never sends proofs, cannot use the login of a process with another
+  // setting.
   const proofs = dpop === 'auto' ? [] : [dpop]
   return JSON.stringify(['login', uriOf(target), issuer, tokenUrl, clientId, scopes, resource, ...proofs])
 }

@@ -1,12 +1,12 @@
 /**
- * A user's login at a target: detects that a login is needed, signs in, renews the token, requests more scopes when the
- * target asks for them, and persists the login for the next start.
+ * A user's login at a target: detects that a login is needed, signs in, renews the token, and requests more scopes when
+ * the target requires them. Persists the login for the next start.
  *
  * Only one renewal or login runs at a time, and all callers wait for it. When a renewal fails temporarily, the token
  * stays in use until it expires. A rejected renewal ends the login, and the refresh token is not used again. Several
  * processes may share one persisted login: they renew it one at a time, and each adopts the renewals made by the other
  * processes. Logins after the first are limited, so that a broken target cannot open browser windows repeatedly. With
- * `onDemand`, no login starts until the user asks for it.
+ * `onDemand`, no login starts until the user requests a login.
  * Source: docs/reference/specification/proxy-command.md#outgoing; MCP 2025-11-25 ("Scope Challenge Handling").
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -45,7 +45,7 @@ import { StepUps } from './step-ups.ts'
 
 export class TargetLogin implements OwnLogin {
   readonly #parts: LoginParts
-  /** Name of the persisted login, until it is found under another one. */
+  /** Name of the persisted login, until the login is found under another name. */
   #name: string
   #session: KeptLogin | undefined
   /** The target requires no authentication. */
@@ -64,7 +64,7 @@ export class TargetLogin implements OwnLogin {
   /** The login that waits for the user. */
   #wanted: WantedLogin | undefined
   #renewedAt = Number.NEGATIVE_INFINITY
-  /** Time of the last login that was started because the target rejected the previous one. */
+  /** Time of the last login that was started because the target rejected the previous login. */
   #againAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: LoginParts) {

@@ -46,7 +46,7 @@ export async function renewLogin(login: KeptLogin, parts: ClientParts): Promise<
   return {
     ...login,
     ...client,
-    // When a renewal returns no ID token, the previous one still proves who signed in.
+    // When a renewal returns no ID token, the previous ID token still identifies the user.
     tokens: { ...renewed, idToken: renewed.idToken ?? tokens.idToken },
     // A refresh token stays bound to its key.
     proofKey: login.proofKey ?? boundKey(renewed, dpop),

@@ -162,7 +162,7 @@ export class OnDemandLogin {
 
   #start(login: TargetLogin): Attempt {
     const { promise: presented, resolve } = Promise.withResolvers<() => string>()
-    // A client that the server rejects is replaced, and the next one is presented.
+    // The login replaces a client that the server rejects, and presents the next client.
     let current: (() => string) | undefined
     this.#present = (enter) => {
       current = enter

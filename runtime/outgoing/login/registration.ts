@@ -55,7 +55,7 @@ const usableMs = 60_000
 
 /** A client that may be used with the server. */
 export interface ClientCandidate extends LoginClient {
-  /** True if another client can be tried when the server does not recognize or accept this one. */
+  /** True if another client can be tried when the server does not recognize or accept this client. */
   readonly hasFallback: boolean
 }
 
@@ -64,7 +64,7 @@ const documentPauseMs = 86_400_000
 
 /**
  * Yields the possible clients for this server, with the preferred one first. Requesting the next client means that the
- * server rejected the previous one. The last client has no fallback. Rejects with OAuthClientError, or with
+ * server rejected the previous client. The last client has no fallback. Rejects with OAuthClientError, or with
  * GatehouseError when no client is possible.
  */
 export async function* clientCandidates(
@@ -114,7 +114,10 @@ export async function* clientCandidates(
   yield { ...own(redirectUri, made), hasFallback: false }
 }
 
-/** Returns the client in the settings, if any. Its secret may have changed since a login was persisted. */
+/**
+ * Returns the client in the settings; undefined if there is none. Its secret may have changed since a login was
+ * persisted.
+ */
 export function configuredClient({
   clientId,
   clientSecret,
@@ -124,7 +127,7 @@ export function configuredClient({
   return hintedClient(hintFor(provider), { clientId, clientSecret: clientSecret?.reveal() })
 }
 
-/** Returns the client, with a new secret when the old one expires soon and the server renews it. Does not throw. */
+/** Returns the client, with a new secret when the old secret expires soon and the server renews it. Does not throw. */
 export async function renewedClient(
   { client, registration }: LoginClient,
   located: Located,

@@ -99,7 +99,7 @@ export async function signIn(
   }
 }
 
-/** Returns the key that these tokens are bound to, if any. */
+/** Returns the key that these tokens are bound to; undefined for bearer tokens. */
 export function boundKey({ tokenType }: TokenSet, dpop: TokenProofOptions | undefined): ProofKey | undefined {
   return tokenType === 'dpop' ? dpop?.prover.key : undefined
 }

@@ -1,7 +1,7 @@
 /**
- * Sends a request to the target and ensures that the client gets exactly one response. Before anything is written to
- * the client, it follows redirects on the target's own authority, reopens a lost session, renews a rejected credential,
- * and repeats a request whose DPoP proof lacks the target's nonce.
+ * Sends a request to the target and ensures that the client gets exactly one response. Before it writes anything to the
+ * client, it follows redirects on the target's own authority, reopens a lost session, and renews a rejected credential.
+ * It also repeats a request whose DPoP proof lacks the target's nonce.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -248,7 +248,7 @@ class Forwarding implements ResponsePolicy {
     return 'show'
   }
 
-  /** Returns 404 regardless of the target's status, because 404 asks the client to open a new session. */
+  /** Returns 404 regardless of the target's status, because a client opens a new session only on 404. */
   #refuse(): never {
     const { session } = this.#exchange
     if (session) this.#forget(session.clientId)

@@ -1,7 +1,7 @@
 /**
  * The proxy's login to its target, without a user. Gets a token with the client's own secret or key
- * (client_credentials), with a token from the platform (jwt-bearer) or with a user's ID token (id-jag). Replaces it before it expires, or when the target
- * rejects it.
+ * (client_credentials), with a token from the platform (jwt-bearer) or with a user's ID token (id-jag). Replaces the
+ * token before it expires, or when the target rejects it.
  *
  * Only one token request runs at a time, and all callers wait for it. Nothing is stored, because the client can always
  * get another token. When a renewal fails, the token stays in use until it expires.
@@ -38,7 +38,10 @@ interface HeldToken extends AccessToken {
 
 /** A token is renewed this long before it expires, or after half its lifetime if that is later. */
 const aheadMs = 30_000
-/** A token that replaced a rejected one is not replaced for this long, because the target would reject the next one too. */
+/**
+ * A token that replaced a rejected one is not replaced for this long, because the target would also reject the next
+ * token.
+ */
 const freshMs = 5_000
 /** Pause after a failed request. The longer pause follows a rejection, because a retry rarely helps. */
 const pauseMs = { temporary: 1_000, rejected: 10_000, longest: 60_000 }

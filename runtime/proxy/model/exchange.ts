@@ -16,7 +16,7 @@ export interface Upgrade {
 }
 
 export class ProxyExchange extends Exchange {
-  /** Set when this proxy has the request's session. */
+  /** The request's session, if this proxy has it. */
   session: ProxiedSession | undefined
   /** The access token used in the last attempt. */
   usedToken: string | undefined

@@ -74,7 +74,7 @@ function outgoingViolations(
   ]
 }
 
-/** Returns the strategy that injects the upstream's token; undefined when the settings configure another one. */
+/** Returns the strategy that injects the upstream's token; undefined when the settings configure another strategy. */
 export function swapStrategy(config: ProxySettings, server: AuthServerFacts): StrategyConfig | undefined {
   const [upstream] = server.upstreams
   const own =

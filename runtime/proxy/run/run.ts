@@ -101,7 +101,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
       targetRequiresLogin: parts.targetRequiresLogin,
       strip: [
         ...(authServer?.config.disableUpstreamTokenInjection ? strippedHeaders : []),
-        // Otherwise, the target could send the client's proof again.
+        // Drops the client's proof. Otherwise, the target could send the proof again.
         ...(config.oidc || parts.incoming ? ['dpop'] : []),
       ],
       credential: made.credential,
@@ -153,7 +153,7 @@ export async function resolveHost(host: string): Promise<string> {
     const found = addresses.find(({ family }) => family === 4) ?? addresses[0]
     if (found) return found.address
   } catch {
-    // Reported below.
+    // The code below reports the error.
   }
   throw new GatehouseError('INVALID_CONFIG', { detail: `invalid host: ${host}` })
 }

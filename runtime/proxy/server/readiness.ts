@@ -59,7 +59,7 @@ export function makeReadiness(parts: ReadinessParts): Readiness {
       await body.dump()
       failures = 0
     } catch {
-      // Still unreachable.
+      // The target is still unreachable.
     }
   }
 

@@ -83,7 +83,7 @@ async function setAgain(request: RecoveryRequest, body: Buffer, own: readonly st
   try {
     await readResult(await post(request, body, own))
   } catch {
-    // Ignored, see above.
+    // Ignores a failure, as described above.
   }
 }
 

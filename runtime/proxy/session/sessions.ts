@@ -2,7 +2,7 @@
  * Sessions of the session era that this proxy has forwarded, bound to the caller that opened them.
  *
  * Sessions are limited by count, by the bytes stored for recovery, and by two hours of inactivity. With a shared store,
- * this process looks up ids that it does not know. Reopening a session is implemented in recovery.ts.
+ * this process looks up unknown ids there. Reopening a session is implemented in recovery.ts.
  * Source: MCP 2025-11-25, "ProxiedSession Management"; docs/reference/specification/proxy-command.md leaves sessions
  * open.
  */

@@ -31,7 +31,7 @@ export interface BridgedCall {
   readonly headers: readonly string[]
   /** Ends the call early. */
   readonly signal: AbortSignal
-  /** Receives every message for this call, including its response. Resolves when the next one can be accepted. */
+  /** Receives every message for this call, including its response. Resolves when the next message can be accepted. */
   readonly onMessage: (message: Message) => Promise<void>
 }
 

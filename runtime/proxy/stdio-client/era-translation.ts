@@ -1,6 +1,6 @@
 /**
  * Translates between a client and a server with different protocol eras in `proxy stdio`. The client's messages are
- * forwarded unchanged until the server rejects the client's era and proves to support the other one.
+ * forwarded unchanged until the server rejects the client's era and turns out to support the other era.
  *
  * A translated conversation uses a separate bridge to the server with its own session.
  * Source: MCP 2026-07-28, versioning, streamable HTTP and stdio "Backward Compatibility".

@@ -53,7 +53,7 @@ export class BridgedRequests {
     return this.#requests.get(id)
   }
 
-  /** Tracks a message that is not a request. Resolves when the next one can be accepted. */
+  /** Tracks a message that is not a request. Resolves when the next message can be accepted. */
   async other(accepted: Promise<void>): Promise<void> {
     this.#others.add(accepted)
     void accepted.then(() => {

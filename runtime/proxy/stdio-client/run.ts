@@ -74,7 +74,7 @@ export async function runStdio(options: StdioOptions): Promise<boolean> {
   }
 }
 
-/** Accept only requests that carry the token, which only this process has. */
+/** Accepts only requests that contain the token, which only this process has. */
 function onlyWith(token: string): Authenticator {
   const expected = Buffer.from(`Bearer ${token}`)
   const caller = anonymousCaller()

@@ -103,7 +103,7 @@ export interface StdioBridge {
   close(): Promise<void>
 }
 
-/** Also accepted with a trailing slash. */
+/** Paths for each transport. A trailing slash is accepted too. */
 const paths = { 'streamable-http': ['/mcp'], sse: ['/sse', '/messages'] } as const
 
 class BridgeExchange extends Exchange {
@@ -161,7 +161,8 @@ class Bridge {
     this.#stateless = new ServedStatelessSide({
       openings: this.#openings,
       info: this.#info,
-      // The limit applies to each protocol era, so that neither can take the other's last process.
+      // The limit applies to each protocol era, so that clients of one era cannot use the last process of the other
+      // era.
       maxProcesses: () =>
         Math.max(1, Math.min(Math.floor(this.#maxSessions / 2), this.#maxSessions - this.#sessions.size)),
       now: this.#now,

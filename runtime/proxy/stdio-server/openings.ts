@@ -4,7 +4,7 @@
  *
  * A client that stops waiting, such as a health check, never ends or duplicates a starting process. The process stays,
  * and the next client with the same `initialize` uses it. The number of unused conversations is limited. A conversation
- * ends when it is idle or when its server takes too long to start.
+ * ends when it is idle or when its server does not start in time.
  * Source: MCP 2025-11-25, lifecycle.
  */
 import {
@@ -148,7 +148,10 @@ export class Openings {
     void opening.link.close()
   }
 
-  /** Ends unused conversations that were last used before `before`, and those whose server takes too long to start. */
+  /**
+   * Ends unused conversations that were last used before `before`, and conversations whose server does not start in
+   * time.
+   */
   evict(before: number): void {
     const startedBefore = this.#now() - maxStartMs
     for (const opening of this.#pending)

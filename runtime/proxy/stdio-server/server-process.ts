@@ -1,6 +1,6 @@
 /**
- * One stdio server's processes. Each process carries one conversation. A spare process is started in advance, so that
- * no client waits for a process to start. With `ahead: false`, which saves memory, only the first process is started in
+ * One stdio server's processes. Each process serves one conversation. A spare process is started in advance, so that no
+ * client waits for a process to start. With `ahead: false`, which saves memory, only the first process is started in
  * advance.
  *
  * If the last process has ended and none has ever responded, the command is considered broken. Otherwise a failed start

@@ -121,7 +121,7 @@ export class BridgeSession {
       }
       this.#waiting.set(id, { res, done, progressToken: progressTokenOf(message) })
       res.once('close', done)
-      // The client never learns the session id, so no further request can reach the session.
+      // The client never receives the session id, so no further request can reach the session.
       if (message.method === 'initialize') res.once('close', () => !res.headersSent && void this.close())
       try {
         this.send(message)

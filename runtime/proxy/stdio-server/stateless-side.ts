@@ -128,7 +128,7 @@ export class ServedStatelessSide {
         now,
         log,
         infoFor: () => info,
-        // Do not take a process that the next session could use.
+        // Does not use a process that the next session could use.
         introduction: () => (openings.hasUnused ? this.#introduction : undefined),
       })
     }

@@ -1,6 +1,6 @@
 /**
- * Ends process groups when this process ends, even when it is killed with SIGKILL. A small shell holds the other end of
- * a pipe, receives the ids of running groups, and ends them when the pipe closes.
+ * Ends process groups when this process ends, even when it is killed with SIGKILL. A small shell reads the ids of
+ * running groups from a pipe, and ends the groups when the pipe closes.
  *
  * The shell leads its own session, so terminal signals do not reach it. Without a shell, and on Windows, groups end
  * with this process only if it ends normally.

@@ -1,5 +1,6 @@
 /**
- * A tunnel provided by any program that takes the proxy's address as an argument and prints the public URL.
+ * A tunnel that an external program provides. The program accepts the proxy's address as an argument, and prints the
+ * public URL.
  *
  * The arguments are a list that no shell parses. The token from the environment is passed in the configured variable,
  * and never as an argument.

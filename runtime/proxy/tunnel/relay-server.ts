@@ -1,6 +1,6 @@
 /**
- * `gatehouse relay`: a public address for proxies that have none. Accepts tunnels from clients that present the token,
- * and forwards each request for `<name>.<domain>` through that name's tunnel.
+ * `gatehouse relay`: a public address for proxies without a public address. Accepts tunnels from clients that present
+ * the token, and forwards each request for `<name>.<domain>` through that name's tunnel.
  *
  * The relay streams bytes and does not authenticate requests; the proxy at the other end does. A name belongs to one
  * session at a time, and is released some time after its last connection breaks. The resources that untrusted clients

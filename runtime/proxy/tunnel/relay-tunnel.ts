@@ -2,7 +2,7 @@
  * One name at the relay, with its client's connections and the requests that use them.
  *
  * Idle connections, requests in flight and waiting requests are limited. A connection that does not respond to three
- * pings is dropped, so that a machine that lost power does not keep a name reserved.
+ * pings is dropped, so that a machine without power does not keep a name reserved.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'

@@ -127,7 +127,7 @@ function parseObject(json: string): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(json)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
   } catch {
-    // Reported below.
+    // The code below reports the error.
   }
   throw refused(['--provider-args: must be a JSON object'])
 }

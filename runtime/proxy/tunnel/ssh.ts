@@ -20,7 +20,7 @@ export interface SshSettings {
 }
 
 /**
- * A separate connection without prompts that carries only the forward, fails if the forward is rejected, and detects a
+ * A separate connection without prompts, used only for the forward. It fails if the forward is rejected, and detects a
  * lost peer.
  */
 const fixedOptions = [

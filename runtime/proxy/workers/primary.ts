@@ -1,5 +1,5 @@
 /**
- * The process that manages a proxy's workers and what they share: the login, the sessions and the metrics port. It
+ * The process that manages a proxy's workers and their shared state: the login, the sessions and the metrics port. It
  * serves no requests itself.
  */
 import { LRUCache } from 'lru-cache'

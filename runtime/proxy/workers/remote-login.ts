@@ -12,7 +12,7 @@ export interface LoginState {
   readonly idToken?: string | undefined
   /** Time until which the token can be sent, in Unix milliseconds; undefined for no limit. */
   readonly usableUntil?: number | undefined
-  /** False when the login is not complete; the worker then asks again. */
+  /** False when the login is not complete. The worker then requests the state again. */
   readonly known: boolean
 }
 

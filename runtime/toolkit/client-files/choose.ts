@@ -30,7 +30,7 @@ export function unknownClient(name: string, expected: string): string {
   return `${name}: no such ${expected}${meant} Known clients: ${clientIds.join(', ')}`
 }
 
-/** Returns the file for a scope: the first file that exists, or the first one that the client would create. */
+/** Returns the file for a scope: the first existing file, or the first file that the client would create. */
 export function locationFor(client: ClientId, { scope, profile }: LocationChoice, host: Host): Location {
   const { title } = clientRow(client)
   const chosenScope = profile === undefined ? scope : 'profile'

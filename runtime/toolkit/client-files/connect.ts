@@ -1,4 +1,4 @@
-/** Options for changing the gateway's entry in a client's file, and temporary entries while a server runs. */
+/** Options for changing the gateway's entry in a client's file, and entries that exist only while a server runs. */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { invalidConfig } from '../../../schemas/index.ts'
@@ -124,7 +124,7 @@ export async function connectClients(words: readonly string[], url: string): Pro
       const operation = operationOn(client, temporaryEntry, host)
       refuseMissingFolder(operation.location, host)
       const { outcome } = await addEntry(operation, entry)
-      // Keep an entry that already existed.
+      // Keeps an entry that already existed.
       if (outcome === 'none') continue
       done.push({ ...operation, wrote: hashOfEntry(entry) })
       printError(`Connected ${word}; its file will be restored at the end.`)

@@ -187,7 +187,7 @@ async function withRecordErrors<T>(folder: string, work: () => Promise<T>): Prom
 }
 
 /**
- * Undoes our consecutive additions and restores the file as it was before the first one, byte for byte. Returns
+ * Undoes our consecutive additions and restores the file as it was before the first addition, byte for byte. Returns
  * undefined if another program has changed the file since.
  */
 function planRewind(operation: FileOperation, current: Current): Plan | undefined {

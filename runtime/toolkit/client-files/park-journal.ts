@@ -57,12 +57,12 @@ export class ParkJournal {
       const parsed: unknown = JSON.parse(text)
       if (isFields(parsed) && Array.isArray(parsed['files'])) return parsed['files'] as ParkedFile[]
     } catch {
-      // Report the same error as for a document of another form.
+      // Reports the same error as for a document in another form.
     }
     throw invalidConfig(`${path} is damaged; restore the clients’ files from ${this.#originals}`)
   }
 
-  /** Also finds a file that has moved behind a symbolic link since, or whose link has another target. */
+  /** Also finds a file that has since moved behind a symbolic link, or whose link now has another target. */
   find({ target, file }: Pick<ParkedFile, 'target' | 'file'>): ParkedFile | undefined {
     const files = this.read()
     return files.find((parked) => parked.target === target) ?? files.find((parked) => parked.file === file)
@@ -80,7 +80,7 @@ export class ParkJournal {
       rmSync(this.#originalOf(former), { force: true })
   }
 
-  /** Forgets a file that is restored. */
+  /** Removes a restored file from the journal. */
   remove(record: ParkedFile): void {
     this.#save(this.read().filter(({ target }) => target !== record.target))
     rmSync(this.#originalOf(record), { force: true })

@@ -20,7 +20,7 @@ import { unknownClient } from './choose.ts'
 import { readFileOnDisk } from './file.ts'
 import { shortPath } from './host.ts'
 
-/** A file with its entries, or the error that occurred while reading it. */
+/** A file with its entries, or the error that occurred while reading the file. */
 export interface Source {
   readonly client: ClientId | 'plain' | undefined
   readonly file: string
@@ -29,8 +29,8 @@ export interface Source {
 }
 
 /**
- * Returns the files that a command's arguments name, or all clients' files if there are no arguments. Throws
- * INVALID_CONFIG for an argument that is neither a client nor a file.
+ * Returns the files in a command's arguments, or all clients' files if there are no arguments. Throws INVALID_CONFIG
+ * for an argument that is neither a client nor a file.
  */
 export async function readSources(
   words: readonly string[],

@@ -13,10 +13,13 @@ export interface SessionAccess {
   readonly clients: TokenDigests
   /**
    * Names of all MCPServer objects that the session may declare. Their virtual server sends them the session's token.
-   * Fixed, because a change would restart the virtual server. Other kinds of members are remote and must not get it.
+   * The set is fixed, because a change would restart the virtual server. Other kinds of members are remote and must not
+   * get the token.
    */
   readonly members: readonly string[]
-  /** Origin of the login pages that the virtual server serves. Undefined without a login of its own. */
+  /**
+   * Origin of the login pages that the virtual server serves. Undefined if the virtual server has no login of its own.
+   */
   readonly loginPages?: string | undefined
 }
 

@@ -1,6 +1,7 @@
 /**
  * Determines why a server on this machine does not respond, and writes the causes to a file for the virtual servers of
- * its namespace. They report these causes in `/status`, the console and their errors instead of a refused connection.
+ * its namespace. The virtual servers report these causes in `/status`, the console and their errors, instead of a
+ * refused connection.
  */
 import { writeFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'

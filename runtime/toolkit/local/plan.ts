@@ -140,7 +140,7 @@ async function consoleOf(
   }
 }
 
-/** Lets the user sign in to a virtual server's backends. The logins are the ones that `gatehouse proxy` stores. */
+/** Lets the user sign in to a virtual server's backends. `gatehouse proxy` uses the same stored logins. */
 function loginsOf(
   parent: LocalObject,
   { image }: LocalContainer,

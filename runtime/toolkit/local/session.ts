@@ -68,7 +68,7 @@ export interface WorkloadView {
 
 /** Delay before retrying after a file could not be written. */
 const retryMs = 5000
-/** How often the causes of failures are written, in addition to each step. */
+/** Interval at which the causes of failures are written, in addition to the write in each step. */
 const causesMs = 500
 
 export class DevSession {
@@ -76,7 +76,7 @@ export class DevSession {
   readonly #options: SessionOptions
   readonly #addresses: Addresses
   readonly #consoleToken = randomBytes(32).toString('base64url')
-  /** Lets the user start logins at the backends of this session. */
+  /** Key that lets the user start logins at the backends of this session. */
   readonly signInKey = randomBytes(32).toString('base64url')
   readonly #runners = new Map<string, ProcessRunner>()
   readonly #notRunnable = new Map<string, string>()
@@ -306,7 +306,7 @@ export function workloadStatus(workload: LocalObject, ready: number): Record<str
   }
 }
 
-/** Writing failed, for example because the disk is full or the folder is read-only. */
+/** The write failed, for example because the disk is full or the folder is read-only. */
 export class UnwritableFile extends ModuleError {
   constructor(folder: string, code: string) {
     super(`cannot write to ${folder} (${code}); free up space there, or set TMPDIR to another folder`)

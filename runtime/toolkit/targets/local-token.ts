@@ -1,4 +1,4 @@
-/** The token that a server of `gatehouse up` requires from local programs. */
+/** Finds the token that a server of `gatehouse up` requires from local programs. */
 import type { ProxySettings } from '../../config/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { runningServerAt } from './running.ts'

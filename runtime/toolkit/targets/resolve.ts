@@ -17,7 +17,7 @@ export async function urlOfTarget(target: string, namespace: string | undefined)
   } catch (error) {
     if (!(error instanceof GatehouseError) || runningServers().length === 0) throw error
     const { code, message, cause } = error
-    const local = `no server ${target} runs on this machine; ${runningHint({ wanted: target })}`
+    const local = `no server named ${target} is running on this machine; ${runningHint({ wanted: target })}`
     throw new GatehouseError(code, { detail: `${local}\nIn the cluster: ${message}`, cause })
   }
 }

@@ -19,13 +19,13 @@ export interface RunningServer {
   readonly failure?: { readonly text: string; readonly fix: string }
   /** Process of the session that runs the server. */
   readonly session: number
-  /** Lets the user start logins at its backends. Undefined in a session of an older version. */
+  /** Key that lets the user start logins at the server's backends. Undefined in a session of an older version. */
   readonly signInKey?: string | undefined
   /** Token that the server requires from local programs. Undefined if it requires none. */
   readonly token?: string | undefined
 }
 
-/** The secrets with which this user's programs use a session. */
+/** The secrets that this user's programs need to use a session. */
 interface SessionSecrets {
   readonly signInKey: string
   readonly token: string | undefined
@@ -49,7 +49,7 @@ interface Workload {
   readonly cause?: Cause | undefined
 }
 
-/** Writes the file for one session, with the names and addresses of its servers. The ready ones come first. */
+/** Writes the file for one session, with the names and addresses of its servers. Ready servers come first. */
 export class RunningNames {
   readonly #folder: string
   readonly #secrets: SessionSecrets
@@ -73,7 +73,8 @@ export class RunningNames {
       writeFileSync(`${path}.new`, text, { mode: 0o600 })
       renameSync(`${path}.new`, path)
     } catch {
-      // The session itself reports a folder that is not writable. Without the file, only the names are unavailable.
+      // The session itself reports a folder that is not writable. Without the file, other commands cannot find the
+      // servers by name.
     }
   }
 }
@@ -123,7 +124,7 @@ export function runningNames(kind?: string): readonly string[] {
   return [...new Set(servers.map(({ name }) => name))]
 }
 
-/** Completes an error about a missing or unknown name: the closest name, and all names that can be used instead. */
+/** Returns the end of an error message about a missing or unknown name: the closest name, and all available names. */
 export function runningHint({
   kind,
   wanted,
@@ -133,7 +134,7 @@ export function runningHint({
 } = {}): string {
   const names = runningNames(kind)
   if (names.length === 0)
-    return 'nothing runs on this machine; start servers with gatehouse up, gatehouse run or gatehouse dev'
+    return 'no server is running on this machine; start one with gatehouse up, gatehouse run or gatehouse dev'
   const close = wanted === undefined ? undefined : nearest(wanted, names)
   return `${close === undefined ? 'r' : `did you mean ${close}? R`}unning on this machine: ${names.join(', ')}`
 }

@@ -1,4 +1,4 @@
-/** The addresses where the user signs in to the backends of a server on this machine. */
+/** Finds the addresses where the user signs in to the backends of a server on this machine. */
 import { isFields } from '../../../schemas/index.ts'
 import { headersFor, runningServerAt } from './running.ts'
 

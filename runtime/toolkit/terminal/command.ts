@@ -117,7 +117,7 @@ export class NamedArgument extends Argument {
   }
 }
 
-/** True for default values that carry no information. */
+/** True for default values that contain no information. */
 function isTrivial(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return value === false
   return value instanceof Map ? value.size === 0 : Object.keys(value).length === 0

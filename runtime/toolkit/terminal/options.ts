@@ -14,7 +14,7 @@ export function parsePort(text: string): number {
   return port
 }
 
-/** Converts a system error about binding a port to a message that names the flag. Returns other errors unchanged. */
+/** Converts a system error about binding a port to a message that contains the flag. Returns other errors unchanged. */
 export function bindError(error: unknown, what: string): unknown {
   if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return error
   const { code } = error

@@ -7,8 +7,8 @@ import { standardText } from './input.ts'
 const maxFileBytes = 1024 * 1024
 
 /**
- * Returns the token or secret in a file; `-` reads standard input. Throws INVALID_CONFIG, which names the flag but
- * never contains the file's content.
+ * Returns the token or secret in a file; `-` reads standard input. Throws INVALID_CONFIG, which contains the flag but
+ * never the file's content.
  */
 export function readToken(flag: string, path: string): string {
   const token = readBounded(flag, path).trim()
@@ -21,7 +21,7 @@ export function readToken(flag: string, path: string): string {
   return token
 }
 
-/** Reads a file of at most 1 MiB. Throws INVALID_CONFIG, which names the flag. */
+/** Reads a file of at most 1 MiB. Throws INVALID_CONFIG, which contains the flag. */
 export function readBounded(flag: string, path: string): string {
   try {
     if (path === '-') return standardText(flag)

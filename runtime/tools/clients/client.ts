@@ -99,7 +99,7 @@ export async function addClients(words: readonly string[], typed: AddOptions): P
 /**
  * Chooses how the client reaches a server on this machine. A virtual server keeps its address across restarts, so the
  * entry contains its URL. The entry of any other server starts a bridge that looks up the name, because such a server
- * gets a new port at each start. A server that requires a token needs the bridge too, which reads the token.
+ * gets a new port at each start. A server that requires a token also needs the bridge, which reads the token.
  */
 function withRunningServer(options: AddOptions): AddOptions {
   const { server, ...rest } = options
@@ -117,7 +117,7 @@ function localTokenOf(url: string): string | undefined {
   return runningServerAt(new URL(url))?.token
 }
 
-/** Warns about a name that is unknown here and in the cluster. The server may start later. */
+/** Warns about a name that is unknown on this machine and in the cluster. The server may start later. */
 async function warnOfUnknown(server: string): Promise<void> {
   if (runningServer(server)) return
   await urlOfTarget(server, undefined).catch((error: unknown) => {

@@ -109,7 +109,7 @@ function referenceFinding(facts: ObjectFacts, { kind, name, found }: ReadReferen
   return { ...base, ...otherState({ kind, name }, found, why) }
 }
 
-/** Describes another one of our resources: its reason, and the command that explains it. */
+/** Describes another Gatehouse resource: its reason, and the command that explains it. */
 function otherState(
   { kind, name }: { readonly kind: string; readonly name: string },
   object: Fields,
@@ -138,7 +138,7 @@ function memberFindings(
   const bad = found.filter(({ result }) => result !== 'ok')
   const group = isGroup ? labelOf(kind.kind, name) : 'its group'
   const summary = `${quantity(found.length, 'member')}, ${found.length - bad.length} ready`
-  // A member that is not ready takes away one backend but does not affect the other backends.
+  // A member that is not ready makes one backend unavailable but does not affect the other backends.
   return [
     { section: 'refers to', object: group, result: found.length > 0 ? 'ok' : 'warning', message: summary },
     ...bad.map((finding): WhyFinding => ({ ...finding, result: 'warning' })),

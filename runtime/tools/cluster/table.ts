@@ -1,6 +1,6 @@
 /**
- * Formats rows under a heading, page by page. Columns only become wider, and the last one is truncated to the terminal
- * width.
+ * Formats rows under a heading, page by page. Columns only become wider, and the last column is truncated to the
+ * terminal width.
  */
 import { oneLine } from '../../toolkit/terminal/plain-text.ts'
 

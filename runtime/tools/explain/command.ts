@@ -103,9 +103,7 @@ async function explainItem(options: Options): Promise<Explanation> {
     return explainLive(live.url, live.token, { ...rest, ...(claims ? { claims } : {}) })
   }
   if (question.action !== 'call_tool')
-    throw invalidConfig(
-      'prompts and resources are only known to a running server: use --url with its console',
-    )
+    throw invalidConfig('only a running server lists prompts and resources: use --url with its console')
   const servers = await readServers(filename)
   const found = server === undefined ? servers : servers.filter(({ name }) => name === server)
   const [config] = found

@@ -49,7 +49,7 @@ export interface Snapshot {
   readonly backends: readonly ExplainedBackend[]
   /** Undefined when all callers are allowed. */
   readonly policies?: PolicySet | undefined
-  /** Decides each request instead of the policies. */
+  /** External decision point, which decides each request instead of the policies. */
   readonly decisionPoint?: RuntimePoint | undefined
   /** Called before policies are evaluated, and on results. */
   readonly webhooks?: RuntimeWebhooks | undefined

@@ -60,7 +60,7 @@ export function addLockCommand(program: Command): void {
     .addArgument(
       new NamedArgument(
         '[NAME...]',
-        'servers started by "gatehouse up", "run" or "dev"; a virtual server stands for all its servers',
+        'servers started by "gatehouse up", "run" or "dev"; a virtual server selects all its servers',
         runningNames,
       ),
     )
@@ -104,7 +104,9 @@ function collectUrl(value: string, before: ReadonlyMap<string, string>): Readonl
   return new Map([...before, [name, url]])
 }
 
-/** Returns the addresses of the named servers. A virtual server stands for the other servers in its session. */
+/**
+ * Returns the addresses of the named servers. The name of a virtual server represents all other servers in its session.
+ */
 function urlsOfRunning(names: readonly string[]): ReadonlyMap<string, string> {
   const servers = runningServers()
   const found = names.flatMap((name) => {
@@ -113,7 +115,7 @@ function urlsOfRunning(names: readonly string[]): ReadonlyMap<string, string> {
     if (server.kind !== 'VirtualMCPServer') return [server]
     return servers.filter(({ kind, session }) => session === server.session && kind !== server.kind)
   })
-  // The first address of a name is that of the proxy in front of the server.
+  // The first address for a name is the address of the proxy in front of the server.
   return new Map(found.toReversed().map(({ name, url }) => [name, url]))
 }
 

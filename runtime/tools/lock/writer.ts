@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { LockTask, WrittenLock } from './lock-file.ts'
 
-/** Longer than writing the largest lock takes. */
+/** Time limit, which is longer than the time for writing the largest lock. */
 const deadlineMs = 60_000
-/** Enough for a lock of at most 8 MiB. */
+/** Heap size, which is sufficient for a lock of at most 8 MiB. */
 const heapMb = 512
 
 export type WriterOutcome =

@@ -12,7 +12,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * Merges `--env-file` files with the environment. The environment takes precedence over the files, and a later file
- * takes precedence over an earlier one, as with `node --env-file`. Node itself handles this flag anywhere on the
+ * takes precedence over an earlier file, as with `node --env-file`. Node itself handles this flag anywhere on the
  * command line, so only the single executable needs this function.
  */
 export function withEnvFiles(env: Environment, files: readonly string[]): Environment {

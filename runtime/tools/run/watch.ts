@@ -53,7 +53,7 @@ const slowMs = 8000
 /** How long the address is delayed for servers that are still starting. */
 const maxWaitMs = 3000
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
-/** States in which a server is reachable but does not answer, so it is pointless to wait. */
+/** States in which a server is reachable but does not answer, so waiting does not help. */
 const silentStates: ReadonlySet<string> = new Set(['unhealthy', 'unauthenticated'])
 
 interface ServerHistory {

@@ -109,7 +109,7 @@ function typedValue(name: string, text: string, types: readonly SchemaType[]): s
     const value: unknown = JSON.parse(text)
     if (types.some((type) => isOfType(value, type))) return text
   } catch {
-    // Reported below.
+    // The code below reports the error.
   }
   throw invalidConfig(`${name}: must be ${types.join(' or ')}, as the tool’s schema requires`)
 }

@@ -1,6 +1,6 @@
 /**
- * The MCP client behind the commands `tools`, `resources` and `prompts`. It holds one session-era conversation over two
- * line streams. The component that carries the streams translates for stateless-era servers.
+ * The MCP client behind the commands `tools`, `resources` and `prompts`. It has one session-era conversation over two
+ * line streams. The component behind the streams translates messages for stateless-era servers.
  *
  * A request ends when its response arrives, when the conversation ends, when the user interrupts it, or when nothing
  * related to it has arrived for `timeoutMs`. Progress and log messages go to callbacks. Elicitations are answered;
@@ -88,7 +88,7 @@ export class McpClient {
     this.#send(notificationMessage('notifications/initialized'))
   }
 
-  /** Returns the raw result. The request asks for progress notifications. */
+  /** Returns the raw result. The request enables progress notifications. */
   request(method: string, params: JsonObject): Promise<Buffer> {
     const id = String(this.#nextId++)
     return new Promise((resolve, reject) => {

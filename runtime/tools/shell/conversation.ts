@@ -111,7 +111,8 @@ function configFor(url: URL, input: ProxyInput): ProxySettings {
   const local = withLocalToken(config, url)
   if (local !== config) return local
   const offered = process.stderr.isTTY ? offeredLogin(config, env) : undefined
-  // A shared proxy can forward its clients' credentials. This command has no other credentials, so it waits for the login.
+  // A shared proxy can forward its clients' credentials. This command has no other credentials, so this command waits
+  // for the login.
   return offered ? { ...config, remote: { ...offered, optional: false } } : config
 }
 

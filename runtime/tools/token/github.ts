@@ -29,7 +29,7 @@ export interface GitHubJob {
   requestToken(request: MachineGrantRequest): Promise<string>
 }
 
-/** The job got no OIDC token. */
+/** The job received no OIDC token. */
 export class GitHubTokenError extends GatehouseError {
   constructor(cause: GatehouseError) {
     super('OAUTH_UNAVAILABLE', { detail: cause.message, cause })

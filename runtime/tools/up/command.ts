@@ -141,14 +141,17 @@ export function addStatusCommand(program: Command): void {
         'clients since. For a cluster, see "gatehouse cluster status".',
     )
     .option('--json', 'print the result as JSON', false)
-    .addHelpText('after', '\nExit codes: 0 every server is ready, 1 a server is not ready, or nothing runs.')
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 every server is ready, 1 a server is not ready, or "gatehouse up" is not running.',
+    )
     .action(async (options: { json: boolean }) => {
       const { showStatus } = await import('./status.ts')
       process.exitCode = await showStatus(options)
     })
 }
 
-/** Returns the names of the servers of `gatehouse up`, which are the only ones that require a token. */
+/** Returns the names of the servers of `gatehouse up`. Only these servers require a token. */
 function restartableNames(): readonly string[] {
   const guarded = runningServers().filter(({ token }) => token !== undefined)
   return [...new Set(guarded.map(({ name }) => name))]

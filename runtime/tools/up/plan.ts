@@ -53,7 +53,7 @@ export interface UpPlan {
   readonly targets: readonly UpFile[]
 }
 
-/** Reads the files of every client, or those named by `--from`. */
+/** Reads the files of every client, or the files in `--from`. */
 export async function findFiles(
   { from }: Pick<PlanOptions, 'from'>,
   host: Host,
@@ -86,7 +86,7 @@ export function readClientFile(
     const { entries } = readEntries({ file, text: text.text, client, scope, profile })
     return {
       ...base,
-      // Claude Code's file also contains the servers of single projects.
+      // Claude Code's file also contains the servers of individual projects.
       entries: entries.filter(({ source }) => source.scope !== 'local'),
       parkedNames: parked?.entries.map(({ path }) => path.at(-1) ?? '') ?? [],
       error: undefined,
@@ -128,7 +128,7 @@ function targetsOf(
     .map(({ client, scope, profile, file, key }) => ({ client, scope, profile, file, key }))
 }
 
-/** Applies `--only` and `--except`, and leaves out servers that cannot run. */
+/** Applies `--only` and `--except`, and omits servers that cannot run. */
 export async function makePlan(
   files: readonly FoundFile[],
   options: PlanOptions,
@@ -235,7 +235,7 @@ function whyNotRunnable(entry: ClientEntry, host: Host, lookup: ReferenceLookup)
   if (target.kind !== 'program') return undefined
   const [program, ...rest] = target.command
   if (typeof program !== 'string' || rest.length > 0) return undefined
-  // Such a server searches its own folders.
+  // A server with its own PATH searches its own folders.
   if (target.env.has('PATH')) return undefined
   const { home, platform } = host
   if (canStart(program, { env: localEnvironment().baseEnv, cwd: home, platform })) return undefined

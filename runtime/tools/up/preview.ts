@@ -1,4 +1,6 @@
-/** What `gatehouse up` found, and the changes that it would make. Values of other entries stay hidden. */
+/**
+ * Prints the servers that `gatehouse up` found, and the changes that it would make. Hides the values in other entries.
+ */
 import { clientRow, type Host, isClientId, maskedDiff, printableName } from '../../toolkit/clients/index.ts'
 import { shortPath } from '../../toolkit/client-files/host.ts'
 import { planPark, readOriginal } from '../../toolkit/client-files/park.ts'

@@ -7,9 +7,9 @@ export interface ServerReport {
   readonly name: string
   readonly state: MemberPhase | 'skipped'
   readonly reason?: string
-  /** What to do about the reason. */
+  /** The next step for the reason. */
   readonly nextStep?: string
-  /** Address where the user signs in, with a key that allows it. */
+  /** Address where the user signs in, with the required key. */
   readonly signInUrl?: string
 }
 
@@ -26,8 +26,9 @@ export interface UpReport {
   readonly pid: number
   readonly url: string
   /**
-   * The login that the address requires of all programs but this user's clients; null without `--login`. `issuer` is
-   * null for the built-in identity provider. `link` is the address where the owner sets up a sign-in, until it is used.
+   * The login that the address requires from all programs except this user's clients; null without `--login`. `issuer`
+   * is null for the built-in identity provider. `link` is the address where the owner sets up a sign-in, until it is
+   * used.
    */
   readonly login: { readonly issuer: string | null; readonly link: string | null } | null
   /** Address of the web console, with a token that grants access to it. */

@@ -36,7 +36,7 @@ async function restoreFile(
   { host, whileRunning }: RestoreOptions,
 ): Promise<RestoreReport> {
   const { client, file } = parked
-  // The journal forgets a restored file, so a client that overwrites it would lose its servers.
+  // A restored file is no longer in the journal, so a client that overwrites the file would lose its servers.
   const why = whileRunning ? undefined : whyNotChangeable(client, host, 'down')
   if (why !== undefined) return { client, file, outcome: 'failed', notes: [why] }
   try {

@@ -57,7 +57,7 @@ export async function serveUntilStopped(options: ServeOptions): Promise<boolean>
       isClientId(client) ? [[client, state.renewToken(client)]] : [],
     ),
   )
-  // Clients start their servers in the home folder or in a folder of their own.
+  // Clients start their servers in the home folder or in their own folder.
   process.chdir(options.host.home)
   const { port, startTimeout } = settings
   const login = settings.login && (await openLogin(settings.login, { port, usersFile: state.usersFile }))
@@ -243,7 +243,10 @@ async function answerUntilStopped(up: UpSession, results: Results, options: Serv
 const restartMs = 30_000
 const pollMs = 200
 
-/** Ends all logins at once: the virtual server holds them in memory, so it restarts. Resolves when it serves again. */
+/**
+ * Ends all logins by restarting the virtual server, which stores them in memory. Resolves when the virtual server is
+ * listening again.
+ */
 async function endLogins(up: UpSession, signal: AbortSignal): Promise<void> {
   await up.session.restart(entranceName)
   for (const until = performance.now() + restartMs; performance.now() < until && !signal.aborted; ) {

@@ -26,7 +26,7 @@ export interface UpSessionOptions {
   readonly port: number
   /** Digests of the clients' tokens. */
   readonly clients: TokenDigests
-  /** Undefined when only the clients' tokens open the address. */
+  /** Undefined when the address accepts only the clients' tokens. */
   readonly login?: RunningLogin | undefined
   /** Folder for the servers' output. */
   readonly logs: string
@@ -75,7 +75,8 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
     onError: report,
   })
   const { login } = options
-  // A new client session starts its own process of a stdio server, which may take as long as the first one.
+  // A new client session starts its own process of a stdio server, which may take as long to start as the first
+  // process.
   const requestTimeout = `${Math.max(options.startTimeout, minRequestSeconds)}s`
   const declare = async (servers: Conversion): Promise<void> => {
     const documents = documentsOf(servers, { requestTimeout })
@@ -95,11 +96,11 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
 }
 
 const stepMs = 200
-/** The checks of a running server may fail for this long, because a server may not be ready for its first one. */
+/** The checks of a running server may fail for this long, because a server may not be ready for its first session. */
 const failureMs = 6000
 
 interface SettleOptions {
-  /** In seconds. */
+  /** Time limit in seconds for servers to start. */
   readonly startTimeout: number
   readonly signal: AbortSignal
   /** Called repeatedly with the names of the servers that are not settled yet. */

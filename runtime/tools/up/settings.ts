@@ -20,8 +20,8 @@ export function settingsFor(
 }
 
 /**
- * Returns the values of the variables that the servers refer to, because a process that starts at login does not have
- * the variables of a shell.
+ * Returns the values of the variables that the servers refer to. A process that starts at login does not have the
+ * variables of a shell.
  */
 export function knownVariables(
   entries: readonly ClientEntry[],

@@ -1,4 +1,6 @@
-/** What `gatehouse up --share` prints: who gets access to what, and how a colleague connects. */
+/**
+ * Formats the output of `gatehouse up --share`: the users' access to servers, and the steps for a colleague to connect.
+ */
 import { hostname, userInfo } from 'node:os'
 import type { UpReport } from './report.ts'
 import type { UpSettings } from './state.ts'

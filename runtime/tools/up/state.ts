@@ -39,10 +39,10 @@ export interface SkippedServer {
 
 /** Settings of `--login`. */
 export interface LoginSettings {
-  /** Identity provider where users sign in. Undefined for the built-in one. */
+  /** Identity provider where users sign in. Undefined for the built-in identity provider. */
   readonly issuer?: string | undefined
   readonly clientId?: string | undefined
-  /** Value of the variable. The file takes precedence, and is read at each start. */
+  /** Value of the variable. The file takes precedence. It is read at each start. */
   readonly clientSecret?: string | undefined
   readonly clientSecretFile?: string | undefined
   /** Accounts of the issuer that may use the servers. */
@@ -88,7 +88,7 @@ export class UpState {
     return join(this.folder, 'logs')
   }
 
-  /** The users of `--login`. They stay after `gatehouse down`. */
+  /** The users of `--login`. `gatehouse down` does not remove them. */
   get usersFile(): string {
     return join(dirname(this.folder), 'up-login', 'users.json')
   }
@@ -133,8 +133,8 @@ export class UpState {
   }
 
   /**
-   * Writes a new token for the client, and returns its digest. While `gatehouse up` does not run, another program can
-   * take its port and receive the previous token.
+   * Writes a new token for the client, and returns its digest. While `gatehouse up` is not running, another program can
+   * use its port and receive the previous token.
    */
   renewToken(client: ClientId): string {
     const token = randomBytes(32).toString('base64url')

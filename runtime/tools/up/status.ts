@@ -1,4 +1,4 @@
-/** `gatehouse status` and `gatehouse restart` ask the running `gatehouse up`. */
+/** The commands `gatehouse status` and `gatehouse restart`, which send requests to the running `gatehouse up`. */
 import { invalidConfig, isFields, nearest } from '../../../schemas/index.ts'
 import { isClientId } from '../../toolkit/clients/index.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'

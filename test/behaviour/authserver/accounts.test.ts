@@ -69,7 +69,7 @@ t.test('accounts: the page is empty before a login in this browser', async (t) =
   await signIn(self)
   const page = await open(self, new Browser())
   t.equal(page.status, 401)
-  t.match(page.text, /No user is signed in in this browser/)
+  t.match(page.text, /No user has signed in with this browser/)
   t.notMatch(page.text, /Notes|hub/)
   const forged = new Browser()
   forged.setCookie(self.rig.issuer, 'gh-as', `${'A'.repeat(43)}.${'A'.repeat(43)}`)

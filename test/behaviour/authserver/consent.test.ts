@@ -32,7 +32,7 @@ t.test('consent: the page shows client, target, resource, scopes and provider, a
   t.match(page.text, '&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;')
   t.match(
     page.text,
-    /<h1>Allow access to 127\.0\.0\.1:\d+\?<\/h1>[\s\S]*Unverified name\.<\/strong> The client chose it itself/,
+    /<h1>Allow access to 127\.0\.0\.1:\d+\?<\/h1>[\s\S]*Unverified name\.<\/strong> The client chose this name itself/,
   )
   t.match(page.text, '<dd>127.0.0.1:33418</dd>')
   t.match(page.text, 'Stay signed in when you are away')
@@ -211,7 +211,7 @@ t.test('consent: a client without a name is shown by its id, as unverified', asy
   t.match(page.text, 'A client without a name wants to act for you')
   t.match(page.text, `<dt>Client ID</dt><dd>${String(clientId)}</dd>`)
   t.match(page.text, '<strong>Unverified client.</strong>')
-  t.notMatch(page.text, /Unverified name|chose it itself/, 'no name is shown')
+  t.notMatch(page.text, /Unverified name|chose this name itself/, 'no name is shown')
 })
 
 t.test('consent: a client whose redirect URI was removed during the login gets no code', async (t) => {

@@ -47,8 +47,11 @@ t.test(
     t.match(await explain('--tool', 'notes_echo'), { code: 1, stdout: /no policy permits it/ })
     t.match(await explain(...ada, '--tool', 'release'), { code: 0, stdout: /release is a workflow/ })
     t.match(await explain(...ada, '--tool', 'nothing'), { code: 1, stdout: /the item does not exist/ })
-    t.match(await explain('--prompt', 'x'), { code: 2, stderr: /only known to a running server.*--url/ })
-    t.match(await explain('--resource', 'x://y'), { code: 2, stderr: /only known to a running server/ })
+    t.match(await explain('--prompt', 'x'), {
+      code: 2,
+      stderr: /only a running server lists prompts and resources.*--url/,
+    })
+    t.match(await explain('--resource', 'x://y'), { code: 2, stderr: /only a running server lists/ })
     t.match(await explain(), { code: 2, stderr: /specify one of --tool, --prompt and --resource/ })
     t.match(await explain('--tool', 'a', '--prompt', 'b'), { code: 2 })
   },

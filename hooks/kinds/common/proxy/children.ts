@@ -55,7 +55,7 @@ export interface ProxyWorkload {
   readonly serviceAccount?: string | undefined
   readonly resources?: ResourceRequirements | undefined
   readonly podTemplateSpec?: unknown
-  /** Pod annotations to add to the generated ones. */
+  /** Pod annotations to add to the generated annotations. */
   readonly annotations?: StringMap
   /** Container that runs in the proxy's pod. If possible, a rollout runs only one such pod at a time. */
   readonly sidecar?:

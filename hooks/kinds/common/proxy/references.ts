@@ -151,8 +151,8 @@ export const proxyReferences = {
 } as const
 
 /**
- * Copies the condition of the first MCPOIDCConfig with a broken CA bundle or, if there is none, of the first one with a
- * bundle.
+ * Copies the condition of the first MCPOIDCConfig with a broken CA bundle or, if there is none, of the first
+ * MCPOIDCConfig with a bundle.
  */
 function mirrorCaBundles(context: ProxyContext, configs: readonly MCPOIDCConfig[]): void {
   const stored = configs

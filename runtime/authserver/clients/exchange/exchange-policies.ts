@@ -1,9 +1,9 @@
 /**
  * Policies for the tokens of trusted issuers that declared clients exchange (token exchange).
  *
- * A policy is identified by its issuer and all its rules, and the tokens that it allowed name this id. A changed or
- * removed policy ends its earlier tokens, like a removed binding (`assertion-policies.ts`). The policies are read again
- * every few seconds.
+ * The issuer and the rules of a policy determine its id, which the exchanged tokens contain. A changed or removed
+ * policy ends its earlier tokens, like a removed binding (`assertion-policies.ts`). The policies are read again every
+ * few seconds.
  * Source: RFC 8693 section 2; docs/guides/authorization-server.md, "Tokens of other issuers".
  */
 import type { ExchangePolicySettings, TrustedIssuerSettings } from '../../../config/index.ts'
@@ -14,15 +14,15 @@ import { PendingRemovals } from '../pending-removals.ts'
 type Claims = Readonly<Record<string, unknown>>
 
 export interface ExchangePolicy {
-  /** Named in the exchanged tokens. */
+  /** Id of the policy, which the exchanged tokens contain. */
   readonly id: string
   readonly issuer: TrustedIssuerSettings
   readonly issuerUrl: string
   readonly expectedAudience: string
   readonly allowMayAct: boolean
-  /** Returns the client that the issuer's token names; undefined if it names none. */
+  /** Returns the client in the issuer's token; undefined if the token contains no client. */
   readonly actorIn: (claims: Claims) => string | undefined
-  /** True when the client that the issuer's token names may let a declared client act for the user. */
+  /** True when the client in the issuer's token may let a declared client act for the user. */
   readonly acceptsActor: (claims: Claims) => boolean
   /** True when the declared client may exchange the issuer's tokens. */
   readonly allows: (clientId: string) => boolean
@@ -62,8 +62,8 @@ export class ExchangePolicies {
   }
 
   /**
-   * Reads the policies again. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid. Calls
-   * `storeRemoval` for each changed or removed policy; if it rejects, the next reload calls it again.
+   * Reads the policies again. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid.
+   * Calls `storeRemoval` for each changed or removed policy. If `storeRemoval` rejects, the next reload calls it again.
    */
   async reload(storeRemoval: (policyId: string) => Promise<void>): Promise<void> {
     const next = this.#read().map(toPolicy)

@@ -1,8 +1,8 @@
 /**
  * Verifies a subject token of a trusted issuer: an access token that a declared client exchanges.
  *
- * The issuer's token must name a client that the policy accepts, or name the requesting client in `may_act`. A token
- * that was already delegated (`act`) is rejected, because this server cannot check the earlier actors.
+ * The issuer's token must contain a client that the policy accepts, or the requesting client in `may_act`. A token that
+ * was already delegated (`act`) is rejected, because this server cannot check the earlier actors.
  * Source: RFC 8693 sections 2.1 and 4.4; RFC 9068 section 4; RFC 8725.
  */
 import type { JWTPayload } from 'jose'
@@ -23,7 +23,7 @@ import type { ExchangePolicy } from './exchange-policies.ts'
 
 export interface ExternalSubject {
   readonly sub: string
-  /** The client that the token names. */
+  /** The client in the token. */
   readonly actor: string | undefined
   readonly scopes: readonly string[]
   /** Unix seconds. */
@@ -83,7 +83,7 @@ function checkClaims(claims: JWTPayload, rules: ExternalSubjectRules): ExternalS
   return { sub, actor: policy.actorIn(claims), scopes: scopesIn(claims), expSec: exp, cnf }
 }
 
-/** Returns why the client may not act for the user, according to the token. */
+/** Returns the reason why the token does not permit the client to act for the user; undefined if it does. */
 function actorViolation(
   claims: JWTPayload,
   { policy, clientId, issuer }: ExternalSubjectRules,
@@ -92,7 +92,7 @@ function actorViolation(
     return policy.acceptsActor(claims) ? undefined : 'the client that the subject token names is not accepted'
   if (!policy.allowMayAct) return 'may_act is not accepted from this issuer'
   const { may_act: party } = claims
-  // Without `iss`, the issuer could mean one of its own clients with the same id.
+  // Requires `iss`, because the issuer could otherwise mean one of its own clients with the same id.
   const isNamed =
     isFields(party) &&
     party['iss'] === issuer &&
@@ -100,7 +100,7 @@ function actorViolation(
   return isNamed ? undefined : 'may_act does not name the client'
 }
 
-/** Returns the scopes in `scope`, or else in `scp`, which is a string or a list. */
+/** Returns the scopes in `scope`, or in `scp` if `scope` is absent. `scp` is a string or a list. */
 function scopesIn({ scope, scp }: JWTPayload): readonly string[] {
   const granted = scope ?? scp
   if (typeof granted === 'string') return parseScope(granted)

@@ -223,7 +223,10 @@ export class Connection {
     }
   }
 
-  /** Ends the attachment when the container was replaced, another proxy takes over, or this proxy shuts down. */
+  /**
+   * Ends the attachment when the container was replaced, another proxy has acquired the record, or this proxy shuts
+   * down.
+   */
   async #watch(run: ContainerRun, over: PromiseWithResolvers<End>): Promise<void> {
     const look = async (): Promise<End | undefined> => {
       if (this.#isOver) return { cause: 'proxy_ended', why: 'the proxy is shutting down' }

@@ -1,6 +1,6 @@
 /**
- * Prometheus metrics for a proxy that is attached to its server. Counts are taken from events; current values are read
- * at each scrape.
+ * Prometheus metrics for a proxy that is attached to its server. Events update the counts. Each scrape reads the
+ * current values.
  */
 import {
   attachMetrics,

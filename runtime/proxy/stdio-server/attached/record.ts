@@ -1,10 +1,10 @@
 /**
- * The ConfigMap in which this proxy records the attached server: its state, the proxy that holds its streams, and its
- * introduction. The hooks derive conditions from this record, and the next proxy continues from it.
+ * The ConfigMap in which this proxy records the attached server: its state, the proxy that is attached to its streams,
+ * and its introduction. The hooks derive conditions from this record, and the next proxy continues from it.
  *
  * Two proxies that write to one process would corrupt each other's lines. The record is therefore a lease, which its
- * holder keeps until it releases the record or stops writing for a while. A later proxy waits, for example during a
- * rollout. A failure to read or write the record does not stop the proxy.
+ * owner keeps until the owner releases the record or stops writing for a while. A later proxy waits, for example during
+ * a rollout. A failure to read or write the record does not stop the proxy.
  */
 import { type Fields, fieldsOf } from '../../../../schemas/index.ts'
 import { type ClusterApi, corePath, getObject, mergeInto } from '../../../kube/index.ts'
@@ -13,7 +13,7 @@ import type { Introduction } from './introduction.ts'
 
 export interface AttachReport {
   readonly attached: boolean
-  /** In CamelCase. */
+  /** Reason for a condition, in CamelCase. */
   readonly reason: string
   readonly message: string
   readonly restarts?: number | undefined
@@ -27,14 +27,14 @@ export interface AttachRecordOptions {
   readonly configMap: string
   /** This proxy's pod name. */
   readonly holder: string
-  /** Interval between `isOurs` calls while this proxy holds the record. */
+  /** Interval between `isOurs` calls while this proxy owns the record. */
   readonly lookMs: number
   readonly log: Log
 }
 
 const key = 'attach.json'
 const maxIntroductionBytes = 64 * 1024
-/** A holder that has missed this many intervals is considered gone. */
+/** An owner that has missed this many intervals is considered dead. */
 const missedLooks = 3
 
 interface Found {
@@ -50,7 +50,7 @@ export class AttachRecord {
   #lost = 0
   #written = { text: '', at: 0 }
   #writing: Promise<unknown> = Promise.resolve()
-  /** Another holder's record as last seen, and the time since it last changed. */
+  /** Another owner's record as last seen, and the time since it last changed. */
   #other: { readonly text: string; readonly since: number } | undefined
   #isOurs = false
   #warned = false
@@ -60,7 +60,7 @@ export class AttachRecord {
     this.#path = corePath(options.namespace, 'configmaps', options.configMap)
   }
 
-  /** Returns the introduction for this run of the server, from this proxy or an earlier one. */
+  /** Returns the introduction for this run of the server, from this proxy or an earlier proxy. */
   introductionOf(run: string): Introduction | undefined {
     return this.#known?.run === run ? this.#known.introduction : undefined
   }
@@ -73,7 +73,7 @@ export class AttachRecord {
     this.#lost += count
   }
 
-  /** Writes changes while this proxy holds the record. */
+  /** Writes changes while this proxy owns the record. */
   async tell(report: AttachReport): Promise<void> {
     this.#report = report
     if (this.#isOurs) await this.#write()

@@ -17,7 +17,7 @@ import {
 } from '../../../mcp/index.ts'
 import type { SharedLink } from './shared-link.ts'
 
-/** Limit across all clients. */
+/** Maximum number of subscriptions across all clients. */
 const maxSubscriptions = 10_000
 
 export class SharedSessionState {
@@ -110,7 +110,7 @@ export class SharedSessionState {
     try {
       await this.#requester.request(this.#requester.newId(), method, JSON.stringify(params))
     } catch {
-      // The process has ended; the next one gets the request again.
+      // The process has ended. The next process gets the request again.
     }
   }
 

@@ -20,7 +20,7 @@ export interface FileRow {
   readonly on?: readonly Platform[]
   /** Keys of the server map if they differ from the client's default. `{cwd}` is the project's folder. */
   readonly key?: readonly string[]
-  /** Used only when the file exists: a legacy file, or a file that takes precedence over another one. */
+  /** Used only when the file exists: a legacy file, or a file that takes precedence over another file. */
   readonly ifPresent?: true
 }
 
@@ -46,7 +46,7 @@ export interface EntryForm {
   readonly headers: 'headers' | 'http_headers'
   /** Field that maps header names to variables. */
   readonly headerVariables?: string
-  /** Field that names the variable containing a bearer token. */
+  /** Field with the name of the variable that contains a bearer token. */
   readonly bearerVariable?: string
   /** Fields that list the enabled and disabled tools. */
   readonly allow?: string
@@ -79,7 +79,7 @@ export interface ClientRow {
   /** Returns the entry that starts a program. Undefined when the client's files are only read. */
   readonly program?: (command: string, args: readonly string[]) => Readonly<Record<string, unknown>>
   readonly reservedNames?: readonly string[]
-  /** Instruction that tells the user how to apply the change. */
+  /** Instructions for the user to apply the change. */
   readonly pickUp: string
   /** Processes that write the file from memory. The file is not edited while one of them is running. */
   readonly rewrittenBy?: readonly string[]

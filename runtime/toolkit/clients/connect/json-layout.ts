@@ -9,13 +9,13 @@ interface Token {
 
 interface Line {
   indent: string
-  /** Without blanks. */
+  /** The tokens of the line, without white space. */
   readonly tokens: Token[]
 }
 
 /**
- * Returns the offsets at which lines with several members are broken, with the text to insert there. Lists stay on one
- * line.
+ * Returns the offsets at which lines with several members must be broken, with the text to insert at each offset. Lists
+ * stay on one line.
  */
 export function jsonLineBreaks(text: string): ReadonlyMap<number, string> {
   const breaks = new Map<number, string>()

@@ -15,7 +15,7 @@ interface DiffOptions {
   readonly revealsInserted: boolean
 }
 
-/** A line of JSON with several members is broken, because its mask would hide the change. */
+/** Breaks JSON lines with several members, because the mask of a whole line would hide the change. */
 export function maskedDiff(
   text: string,
   changes: readonly TextChange[],
@@ -41,7 +41,7 @@ export function maskedDiff(
     .replaceAll(/\t?\r?$/gm, '')
 }
 
-/** `offset` is the piece's position in the text that the breaks are for. */
+/** `offset` is the position of the piece in the text that the breaks were computed for. */
 function withBreaks(piece: string, offset: number, breaks: ReadonlyMap<number, string>): string {
   let shown = ''
   let from = 0

@@ -37,7 +37,7 @@ export function dropJson(text: string, path: readonly string[], file: string): T
 interface PathMatch {
   /** The innermost existing object on the path. */
   readonly parent: Node
-  /** Keys below the parent. Contains a single key when only the last one is missing. */
+  /** Keys below the parent. Contains a single key when only the last key is missing. */
   readonly rest: readonly string[]
   /** The member at the end of the path, if it exists. */
   readonly member: Node | undefined

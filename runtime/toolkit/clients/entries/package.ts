@@ -16,7 +16,8 @@ interface RunnerRow {
   /** Flags with a value. */
   readonly valued: readonly string[]
   /**
-   * Flags whose value is the package. When such a flag is present, the first word only names a program in the package.
+   * Flags whose value is the package. When such a flag is present, the first word is only the name of a program in the
+   * package.
    */
   readonly from: readonly string[]
 }

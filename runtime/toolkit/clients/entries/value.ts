@@ -113,7 +113,7 @@ export function commandWords(value: Value): readonly Value[] {
     for (const [piece] of part.matchAll(/"|\s+|[^"\s]+/g)) {
       if (piece === '"') {
         isQuoted = !isQuoted
-        // Empty quotes stand for an empty word.
+        // Empty quotes represent an empty word.
         words.at(-1)?.push('')
       } else if (!isQuoted && piece.trim() === '') words.push([])
       else words.at(-1)?.push(piece)

@@ -18,11 +18,11 @@ import { type LocalProcess, type ProcessSpec, startProcess } from './process.ts'
 
 /** A package that a command needs. */
 interface PackageFetch {
-  /** Same for commands that share the package. */
+  /** Key of the package, which is the same for all commands that share the package. */
   readonly key: string
-  /** `npx package @scope/name`. */
+  /** Name of the package in messages, such as `npx package @scope/name`. */
   readonly label: string
-  /** Exits with 0 if the package is present. Undefined when `isPresent` is decisive. */
+  /** Command that exits with 0 if the package is present. Undefined when `isPresent` is sufficient. */
   readonly probe?: readonly string[]
   readonly isPresent?: () => boolean
   readonly argv: readonly string[]
@@ -151,7 +151,7 @@ function fetchOf({ argv, env, cwd }: ProcessSpec): PackageFetch | undefined {
   }
 }
 
-/** Errors of npm that a broken entry in its cache causes. */
+/** npm errors that a broken cache entry causes. */
 const brokenNpm =
   /ENOTEMPTY|EINTEGRITY|cb\(\) never called|Cannot find module '[^']*_npx|Invalid package config/
 

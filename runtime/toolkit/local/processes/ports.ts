@@ -22,7 +22,7 @@ export async function nextFreePort(port: number): Promise<number | undefined> {
   return undefined
 }
 
-/** Port of the address that clients use, unless the user chooses another one. */
+/** Port of the address that clients use, unless the user chooses another port. */
 export const defaultPort = 4483
 
 /** Returns the requested port, which must be free, or the default port, or any free port. */

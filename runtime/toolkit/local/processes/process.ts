@@ -33,7 +33,8 @@ export function startProcess(spec: ProcessSpec, onLine: (line: string) => void):
   })
   const outputs = [child.stdout, child.stderr].map((input) => createInterface({ input }).on('line', onLine))
   const read = Promise.all(outputs.map((lines) => once(lines, 'close')))
-  // The last lines explain the exit. A descendant in another group can keep the output open.
+  // Waits for the last lines, which explain the exit, but only briefly, because a descendant in another group can keep
+  // the output open.
   const exited = groupEnded(child).then(async (why) => {
     await Promise.race([read, sleep(lastLinesMs)])
     return why

@@ -119,7 +119,7 @@ export class ProcessRunner {
     const label = this.#parts.packages.missing(spec)
     if (label === undefined) return undefined
     const cause = { category: 'package_installing', detail: label }
-    // A package that could not be installed stays failed during the next attempt.
+    // Keeps the state `failed` during the next attempt to install the package.
     if (this.state.phase !== 'failed') this.#set({ phase: 'starting', cause })
     // npm may retry for minutes. Other servers may need the package, so `stop` only stops waiting for it.
     return Promise.race([this.#parts.packages.fetch(spec), this.#stopped.then(() => undefined)])

@@ -3,7 +3,7 @@
  * process, one loaded copy of the program and one set of system threads. Each thread has its own heap, event loop,
  * environment and output, and can exit or run out of memory without affecting other threads.
  *
- * A message asks the thread to stop; runtime/toolkit/terminal/stop.ts treats it like a signal.
+ * A message requests that the thread stop; runtime/toolkit/terminal/stop.ts treats it like a signal.
  */
 import { realpathSync } from 'node:fs'
 import { isSea } from 'node:sea'

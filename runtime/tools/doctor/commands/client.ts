@@ -46,7 +46,7 @@ export async function* clientTargets(
   }
 }
 
-/** Rejects an entry name that occurs in several files, because the entries may refer to different servers. */
+/** Rejects an entry name that occurs in several files, because these entries may refer to different servers. */
 function refuseSeveral(sources: readonly Source[], named: string, host: Host): void {
   const files = sources
     .filter(({ entries }) => entries.some(({ enabled, target }) => enabled && target.kind === 'remote'))

@@ -66,7 +66,7 @@ function endpointsOf(manifests: readonly Manifest[]): readonly DialedEndpoint[] 
   }
   for (const { doc } of manifests) {
     const spec = isFields(doc['spec']) ? doc['spec'] : {}
-    // Skip the issuer of an embedded authorization server, because it is the gateway itself, which may not be running
+    // Skips the issuer of an embedded authorization server. That issuer is the gateway itself, which may not be running
     // yet.
     if (doc['kind'] === 'MCPOIDCConfig' && isFields(spec['inline'])) add(spec['inline']['issuer'], 'issuer')
     visit(spec, 0, (name, value) => {

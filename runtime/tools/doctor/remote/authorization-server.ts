@@ -44,7 +44,7 @@ export async function checkIssuerDocument(facts: RemoteFacts): Promise<CheckOutc
   return ok(`at ${forms.join(', ')}`)
 }
 
-/** Returns the first document that matches the issuer, or else the first document. */
+/** Returns the first document that matches the issuer. If no document matches, returns the first document. */
 function bestDocument(places: readonly MetadataResponse[], issuer: string | undefined) {
   const documents = places.filter((place) => place.kind === 'document')
   return documents.find(({ document }) => text(document, 'issuer') === issuer) ?? documents[0]

@@ -40,7 +40,7 @@ export interface Finding {
   readonly expected?: string
   readonly fix?: Fix
   readonly proof?: string
-  /** Id of the check whose failure caused this one to be skipped. */
+  /** Id of the check whose failure caused this check to be skipped. */
   readonly needs?: string
   readonly ms: number
 }

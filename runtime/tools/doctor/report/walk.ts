@@ -6,7 +6,7 @@ import { codes } from './codes.ts'
 import { type Finding, type CheckOutcome, type Result, skipped } from './finding.ts'
 import type { Clean } from './text.ts'
 
-/** A fix has a line or two for each cause. */
+/** Maximum number of lines in a fix, which has one or two lines for each cause. */
 const maxFixLines = 50
 
 export interface Check<Facts> {

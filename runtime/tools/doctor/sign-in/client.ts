@@ -63,7 +63,7 @@ function metadataOf({ server, target }: RemoteFacts): ServerMetadata | OAuthClie
 
 /**
  * True for providers that support S256 without advertising it. The metadata check has already reported that clients
- * reject them.
+ * reject such providers.
  */
 function isSilent(server: ServerMetadata, provider: string | undefined): boolean {
   return server.code_challenge_methods_supported === undefined && hintFor(provider)?.silentPkce === true
@@ -85,7 +85,7 @@ async function openPort(
   for (const candidate of mayMove && port !== 0 ? [port, 0] : [port]) {
     try {
       const callback = await openCallback(candidate, silentLog, { host, path })
-      // Keep it unchanged, because servers compare it byte for byte.
+      // Keeps the redirect URI unchanged, because servers compare it byte for byte.
       return { callback, redirectUri: candidate === 0 ? callback.redirectUri : wanted }
     } catch (error) {
       reason = unavailablePort(error, candidate)

@@ -1,4 +1,4 @@
-/** A login's options and state. Contains secrets. */
+/** The options and the state of a login. Contains secrets. */
 import type {
   Callback,
   LoginSecrets,

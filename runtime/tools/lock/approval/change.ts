@@ -1,8 +1,8 @@
 /**
  * Computes how an approval changes an MCPToolLock, in a form that can be applied to a document and to its value. Pure.
  *
- * When a backend shows callers different definitions, an approved definition is added to the existing ones, because one
- * caller's view does not represent all callers.
+ * When a backend shows callers different definitions, an approved definition is added to the existing definitions,
+ * because one caller's view does not represent all callers.
  */
 import { cloneJson, GatehouseError, type ToolLockSpec } from '../../../../schemas/index.ts'
 import { lockedItem, plainForm } from '../manifest.ts'

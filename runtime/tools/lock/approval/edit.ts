@@ -121,7 +121,7 @@ function apply(document: Document, change: Change): void {
 
 const order = ['server', 'tools', 'prompts', 'resourceTemplates']
 
-/** Returns the members that `gatehouse lock` writes after this one. */
+/** Returns the members that `gatehouse lock` writes after this member. */
 function laterMembers(name: string): readonly string[] {
   const at = order.indexOf(name)
   return at < 0 ? [] : order.slice(at + 1)

@@ -1,6 +1,6 @@
 /**
- * Rules for the embedded authorization server. Identities of other platforms are converted where both servers give the
- * same rights; the report lists everything else. No dropped field is a protection.
+ * Rules for the embedded authorization server. Identities of other platforms are converted where both servers grant the
+ * same rights. The report lists everything else. Dropping these fields removes no protection.
  */
 import { isFields, type Fields } from '../../../../schemas/index.ts'
 import type { MigrationDraft, Mutable } from './draft.ts'
@@ -10,12 +10,12 @@ const delegate = 'declare a client that exchanges tokens of users in clients, wi
 const platform =
   'declare the issuers in trustedIssuers and their subjects in inboundGrants.jwtBearer, with the scopes of each subject'
 
-/** Scopes that need a user, which a machine cannot get here. */
+/** Scopes that require a user. A machine cannot get these scopes. */
 const userScopes: ReadonlySet<unknown> = new Set(['openid', 'profile', 'email', 'offline_access'])
 
 /**
- * Converts the server at `at`. `scopes` are those of the resource that the server protects, if the document contains
- * them: there, a subject may request all of them; here, each subject has its own.
+ * Converts the server at `at`. `scopes` contains the scopes of the protected resource, if the document contains them.
+ * In ToolHive, a subject may request all of them; in Gatehouse, each subject has its own scopes.
  */
 export function convertAuthServer(draft: MigrationDraft, at: string, scopes: unknown): void {
   const [server] = draft.fieldsAt(at).map(({ value }) => mutable(value))
@@ -51,7 +51,7 @@ function fieldsIn(value: unknown): readonly Mutable[] {
   return listOf(value).filter(isFields)
 }
 
-/** Adds scopes to the bindings, or drops the grant: a binding without scopes gets no tokens here. */
+/** Adds scopes to the bindings, or drops the grant, because a binding without scopes gets no tokens in Gatehouse. */
 function convertIssuerPolicies(draft: MigrationDraft, at: string, scopes: readonly unknown[]): void {
   const path = `${at}.inboundGrants.jwtBearer`
   const lists = draft.fieldsAt(`${path}.issuerPolicies[].subjectBindings`)
@@ -89,7 +89,7 @@ function convertWorkloads(draft: MigrationDraft, at: string, server: Mutable): v
   })
 }
 
-/** Returns the trust domain, or why it is lost. */
+/** Returns the trust domain, or the reason why it is dropped. */
 function toTrustDomain({ methods, bundleSource, ...rest }: Fields): Fields | string {
   const { file } = isFields(bundleSource) ? bundleSource : {}
   const { configMapName: name, configMapKey: key } = isFields(file) ? file : {}
@@ -97,7 +97,7 @@ function toTrustDomain({ methods, bundleSource, ...rest }: Fields): Fields | str
   return allowsJwt(methods) ? { ...rest, bundleSource: { configMapRef: { name, key } } } : onlyJwt
 }
 
-/** Returns the client, or why it is lost. */
+/** Returns the client, or the reason why it is dropped. */
 function toWorkload(client: Fields, domains: ReadonlyMap<unknown, Fields | string>): Fields | string {
   const { trustDomainRef, principalPattern, clientId, methods, grantTypes, scopes, resources } = client
   if (!isFields(domains.get(trustDomainRef))) return 'its trust domain is not converted'
@@ -114,7 +114,10 @@ function allowsJwt(methods: unknown): boolean {
   return methods === undefined || listOf(methods).includes('spiffe_jwt')
 }
 
-/** Replaces the items of a list. `convert` returns the new item, or why it is lost. Returns the remaining items. */
+/**
+ * Replaces the items of a list. `convert` returns the new item, or the reason why it is dropped. Returns the remaining
+ * items.
+ */
 function kept(
   draft: MigrationDraft,
   parent: unknown,

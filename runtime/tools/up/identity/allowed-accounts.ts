@@ -1,4 +1,4 @@
-/** Which accounts of another issuer may use the servers. */
+/** Decides which accounts of another issuer may use the servers. */
 import { localIssuer } from '../../../net/index.ts'
 
 /**
@@ -6,7 +6,7 @@ import { localIssuer } from '../../../net/index.ts'
  * addresses of a domain, or `*` for every account of the issuer.
  */
 export function policiesFor(allow: readonly string[]): readonly string[] {
-  // Not by subject, because an account of the issuer could have the same one.
+  // The policy does not match by subject, because an account of the issuer could have the owner's subject.
   const owner = `permit(principal, action, resource) when { principal.issuer == "${localIssuer}" };`
   const accounts = allow.map((rule) => {
     if (rule === '*') return 'permit(principal, action, resource);'
@@ -16,5 +16,8 @@ export function policiesFor(allow: readonly string[]): readonly string[] {
   return [owner, ...accounts]
 }
 
-/** The accepted values of `--login-allow`. Neither quotes nor `*` can enter a policy. */
+/**
+ * Matches the accepted values of `--login-allow`. Except for `*` alone, the values contain neither quotes nor `*`,
+ * which have a meaning in policies.
+ */
 export const allowPattern = /^(?:\*|(?:[A-Za-z0-9._%+-]{1,64})?@[A-Za-z0-9.-]{1,255})$/

@@ -1,5 +1,5 @@
 /**
- * Limits how often passwords can be tried. After five wrong passwords for a name, further attempts must wait, and the
+ * Limits how often passwords can be tried. After five wrong passwords for a name, the next attempt must wait, and the
  * wait doubles with each wrong password. Names without a user are counted in the same way, so that the limit does not
  * reveal which users exist. Passkeys are not limited, because they cannot be guessed.
  */
@@ -15,7 +15,7 @@ interface Failures {
 }
 
 export class Attempts {
-  /** By the first 12 bits of the name's hash, which bounds the table. */
+  /** Keyed by the first 12 bits of the name's hash, which bounds the table. */
   readonly #failures = new Map<string, Failures>()
   readonly #now: () => number
 
@@ -37,7 +37,7 @@ export class Attempts {
     this.#failures.set(rowOf(name), { count, until: this.#now() + waitMs })
   }
 
-  /** Forgets the wrong passwords after a correct one. */
+  /** Resets the count of wrong passwords after a correct password. */
   succeeded(name: string): void {
     this.#failures.delete(rowOf(name))
   }

@@ -2,8 +2,8 @@
  * Serves the login pages and the identity provider of `gatehouse up --login` on a loopback port. The virtual server
  * relays the pages to browsers.
  *
- * A form or a passkey response belongs to a login: its id is in the path and in a cookie of the browser that began the
- * login. An enrolment belongs to the key of its link. Requests from other sites are rejected.
+ * Each form or passkey response belongs to a login, whose id is in the path and in a cookie of the browser that began
+ * the login. Each enrolment belongs to the key of its link. The server rejects requests from other sites.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
@@ -236,7 +236,7 @@ const expired = messagePage(
   'Return to your MCP client and connect again. Your browser must accept cookies.',
 )
 
-/** Every login asks for the passkey or the password, so a browser needs no session and can switch between users. */
+/** Every login requires the passkey or the password, so a browser needs no session and can switch between users. */
 function withoutSession(cookies: string | undefined): string | undefined {
   return cookies
     ?.split(';')
@@ -267,7 +267,7 @@ function jsonOf({ req, body }: Exchange): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(body.toString('utf8'))
     if (isFields(value)) return value
   } catch {
-    // Rejected below.
+    // The code below rejects the value.
   }
   throw new GatehouseError('BAD_REQUEST')
 }

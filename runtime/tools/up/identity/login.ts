@@ -1,6 +1,6 @@
 /**
  * The login of `gatehouse up --login`: puts an authorization server in front of the virtual server. Users sign in at
- * the built-in identity provider, or at the issuer that `--login` names.
+ * the built-in identity provider, or at the issuer in `--login`.
  */
 import { randomBytes } from 'node:crypto'
 import { userInfo } from 'node:os'
@@ -14,7 +14,7 @@ import { Users } from './users.ts'
 export interface RunningLogin {
   /** Address that MCP clients connect to. */
   readonly address: string
-  /** Identity provider where users sign in. Undefined for the built-in one. */
+  /** Identity provider where users sign in. Undefined for the built-in identity provider. */
   readonly issuer: string | undefined
   /** Origin of the login pages on the loopback interface. Undefined with another issuer. */
   readonly loginPages: string | undefined
@@ -27,7 +27,7 @@ export interface RunningLogin {
 
 export interface Accounts {
   readonly users: Users
-  /** Address of the page where the owner chooses a passkey or a password. Undefined afterwards. */
+  /** Address of the page where the owner chooses a passkey or a password. Undefined once the owner has chosen. */
   ownerLink(): string | undefined
   /** Returns the address of a one-time enrolment page for a new or existing user. Throws INVALID_CONFIG. */
   invite(name: string): string
@@ -119,7 +119,7 @@ function ownerName(): string {
   return /^[a-z0-9]/.test(name) ? name.slice(0, 64) : 'owner'
 }
 
-/** The provider where users sign in, and who may use the servers. */
+/** The provider where users sign in, and the policies that decide which users may use the servers. */
 interface Upstream {
   readonly provider: Readonly<Record<string, unknown>>
   readonly secret: string | undefined

@@ -1,4 +1,7 @@
-/** The login pages: sign in, choose a passkey or a password, and messages. They share the layout of all pages. */
+/**
+ * The login pages: sign in, choose a passkey or a password, and messages. They have the same layout as all other
+ * Gatehouse pages.
+ */
 import { type Html, html, type HtmlPage, page } from '../../../net/index.ts'
 import { passwordLength } from './passwords.ts'
 
@@ -70,8 +73,8 @@ your browser.</p>
 }
 
 /**
- * Continues the login at another address. Browsers apply a form's policy to redirects, and the addresses of MCP clients
- * are unknown here, so a redirect would be blocked.
+ * Continues the login at another address. A redirect would be blocked, because browsers apply the policy for forms to
+ * redirects, and the addresses of MCP clients are unknown here.
  */
 export function continuePage(location: string): HtmlPage {
   const { html: text, headers } = page(

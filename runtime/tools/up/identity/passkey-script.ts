@@ -1,4 +1,4 @@
-/** The script of the login pages, which runs in browsers. The pages work without it, with a password. */
+/** The script of the login pages, which runs in browsers. Without the script, users can sign in with a password. */
 export const passkeyScript = `
 const box = document.getElementById('passkey')
 const problem = document.getElementById('problem')

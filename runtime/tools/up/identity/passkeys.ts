@@ -1,5 +1,6 @@
 /**
- * Registers and checks passkeys. A passkey belongs to the host of the login pages, and replaces name and password.
+ * Registers and checks passkeys. A passkey belongs to the host of the login pages, and replaces the user name and the
+ * password.
  * Source: Web Authentication Level 3; @simplewebauthn/server.
  */
 import {
@@ -20,7 +21,7 @@ export class Passkeys {
   readonly #origin: string
   readonly #host: string
   readonly #users: Users
-  /** Challenges by the login or link that they were made for. */
+  /** Challenges, keyed by the login or link that they were created for. */
   readonly #challenges = new Map<string, { readonly challenge: string; readonly until: number }>()
 
   constructor(origin: string, users: Users) {
@@ -97,7 +98,7 @@ export class Passkeys {
     this.#challenges.set(key, { challenge, until: Date.now() + challengeMs })
   }
 
-  /** Returns each challenge once. */
+  /** Removes and returns the challenge, so that it can be used only once. */
   #take(key: string): string | undefined {
     const found = this.#challenges.get(key)
     this.#challenges.delete(key)

@@ -7,7 +7,7 @@ import { GatehouseError } from '../../../../schemas/index.ts'
 
 const cost = { N: 2 ** 17, r: 8, p: 1 }
 const keyBytes = 32
-/** Each hash takes 128 MB of memory for about 0.3 s. */
+/** Computing a hash needs 128 MB of memory for about 0.3 s. */
 const maxWaiting = 8
 
 let waiting = 0
@@ -34,7 +34,7 @@ export async function isPassword(password: string, stored: string | undefined): 
   return expected.length === found.length && timingSafeEqual(expected, found)
 }
 
-/** Derives one key at a time, because each takes much memory. */
+/** Derives one key at a time, because each derivation needs a lot of memory. */
 async function derive(password: string, salt: Buffer): Promise<Buffer> {
   if (waiting >= maxWaiting) throw new GatehouseError('OVERLOADED')
   waiting++

@@ -1,6 +1,6 @@
 /**
  * The identity provider of `gatehouse up --login`: oidc-provider with one client, the authorization server in front of
- * the virtual server. Its records are in memory, so browsers sign in again after a restart.
+ * the virtual server. The provider keeps its records in memory, so users sign in again after a restart.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { type Context, Provider } from 'oidc-provider'
@@ -82,7 +82,8 @@ export function makeProvider({
       rpInitiatedLogout: { enabled: false },
     },
     ttl: {
-      // Held only by the authorization server, which limits its own tokens.
+      // Only the authorization server receives these tokens. It limits the lifetime of the tokens that it issues to
+      // clients.
       AccessToken: 30 * daySec,
       AuthorizationCode: 60,
       Grant: 30 * daySec,

@@ -5,7 +5,9 @@ export function addUserCommand(up: Command): void {
   const user = up
     .command('user')
     .summary('manage the users of "gatehouse up --login"')
-    .description('Manages the users of the running "gatehouse up --login". They stay after "gatehouse down".')
+    .description(
+      'Manages the users of the running "gatehouse up --login". "gatehouse down" does not remove the users.',
+    )
   user
     .command('add')
     .summary('print a one-time link for a new user, or for a user without access')

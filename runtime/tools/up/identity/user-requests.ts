@@ -1,4 +1,4 @@
-/** `gatehouse up user add`, `list` and `remove` ask the running `gatehouse up`. */
+/** The commands `gatehouse up user add`, `list` and `remove`, which send requests to the running `gatehouse up`. */
 import { invalidConfig } from '../../../../schemas/index.ts'
 import { thisHost } from '../../../toolkit/client-files/host.ts'
 import { print, printError, printJson } from '../../../toolkit/terminal/output.ts'

@@ -1,6 +1,6 @@
 /**
- * The users of `gatehouse up --login`, in a file that only its owner can read. It contains hashes of passwords and of
- * enrolment keys, and public keys of passkeys.
+ * Stores the users of `gatehouse up --login` in a file that only its owner can read. The file contains hashes of
+ * passwords and of enrolment keys, and public keys of passkeys.
  */
 import { randomBytes, randomUUID, timingSafeEqual } from 'node:crypto'
 import { chmodSync, mkdirSync, readFileSync } from 'node:fs'
@@ -15,17 +15,17 @@ export interface Passkey {
   /** COSE key in base64url. */
   readonly publicKey: string
   readonly counter: number
-  /** Host that the passkey belongs to. Browsers do not offer it elsewhere. */
+  /** Host that the passkey belongs to. Browsers do not offer the passkey on other hosts. */
   readonly host: string
 }
 
 export interface LoginUser {
-  /** Stable, and never reused for a user with the same name. */
+  /** Stable id of the user. A later user with the same name gets a different id. */
   readonly id: string
   readonly name: string
   readonly password?: string | undefined
   readonly passkeys: readonly Passkey[]
-  /** Set until the link is used. */
+  /** Set until the user has used the link. */
   readonly enrolment?: { readonly digest: string; readonly until: number } | undefined
 }
 
@@ -42,7 +42,7 @@ export class Users {
   readonly #now: () => number
   #users: readonly LoginUser[]
 
-  /** Throws INVALID_CONFIG when the file cannot be read, because users must not disappear. */
+  /** Throws INVALID_CONFIG when the file cannot be read. Otherwise, the next write would remove the users in it. */
   constructor(path: string, now: () => number = Date.now) {
     this.#path = path
     this.#now = now
@@ -66,7 +66,7 @@ export class Users {
   }
 
   /**
-   * Adds a user, or finds an existing one, and returns the key of a new enrolment link, which replaces an earlier one.
+   * Adds a user, or finds an existing user. Returns the key of a new enrolment link, which replaces any earlier link.
    * Throws INVALID_CONFIG for an invalid name.
    */
   invite(given: string): string {

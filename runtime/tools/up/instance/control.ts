@@ -15,7 +15,7 @@ export interface ControlActions {
   status(): Promise<UpReport>
   /** Resolves to false when no server has this name. */
   restart(name: string): Promise<boolean>
-  /** The users of the built-in identity provider. Undefined without it. */
+  /** The users of the built-in identity provider. Undefined without this provider. */
   readonly accounts: Accounts | undefined
   /** Ends the logins of all users. */
   endLogins(): Promise<unknown>
@@ -86,7 +86,7 @@ export interface UsersAnswer {
   readonly users?: readonly { readonly name: string; readonly signsInWith: 'passkey' | 'password' | null }[]
 }
 
-/** How long the instance may take to answer. A restart waits for a process, and a status for the servers' lists. */
+/** Time limit for the instance's answer. A restart waits for a process, and a status for the servers' lists. */
 const timeoutMs = 60_000
 const stopTimeoutMs = 10_000
 
@@ -108,7 +108,7 @@ export async function askInstance(
     })
     if (response.ok) return await response.json()
   } catch {
-    // Reported below, without the address and the token.
+    // The code below reports the error, without the address and the token.
   }
   throw invalidConfig(`gatehouse up does not answer (process ${pid}); stop it with gatehouse down`)
 }

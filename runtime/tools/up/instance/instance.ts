@@ -1,6 +1,6 @@
 /**
- * The running `gatehouse up` of this user: a lock file with the process and the address of its control listener. At most
- * one instance runs. The lock of a killed process is taken over.
+ * The running `gatehouse up` of this user: a lock file with the process and the address of its control listener. At
+ * most one instance runs. A new instance replaces the lock of a killed process.
  */
 import { execFileSync } from 'node:child_process'
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,9 @@ import { writePrivate } from '../state.ts'
 
 export interface Instance {
   readonly pid: number
-  /** Distinguishes the process from a later one with the same id. Null when the system does not report it. */
+  /**
+   * Distinguishes the process from a later one with the same id. Null when the system does not report the start time.
+   */
   readonly startedAt: string | null
   /** Undefined while the instance starts. */
   readonly control?: { readonly url: string; readonly token: string }
@@ -29,7 +31,7 @@ export function runningInstance(folder: string): Instance | undefined {
   return found && isRunning(found) ? found : undefined
 }
 
-/** Makes this process the instance. Throws INVALID_CONFIG when another one is running. */
+/** Makes this process the instance. Throws INVALID_CONFIG when another instance is running. */
 export function becomeInstance(folder: string): void {
   const path = instanceFile(folder)
   const draft = `${path}.${process.pid}.tmp`
@@ -53,7 +55,7 @@ export function publishProgress(folder: string, progress: Pick<Instance, 'contro
   writePrivate(instanceFile(folder), JSON.stringify(own))
 }
 
-/** Removes the lock if this process holds it. */
+/** Removes the lock if it belongs to this process. */
 export function endInstance(folder: string): void {
   const path = instanceFile(folder)
   if (read(path)?.pid === process.pid) rmSync(path, { force: true })
@@ -75,7 +77,7 @@ function tryLink(draft: string, path: string): boolean {
   }
 }
 
-/** Moves the file away before it is removed, so that a lock that another process has just taken is put back. */
+/** Moves the file away before it is removed, so that a lock that another process has just created can be put back. */
 function removeStale(path: string): void {
   const aside = `${path}.${process.pid}.stale`
   try {

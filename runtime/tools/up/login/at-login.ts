@@ -24,7 +24,10 @@ export function loginStart(host: Host): LoginStart {
   return { linux: systemd, darwin: launchd, win32: taskScheduler }[host.platform](host)
 }
 
-/** Variables that the servers and the state folder depend on. A login session has its own values for all others. */
+/**
+ * Variables that the servers and the state folder depend on. A login session has its own values for all other
+ * variables.
+ */
 const keptVariables = ['PATH', 'XDG_STATE_HOME', 'XDG_CONFIG_HOME', 'GATEHOUSE_STATE_DIR', 'TMPDIR']
 
 function startOf(host: Host) {
