@@ -314,3 +314,18 @@ t.test('monitor: a busy backend decides nothing, and ends a trial without a verd
     monitor.report('b', undefined)
   }
 })
+
+t.test(
+  'monitor: an error during the start is forgotten with the first response, a later one is kept',
+  async (t) => {
+    const { health, check } = make({ intervalMs: 0, unhealthyThreshold: 2 })
+    await check(down)
+    await check(down)
+    t.match(health(), { status: 'unhealthy', lastError: { category: 'connection_failed' } })
+    await check()
+    t.match(health(), { status: 'healthy', lastError: undefined })
+    await check(down)
+    await check()
+    t.match(health(), { status: 'healthy', lastError: { category: 'connection_failed' } })
+  },
+)
