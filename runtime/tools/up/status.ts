@@ -1,6 +1,6 @@
 /** `gatehouse status` and `gatehouse restart` ask the running `gatehouse up`. */
 import { invalidConfig, isFields, nearest } from '../../../schemas/index.ts'
-import { isClientId } from '../../toolkit/clients/index.ts'
+import { isClientId, printableName } from '../../toolkit/clients/index.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import { askInstance } from './instance/control.ts'
@@ -33,7 +33,7 @@ export async function showStatus({ json }: { readonly json: boolean }): Promise<
     const settings = state.readSettings()
     for (const line of [...reportLines(report), ...shareLines(report, settings)]) print(line)
     for (const { client, name } of fresh)
-      print(`New in ${titleOf(client)}: ${name}. To add it: gatehouse down, then gatehouse up`)
+      print(`New in ${titleOf(client)}: ${printableName(name)}. To add it: gatehouse down, then gatehouse up`)
   }
   return report.servers.every(({ state: phase }) => phase === 'ready') ? exitCode.ok : exitCode.failed
 }
