@@ -152,7 +152,9 @@ class LoginPages {
     const user = this.#users.named(name)
     const isTooLong = password.length > passwordLength.max
     const isRight = await isPassword(isTooLong ? '' : password, user?.password)
-    if (!user || !isRight)
+    // The user may have been removed, or have chosen another password, while the hash was computed.
+    const isCurrent = user !== undefined && this.#users.withId(user.id)?.password === user.password
+    if (!isCurrent || !isRight)
       return this.#showLogin(res, 403, login, { name, problem: 'The name or the password is wrong.' })
     this.#attempts.succeeded(name)
     return sendPage(res, 200, continuePage(await this.#finish(exchange, user)))

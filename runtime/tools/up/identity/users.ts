@@ -83,12 +83,12 @@ export class Users {
   /** Returns the user whose enrolment link contains the key; undefined for a used or expired link. */
   invited(key: string): LoginUser | undefined {
     const digest = Buffer.from(tokenDigest(key), 'hex')
+    let found: LoginUser | undefined
     // Compares with every user, so that the time does not depend on which one matches.
-    const matching = this.#users.filter(({ enrolment }) => {
-      const own = Buffer.from(enrolment?.digest ?? '', 'hex')
-      return own.length === digest.length && timingSafeEqual(own, digest)
-    })
-    const [found] = matching
+    for (const user of this.#users) {
+      const own = Buffer.from(user.enrolment?.digest ?? '', 'hex')
+      if (own.length === digest.length && timingSafeEqual(own, digest)) found = user
+    }
     return found?.enrolment && found.enrolment.until > this.#now() ? found : undefined
   }
 
@@ -112,10 +112,17 @@ export class Users {
     return enrolled
   }
 
-  /** Stores the counter of a passkey, which must grow with each use. */
-  usedPasskey(user: LoginUser, id: string, counter: number): void {
+  /**
+   * Stores the counter of a passkey, which must grow with each use, and returns its user. Returns undefined when the user
+   * or the passkey was removed in the meantime.
+   */
+  usedPasskey(id: string, counter: number): LoginUser | undefined {
+    const user = this.withPasskey(id)
+    if (!user) return undefined
     const passkeys = user.passkeys.map((passkey) => (passkey.id === id ? { ...passkey, counter } : passkey))
-    this.#save({ ...user, passkeys })
+    const updated = { ...user, passkeys }
+    this.#save(updated)
+    return updated
   }
 
   /** Returns false when no user has this name. */
