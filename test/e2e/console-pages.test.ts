@@ -12,7 +12,7 @@ import {
   waitForFocus,
   waitUntil,
 } from '../helpers/console/console-page.ts'
-import { connect, fixtureData, page as pageOf } from '../helpers/console/fixture-data.ts'
+import { connect, fixtureData, overview, page as pageOf } from '../helpers/console/fixture-data.ts'
 import { startConsoleFixture } from '../helpers/console/fixture-server.ts'
 
 t.setTimeout(300_000)
@@ -79,6 +79,30 @@ t.test('phones: a row has two lines, and its details show the rest', { skip: mis
     /^files\s+unhealthy[^\n]*\s+\S+ Health check timed out/,
   )
 })
+
+t.test(
+  'phones: a link to sign in leaves the name of the server on one line',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await openBrowser(t)
+    const data = fixtureData()
+    const [first, ...rest] = overview.backends
+    const name = 'company-knowledge-base'
+    const signInUrl = 'http://127.0.0.1:1/sign-in/company-knowledge-base'
+    data['overview'] = {
+      ...overview,
+      backends: [{ ...first, name, health: 'unauthenticated', signInUrl }, ...rest],
+    }
+    const fixture = await startConsoleFixture(t, data)
+    const { page } = await openConsole(browser, fixture.url, { viewport: { width: 390, height: 844 } })
+    await show(page, '#/overview', 'Overview')
+    const link = page.getByRole('link', { name: `Sign in to ${name}` })
+    t.equal(await link.getAttribute('href'), signInUrl)
+    const short = (await page.getByRole('button', { name: 'files' }).boundingBox())?.height
+    const long = (await page.getByRole('button', { name }).boundingBox())?.height
+    t.equal(long, short, 'the name is on one line')
+  },
+)
 
 t.test('links: the underline is below the underscores of names', { skip: missingBrowser }, async (t) => {
   const browser = await openBrowser(t)

@@ -27,7 +27,7 @@ await t.test(
     const running = startGatehouse(['run', '--port', port, '--name', 'slow', '--', ...words])
     t.teardown(() => running.interrupt())
     // Health checks of `run` time out after two seconds, so several have failed by then.
-    await running.waitFor(/^slow: starting \(10 s\); -v shows its output$/m)
+    await running.waitFor(/^slow: starting \(\d+ s\); -v shows its output$/m)
     open()
     await running.waitFor(/^The server is responding\.$/m)
     const entries = read()
@@ -73,7 +73,7 @@ await t.test('dev: shows the age, output and exit of a slow server', async (t) =
   }
   const command = words.map((word) => `'${word}'`).join(' ')
   const { dev } = await startDev(t, [group(), server('slow', command, stdio), virtualServer()])
-  await dev.waitFor(/^MCPServer slow: starting \(10 s\): no response yet$/m)
+  await dev.waitFor(/^MCPServer slow: starting \(\d+ s\): no response yet$/m)
   t.match(dev.output(), /^fetching the package$/m)
   open()
   await dev.waitFor(/^v: backends: slow$/m)

@@ -91,6 +91,19 @@ t.test('login pages: guessed passwords are limited', async (t) => {
     'too many hashes at once are rejected',
   )
   t.ok(flood.every(({ status }) => [403, 429, 503].includes(status)))
+
+  const turnedAway = flood.findIndex(({ status }) => status === 503)
+  t.match(
+    flood[turnedAway]?.text,
+    /<p class="warn" role="alert">Too many people sign in/,
+    'a page, with the reason',
+  )
+  for (let turn = 0; turn < 5; turn++)
+    t.match(
+      await guess(`user${turnedAway}`, 'x'),
+      { status: 403 },
+      'a password that was not checked is not counted',
+    )
 })
 
 t.test('attempts: the wait doubles up to 15 minutes, and a correct password resets it', async (t) => {

@@ -33,6 +33,15 @@ export async function downWarning(url: URL, except: ReadonlySet<string>): Promis
   ]
 }
 
+/** Returns the names of a virtual server's backends. Undefined if the server does not report them. */
+export async function backendNames(url: URL): Promise<readonly string[] | undefined> {
+  const { backends } = await statusOf(url)
+  if (!Array.isArray(backends)) return undefined
+  return backends.flatMap((backend: unknown) =>
+    isFields(backend) && typeof backend['name'] === 'string' ? [backend['name']] : [],
+  )
+}
+
 function namesIn(backends: unknown): readonly string[] {
   return listOf(backends).map(String)
 }

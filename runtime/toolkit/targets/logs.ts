@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { thisHost, upFolder } from '../client-files/host.ts'
-import { sessionFolders, sessionPrefixes } from './running.ts'
+import { sessionFolders, sessionPrefixes } from './sessions.ts'
 
 /** Returns the names of all resources with output. */
 export function loggedNames(): readonly string[] {

@@ -2,12 +2,14 @@
  * Names and URLs of the servers that `gatehouse up`, `run` and `dev` run on this machine. Each session writes them
  * to a file in its temporary folder. Ignores other users' folders, because they can create folders with the same names.
  */
-import { lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFields, nearest } from '../../../schemas/index.ts'
 import { type Cause, causeFix, causeText } from '../../observe/index.ts'
 import type { LocalObject } from '../manifests/objects.ts'
+import { oneLine } from '../terminal/plain-text.ts'
+import { isRunning, sessionFolders, sessionPrefixes } from './sessions.ts'
+import { skippedServer } from './skipped.ts'
 
 export interface RunningServer {
   readonly name: string
@@ -31,14 +33,7 @@ interface SessionSecrets {
   readonly token: string | undefined
 }
 
-interface Session {
-  readonly folder: string
-  readonly startedAt: number
-}
-
 const fileName = 'servers.json'
-/** Beginnings of the names of session folders. */
-export const sessionPrefixes = ['gatehouse-dev-', 'gatehouse-run-', 'gatehouse-up-'] as const
 
 /** A workload's state in a session. */
 interface Workload {
@@ -133,24 +128,13 @@ export function runningHint({
   readonly wanted?: string
 } = {}): string {
   const names = runningNames(kind)
+  const skipped = wanted === undefined ? undefined : skippedServer(wanted)
+  if (skipped && names.length > 0)
+    return `gatehouse up skipped ${wanted}: ${oneLine(skipped.why)}; running on this machine: ${names.join(', ')}`
   if (names.length === 0)
     return 'no server is running on this machine; start one with gatehouse up, gatehouse run or gatehouse dev'
   const close = wanted === undefined ? undefined : nearest(wanted, names)
   return `${close === undefined ? 'r' : `did you mean ${close}? R`}unning on this machine: ${names.join(', ')}`
-}
-
-/** Returns this user's session folders, newest first. */
-export function sessionFolders(names: readonly string[]): readonly Session[] {
-  const own = process.getuid?.()
-  return readdirSync(tmpdir())
-    .filter((entry) => names.some((name) => entry.startsWith(name)))
-    .map((entry) => join(tmpdir(), entry))
-    .flatMap((folder) => {
-      const stat = lstatSync(folder, { throwIfNoEntry: false })
-      const isOurs = stat?.isDirectory() === true && (own === undefined || stat.uid === own)
-      return stat && isOurs ? [{ folder, startedAt: stat.birthtimeMs }] : []
-    })
-    .toSorted((a, b) => b.startedAt - a.startedAt)
 }
 
 function serversIn(folder: string): readonly RunningServer[] {
@@ -186,15 +170,5 @@ export function removeAbandoned(): void {
     } catch {
       // Keep a folder that does not have the file, because its session may be starting.
     }
-  }
-}
-
-function isRunning(pid: unknown): boolean {
-  if (typeof pid !== 'number') return false
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
   }
 }

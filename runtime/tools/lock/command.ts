@@ -24,7 +24,9 @@ import {
 import { lockSpec, manifestText, offeredIn } from './manifest.ts'
 import { surveyConfig, type LockTarget, targetsOf } from './targets.ts'
 import { NamedArgument } from '../../toolkit/terminal/command.ts'
+import { backendNames } from '../../toolkit/targets/down.ts'
 import {
+  type RunningServer,
   runningHint,
   runningServer,
   runningServerAt,
@@ -89,12 +91,13 @@ export function addLockCommand(program: Command): void {
         '\nExit codes: 0 written, or in sync; 1 a backend differs from its lock; 2 invalid usage, or an unreadable lock or backend.',
     )
     .action(async (names: string[], typed: Options, command: Command) => {
-      const options = { ...typed, url: new Map([...urlsOfRunning(names), ...typed.url]) }
+      const { urls, remote } = await membersOf(names)
+      const options = { ...typed, url: new Map([...urls, ...typed.url]) }
       refuseIdle(command, [
         ['output', !options.check, 'has no effect with --check; specify the folder of the locks with -f'],
         ['format', options.check, 'has no effect without --check'],
       ])
-      process.exitCode = await lock(options)
+      process.exitCode = await lock(options, remote)
     })
 }
 
@@ -104,6 +107,7 @@ function collectUrl(value: string, before: ReadonlyMap<string, string>): Readonl
   return new Map([...before, [name, url]])
 }
 
+<<<<<<< HEAD
 /**
  * Returns the addresses of the named servers. The name of a virtual server represents all other servers in its session.
  */
@@ -117,17 +121,46 @@ function urlsOfRunning(names: readonly string[]): ReadonlyMap<string, string> {
   })
   // The first address for a name is the address of the proxy in front of the server.
   return new Map(found.toReversed().map(({ name, url }) => [name, url]))
+=======
+interface Members {
+  readonly urls: ReadonlyMap<string, string>
+  /** Names of members that do not run on this machine. */
+  readonly remote: readonly string[]
+>>>>>>> h30
 }
 
-async function lock(options: Options): Promise<number> {
+/** Returns the addresses of the named servers. A virtual server stands for its members. */
+async function membersOf(names: readonly string[]): Promise<Members> {
+  const servers = runningServers()
+  const remote: string[] = []
+  const found: RunningServer[] = []
+  for (const name of names) {
+    const server = runningServer(name)
+    if (!server) throw invalidConfig(`no server named ${name}; ${runningHint({ wanted: name })}`)
+    if (server.kind !== 'VirtualMCPServer') found.push(server)
+    else {
+      const own = servers.filter(({ kind, session }) => session === server.session && kind !== server.kind)
+      found.push(...own)
+      const backends = await backendNames(new URL(server.url))
+      if (!backends)
+        throw invalidConfig(`${name}: does not report its backends; see gatehouse doctor ${name}`)
+      remote.push(...backends.filter((backend) => !own.some((member) => member.name === backend)))
+    }
+  }
+  // The first address of a name is that of the proxy in front of the server.
+  return { urls: new Map(found.toReversed().map(({ name, url }) => [name, url])), remote }
+}
+
+async function lock(options: Options, remote: readonly string[]): Promise<number> {
   const manifests = readManifests(options.filename, standardText)
-  const { targets, unreachable, locks } = targetsOf(
-    manifests,
-    options.url,
-    (doc) => validateResource(doc).violations,
-  )
-  for (const name of unreachable)
-    printError(`${name}: has no address that is reachable from this machine; set --url ${name}=URL`)
+  const {
+    targets,
+    unreachable: unaddressed,
+    locks,
+  } = targetsOf(manifests, options.url, (doc) => validateResource(doc).violations)
+  const targetNames = new Set(targets.map(({ name }) => name))
+  const unreachable = [...new Set([...unaddressed, ...remote.filter((name) => !targetNames.has(name))])]
+  for (const name of unreachable) printError(`${name}: ${noAddress}; set --url ${name}=URL`)
   if (targets.length === 0)
     throw invalidConfig(
       `no backend to lock: add the NAME of a server, -f with manifests, or --url NAME=URL; ${runningHint()}`,
@@ -145,7 +178,7 @@ async function lock(options: Options): Promise<number> {
     ...failed.map(({ backend, error }) => ({ backend, message: error?.message ?? 'unknown' })),
     ...unreachable.map((backend) => ({
       backend,
-      message: 'has no address that is reachable from this machine',
+      message: noAddress,
     })),
   ]
   const listed = pairs(targets, seen)
@@ -154,6 +187,8 @@ async function lock(options: Options): Promise<number> {
   const isWritten = write(listed, locks, options.output)
   return unlisted.length > 0 || !isWritten ? exitCode.usage : exitCode.ok
 }
+
+const noAddress = 'is not locked, because it does not run on this machine and no URL is given'
 
 type Pair = readonly [LockTarget, NonNullable<SurveyedBackend['listing']>]
 

@@ -49,9 +49,12 @@ export function reportLines({ url, login, console, tools, servers, clients }: Up
     const count = tools === null ? '' : `   ${quantity(tools, 'tool')}`
     lines.push(`  ready     ${ready.join(', ')}${count}`)
   }
-  for (const { name, signInUrl } of servers)
-    if (signInUrl !== undefined)
-      lines.push(`  sign in   ${printableName(name)}   open ${forTerminal(signInUrl)} to sign in`)
+  const signIns = servers.flatMap(({ name, signInUrl }) =>
+    signInUrl === undefined ? [] : [{ name: printableName(name), signInUrl }],
+  )
+  const nameWidth = Math.max(0, ...signIns.map(({ name }) => name.length))
+  for (const { name, signInUrl } of signIns)
+    lines.push(`  sign in   ${name.padEnd(nameWidth)}   open ${forTerminal(signInUrl)}`)
   const starting = named('starting')
   if (starting.length > 0) lines.push(`  starting  ${starting.join(', ')}`)
   for (const { name, state, reason = '', nextStep } of servers) {

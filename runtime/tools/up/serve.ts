@@ -117,10 +117,20 @@ async function removeFailed(
     const kept = plan.chosen.filter((entry) => !failed.has(objectOf(entry, plan)))
     await up.declare(await convertServers(kept, host, lookup))
   }
-  return [
+  const servers = [
     ...members.map((member) => reportOn(member, failed.has(member.name) ? 'skipped' : member.phase)),
     ...plan.skipped.map(({ name, why }): ServerReport => ({ name, state: 'skipped', reason: why })),
   ]
+  up.publishSkipped(
+    servers
+      .filter((server) => server.state === 'skipped')
+      .map(({ name, reason: why = 'it failed', nextStep = 'correct the cause' }) => ({
+        name,
+        why,
+        fix: `${nextStep}; then run gatehouse down and gatehouse up`,
+      })),
+  )
+  return servers
 }
 
 function reportOn({ name, why, fix, signInUrl }: MemberState, state: ServerReport['state']): ServerReport {

@@ -18,6 +18,7 @@ import {
 import { DevSession } from '../../toolkit/local/session.ts'
 import { askMcp } from '../../toolkit/mcp-client/mcp.ts'
 import { makePeers } from '../../toolkit/mcp-client/peers.ts'
+import { type SkippedTarget, writeSkipped } from '../../toolkit/targets/skipped.ts'
 import type { RunningLogin } from './identity/login.ts'
 import { printError } from '../../toolkit/terminal/output.ts'
 import { runtimeImage } from '../../toolkit/terminal/version.ts'
@@ -40,6 +41,8 @@ export interface UpSession {
   readonly login: RunningLogin | undefined
   /** Replaces the servers. */
   declare(conversion: Conversion): Promise<void>
+  /** Publishes the servers that do not run, for the messages of other commands. */
+  publishSkipped(servers: readonly SkippedTarget[]): void
   close(): Promise<void>
 }
 
@@ -87,6 +90,7 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
     session,
     login,
     declare,
+    publishSkipped: (servers) => writeSkipped(folder, servers),
     async close() {
       await session.stop()
       logs.close()

@@ -1,9 +1,9 @@
 /** The commands `gatehouse status` and `gatehouse restart`, which send requests to the running `gatehouse up`. */
 import { invalidConfig, isFields, nearest } from '../../../schemas/index.ts'
-import { isClientId } from '../../toolkit/clients/index.ts'
+import { isClientId, printableName } from '../../toolkit/clients/index.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
-import { askInstance } from './instance/control.ts'
+import { askInstance, pathAbout } from './instance/control.ts'
 import { type Instance, runningInstance } from './instance/instance.ts'
 import { findFiles } from './plan.ts'
 import { reportLines, titleOf, type UpReport } from './report.ts'
@@ -33,7 +33,7 @@ export async function showStatus({ json }: { readonly json: boolean }): Promise<
     const settings = state.readSettings()
     for (const line of [...reportLines(report), ...shareLines(report, settings)]) print(line)
     for (const { client, name } of fresh)
-      print(`New in ${titleOf(client)}: ${name}. To add it: gatehouse down, then gatehouse up`)
+      print(`New in ${titleOf(client)}: ${printableName(name)}. To add it: gatehouse down, then gatehouse up`)
   }
   return report.servers.every(({ state: phase }) => phase === 'ready') ? exitCode.ok : exitCode.failed
 }
@@ -67,7 +67,7 @@ export async function restartServer(name: string | undefined): Promise<number> {
   if (!instance) throw invalidConfig('gatehouse up is not running')
   if (name === undefined)
     throw invalidConfig(`NAME is missing; servers: ${(await namesOf(instance)).join(', ')}`)
-  const answer = await askInstance(instance, 'POST', `restart/${encodeURIComponent(name)}`)
+  const answer = await askInstance(instance, 'POST', pathAbout('restart', name))
   if (!isFields(answer) || answer['found'] !== true) {
     const names = await namesOf(instance)
     const close = nearest(name, names)

@@ -45,6 +45,8 @@ t.test('up: the other commands accept the names of its servers', async (t) => {
     const { stdout } = await up.gatehouse('__complete', '--', ...command, 'fi')
     t.equal(stdout, 'files\t\n', `completion of ${command.join(' ')}`)
   }
+  for (const name of ['..', '%2e%2e', 'a/b', ''])
+    t.match(await up.gatehouse('restart', name), { code: 2, stderr: /no running server .*servers: files$/im })
   t.match(await up.gatehouse('restart'), { code: 2, stderr: /NAME is missing; servers: files$/m })
 
   up.env['TMPDIR'] = t.testdir({})

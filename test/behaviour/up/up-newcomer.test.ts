@@ -56,7 +56,7 @@ t.test('up: does not wait for npm longer than the start timeout', async (t) => {
     ...up.serversOf('cursor'),
     absent: { command: 'npx', args: ['-y', 'gatehouse-absent'] },
   })
-  const { stdout } = await up.up('--background', '--start-timeout', '15')
+  const { stdout } = await up.up('--background', '--start-timeout', '40')
   t.match(stdout, /^ {2}ready {5}files {3}1 tool$/m)
   t.match(stdout, /^ {2}skipped {3}absent: /m)
 })

@@ -47,8 +47,7 @@ t.test(
     const before = up.read('cursor')
 
     const started = await up.up('--background')
-    const line =
-      /^ {2}sign in {3}mail {3}open (http:\/\/127\.0\.0\.1:\d+\/sign-in\/mail\?key=\S+) to sign in$/m
+    const line = /^ {2}sign in {3}mail {3}open (http:\/\/127\.0\.0\.1:\d+\/sign-in\/mail\?key=\S+)$/m
     const [, address = ''] = line.exec(started.stdout) ?? []
     t.ok(address, started.stdout)
     t.match(started.stdout, /^ {2}ready {5}files {3}1 tool$/m)
@@ -88,6 +87,10 @@ t.test(
     const answer = untyped(await client.callTool({ name: 'mail_whoami' }))
     t.equal(answer.content[0].text, 'alice')
     await client.close()
+
+    const locked = await up.gatehouse('lock', 'gatehouse')
+    t.match(locked, { code: 2, stderr: /^mail: is not locked, .*; set --url mail=URL$/m })
+    t.match(locked.stdout, /kind: MCPToolLock[\s\S]*name: files/, 'the local server is locked')
     t.equal((await up.gatehouse('down')).code, 0)
     t.equal(up.read('cursor'), before)
   },

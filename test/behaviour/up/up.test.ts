@@ -232,6 +232,24 @@ t.test('up: leaves servers that fail in their client, and fails when none is lef
   t.equal(up.read('cursor'), before)
 })
 
+t.test('up: other commands name the reason why a server was skipped', async (t) => {
+  const up = await makeUpHome(t, ['claude-desktop'])
+  t.equal((await up.up('--background')).code, 1)
+  t.match(await up.gatehouse('doctor', 'postgres'), {
+    code: 1,
+    stdout:
+      /gatehouse up skipped it: not-installed-docker is not installed[\s\S]*then run gatehouse down and gatehouse up/,
+  })
+  for (const command of [['tools', 'list'], ['lock']])
+    t.match(
+      (await up.gatehouse(...command, 'postgres')).stderr,
+      /gatehouse up skipped postgres: not-installed-docker is not installed; running on this machine: .*memory/,
+      command.join(' '),
+    )
+  t.equal((await up.gatehouse('down')).code, 0)
+  t.notMatch((await up.gatehouse('doctor', 'postgres')).stdout, 'skipped it')
+})
+
 t.test('up: offers the servers that were added since', async (t) => {
   const up = await makeUpHome(t, ['cursor'])
   t.equal((await up.up('--background')).code, 0)

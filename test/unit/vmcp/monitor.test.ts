@@ -313,3 +313,18 @@ t.test('monitor: a busy response changes nothing, and ends a trial without a res
     monitor.report('b', undefined)
   }
 })
+
+t.test(
+  'monitor: an error during the start is forgotten with the first response, a later one is kept',
+  async (t) => {
+    const { health, check } = make({ intervalMs: 0, unhealthyThreshold: 2 })
+    await check(down)
+    await check(down)
+    t.match(health(), { status: 'unhealthy', lastError: { category: 'connection_failed' } })
+    await check()
+    t.match(health(), { status: 'healthy', lastError: undefined })
+    await check(down)
+    await check()
+    t.match(health(), { status: 'healthy', lastError: { category: 'connection_failed' } })
+  },
+)

@@ -126,15 +126,19 @@ function Backends({
       cell: ({ name, health, since, signInUrl }) => (
         <>
           <HealthMark health={health} />
-          {since === undefined ? undefined : <span class="soft"> {texts.overview.forTime(ago(since))}</span>}
-          {signInUrl === undefined ? undefined : (
-            <>
-              {' '}
-              <a href={signInUrl} target="_blank" rel="noreferrer">
-                {texts.overview.signIn(name)}
-              </a>
-            </>
-          )}
+          <span class={signInUrl === undefined ? undefined : 'own-line'}>
+            {since === undefined ? undefined : (
+              <span class="soft"> {texts.overview.forTime(ago(since))}</span>
+            )}
+            {signInUrl === undefined ? undefined : (
+              <>
+                {' '}
+                <a href={signInUrl} target="_blank" rel="noreferrer" aria-label={texts.overview.signIn(name)}>
+                  {texts.states.signIn}
+                </a>
+              </>
+            )}
+          </span>
         </>
       ),
     },

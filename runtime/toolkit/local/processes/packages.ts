@@ -103,7 +103,7 @@ export class PackageFetcher {
     const detail = `${wanted.label}: ${(code === 0 ? undefined : decisiveLine(lines)) ?? why}`
     const cause: Cause =
       repair === undefined
-        ? { category: 'package_failed', detail, fix: networkFix(output) }
+        ? { category: 'package_failed', detail, fix: networkFix(output, spec.argv[0]) }
         : { category: 'package_cache_broken', detail, fix: `run: ${repair}` }
     // The servers that need the package report the cause.
     if (!isRetry) this.#report(`Could not install ${wanted.label}.`)
@@ -123,8 +123,16 @@ export class PackageFetcher {
   }
 }
 
+const certificateFix: Readonly<Record<string, string>> = {
+  npx: 'set NODE_EXTRA_CA_CERTS to a file with the certificate authority of the registry or of your proxy',
+  uvx: 'set SSL_CERT_FILE to a file with all trusted certificate authorities, including the one of the registry or of your proxy',
+}
+
 /** Returns the next step when the package is not the problem. */
-function networkFix(output: string): string | undefined {
+function networkFix(output: string, program = ''): string | undefined {
+  // Proxies that inspect TLS present certificates of a private authority.
+  if (/self.signed|unable.to.(?:get.(?:local.)?issuer|verify)|UnknownIssuer|unknown authority/i.test(output))
+    return certificateFix[program] ?? 'trust the registry’s certificate authority in the container engine'
   if (/connect to the Docker daemon|Podman socket/i.test(output)) return 'start the container engine'
   if (
     /ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONNREFUSED|ECONNRESET|dns error|no such host|timed? ?out/i.test(output)

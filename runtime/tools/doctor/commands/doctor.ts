@@ -15,6 +15,7 @@ import { manifestTargets } from './manifests.ts'
 import { type CommonOptions, remoteTarget } from './remote.ts'
 import { type Examined, type FailOn, isFailed, reportLines, reportObject } from './report.ts'
 import { runningHint, runningServer } from '../../../toolkit/targets/running.ts'
+import { skippedServer } from '../../../toolkit/targets/skipped.ts'
 import { isUrl } from '../../../toolkit/targets/proxy-flags.ts'
 import { urlOfTarget } from '../../../toolkit/targets/resolve.ts'
 import { examineGateway, failedProgram } from '../gateway/examine.ts'
@@ -160,11 +161,19 @@ function commonOptions(flags: DoctorFlags): CommonOptions {
 /** Checks a URL, or a server by its name. A virtual server is checked together with its backends. */
 async function* namedTargets(target: string, given: CommonOptions): AsyncGenerator<Examined> {
   const running = isUrl(target) ? undefined : runningServer(target)
+<<<<<<< HEAD
   // A token for local programs is not a login, so this check skips the login.
+=======
+  const skipped = running || isUrl(target) ? undefined : skippedServer(target)
+  // A token for local programs is not a login, so the login is not examined.
+>>>>>>> h30
   const common: CommonOptions =
     running?.token === undefined || given.login ? given : { token: running.token, depth: 'backend', ...given }
   if (running?.failure) yield { target, findings: [failedProgram(running.name, running.failure)] }
-  else if (running?.kind === 'VirtualMCPServer') yield* gatewayTargets(running.url, common)
+  else if (skipped) {
+    const { name, why, fix } = skipped
+    yield { target, findings: [failedProgram(name, { text: `gatehouse up skipped it: ${why}`, fix })] }
+  } else if (running?.kind === 'VirtualMCPServer') yield* gatewayTargets(running.url, common)
   else yield await remoteTarget(isUrl(target) ? target : (await urlOfTarget(target, undefined)).href, common)
 }
 

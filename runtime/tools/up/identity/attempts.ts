@@ -29,12 +29,23 @@ export class Attempts {
     return Math.max(0, Math.ceil((until - this.#now()) / 1000))
   }
 
-  /** Counts an attempt when it begins, so that parallel attempts are limited too. */
-  begin(name: string): void {
-    const count = (this.#failures.get(rowOf(name))?.count ?? 0) + 1
+  /**
+   * Counts an attempt when it begins, so that parallel attempts are limited too. Returns a function that forgets the
+   * attempt, for a password that could not be checked.
+   */
+  begin(name: string): () => void {
+    const row = rowOf(name)
+    const before = this.#failures.get(row)
+    const count = (before?.count ?? 0) + 1
     const over = count - freeAttempts
     const waitMs = over < 0 ? 0 : Math.min(firstWaitMs * 2 ** over, longestWaitMs)
-    this.#failures.set(rowOf(name), { count, until: this.#now() + waitMs })
+    const counted = { count, until: this.#now() + waitMs }
+    this.#failures.set(row, counted)
+    return () => {
+      if (this.#failures.get(row) !== counted) return
+      if (before) this.#failures.set(row, before)
+      else this.#failures.delete(row)
+    }
   }
 
   /** Resets the count of wrong passwords after a correct password. */

@@ -148,11 +148,17 @@ class LoginPages {
         problem: `Too many wrong passwords. Try again in ${wait} seconds, or use a passkey.`,
       })
     }
-    this.#attempts.begin(name)
+    const forget = this.#attempts.begin(name)
     const user = this.#users.named(name)
     const isTooLong = password.length > passwordLength.max
-    const isRight = await isPassword(isTooLong ? '' : password, user?.password)
-    if (!user || !isRight)
+    const isRight = await isPassword(isTooLong ? '' : password, user?.password).catch(busyAsUndefined)
+    if (isRight === undefined) {
+      forget()
+      return this.#showLogin(res, 503, login, { name, problem: busy })
+    }
+    // The user may have been removed, or have chosen another password, while the hash was computed.
+    const isCurrent = user !== undefined && this.#users.withId(user.id)?.password === user.password
+    if (!isCurrent || !isRight)
       return this.#showLogin(res, 403, login, { name, problem: 'The name or the password is wrong.' })
     this.#attempts.succeeded(name)
     return sendPage(res, 200, continuePage(await this.#finish(exchange, user)))
@@ -206,7 +212,9 @@ class LoginPages {
       return this.#showEnrolment(res, 422, key, `The password must have ${min} to ${max} characters.`)
     if (password !== form.get('repeated'))
       return this.#showEnrolment(res, 422, key, 'The two passwords are different.')
-    const user = this.#users.enrol(key, { password: await hashPassword(password) })
+    const hashed = await hashPassword(password).catch(busyAsUndefined)
+    if (hashed === undefined) return this.#showEnrolment(res, 503, key, busy)
+    const user = this.#users.enrol(key, { password: hashed })
     if (!user) return sendPage(res, 403, messagePage('This link does not work', usedLink))
     return sendPage(res, 200, enrolledPage(this.#options.address))
   }
@@ -227,6 +235,13 @@ class LoginPages {
     const { address, origin } = this.#options
     sendPage(res, status, enrolmentPage({ user: user.name, key, address, origin, problem }))
   }
+}
+
+const busy = 'Too many people sign in with a password at the moment. Try again, or use a passkey.'
+
+/** Turns OVERLOADED into undefined, so that the page can report it. */
+function busyAsUndefined(error: unknown): undefined {
+  if (!(error instanceof GatehouseError && error.code === 'OVERLOADED')) throw error
 }
 
 const usedLink =

@@ -27,7 +27,11 @@ export interface RunningLogin {
 
 export interface Accounts {
   readonly users: Users
+<<<<<<< HEAD
   /** Address of the page where the owner chooses a passkey or a password. Undefined once the owner has chosen. */
+=======
+  /** Address of the page where the owner chooses a passkey or a password. Undefined when the link does not work. */
+>>>>>>> h30
   ownerLink(): string | undefined
   /** Returns the address of a one-time enrolment page for a new or existing user. Throws INVALID_CONFIG. */
   invite(name: string): string
@@ -99,14 +103,13 @@ export async function startLogin(
 
 function makeAccounts(users: Users, origin: string): Accounts {
   const owner = ownerName()
-  const isEnrolled = (name: string): boolean => {
-    const user = users.named(name)
-    return user !== undefined && (user.password !== undefined || user.passkeys.length > 0)
-  }
-  const link = isEnrolled(owner) ? undefined : enrolmentUrl(origin, users.invite(owner))
+  const user = users.named(owner)
+  const isEnrolled = user !== undefined && (user.password !== undefined || user.passkeys.length > 0)
+  const key = isEnrolled ? undefined : users.invite(owner)
   return {
     users,
-    ownerLink: () => (link !== undefined && !isEnrolled(owner) ? link : undefined),
+    // The link may have expired, or a later one may have replaced it.
+    ownerLink: () => (key !== undefined && users.invited(key) ? enrolmentUrl(origin, key) : undefined),
     invite: (name) => enrolmentUrl(origin, users.invite(name)),
   }
 }

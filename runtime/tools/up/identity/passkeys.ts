@@ -87,8 +87,7 @@ export class Passkeys {
       },
     }).catch(() => ({ verified: false, authenticationInfo: undefined }))
     if (!verified || !authenticationInfo) return undefined
-    this.#users.usedPasskey(user, passkey.id, authenticationInfo.newCounter)
-    return user
+    return this.#users.usedPasskey(passkey.id, authenticationInfo.newCounter)
   }
 
   #remember(key: string, challenge: string): void {

@@ -2,7 +2,7 @@
 import { invalidConfig } from '../../../../schemas/index.ts'
 import { thisHost } from '../../../toolkit/client-files/host.ts'
 import { print, printError, printJson } from '../../../toolkit/terminal/output.ts'
-import { askInstance, type UsersAnswer } from '../instance/control.ts'
+import { askInstance, pathAbout, type UsersAnswer } from '../instance/control.ts'
 import { runningInstance } from '../instance/instance.ts'
 import { UpState } from '../state.ts'
 
@@ -27,7 +27,7 @@ export async function removeUser(name: string): Promise<void> {
 async function askUsers(method: 'GET' | 'POST' | 'DELETE', name = ''): Promise<UsersAnswer> {
   const instance = runningInstance(new UpState(thisHost()).folder)
   if (!instance) throw invalidConfig('gatehouse up is not running; start it with gatehouse up --login')
-  const answer = (await askInstance(instance, method, `users/${encodeURIComponent(name)}`)) as UsersAnswer
+  const answer = (await askInstance(instance, method, pathAbout('users', name))) as UsersAnswer
   if (answer.problem !== undefined) throw invalidConfig(answer.problem)
   return answer
 }

@@ -111,10 +111,17 @@ export class Users {
     return enrolled
   }
 
-  /** Stores the counter of a passkey, which must grow with each use. */
-  usedPasskey(user: LoginUser, id: string, counter: number): void {
+  /**
+   * Stores the counter of a passkey, which must grow with each use, and returns its user. Returns undefined when the user
+   * or the passkey was removed in the meantime.
+   */
+  usedPasskey(id: string, counter: number): LoginUser | undefined {
+    const user = this.withPasskey(id)
+    if (!user) return undefined
     const passkeys = user.passkeys.map((passkey) => (passkey.id === id ? { ...passkey, counter } : passkey))
-    this.#save({ ...user, passkeys })
+    const updated = { ...user, passkeys }
+    this.#save(updated)
+    return updated
   }
 
   /** Returns false when no user has this name. */

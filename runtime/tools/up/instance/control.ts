@@ -43,7 +43,10 @@ export async function serveControl(actions: ControlActions): Promise<Control> {
 }
 
 async function answer(req: IncomingMessage, res: ServerResponse, actions: ControlActions): Promise<void> {
-  const [, action = '', name = ''] = (req.url ?? '').split('/').map(decodeURIComponent)
+  const { pathname, searchParams } = new URL(req.url ?? '', 'http://127.0.0.1')
+  const action = pathname.slice(1)
+  // In the query, because URLs resolve the names "." and ".." in paths.
+  const name = searchParams.get('name') ?? ''
   if (req.method === 'GET' && action === 'status') return sendJson(res, 200, await actions.status())
   if (action === 'users') return sendJson(res, 200, await changeUsers(req.method ?? '', name, actions))
   if (req.method !== 'POST') throw new GatehouseError('NOT_FOUND')
@@ -89,6 +92,11 @@ export interface UsersAnswer {
 /** Time limit for the instance's answer. A restart waits for a process, and a status for the servers' lists. */
 const timeoutMs = 60_000
 const stopTimeoutMs = 10_000
+
+/** Returns the path of a request about a server or a user. */
+export function pathAbout(action: 'restart' | 'users', name: string): string {
+  return `${action}?name=${encodeURIComponent(name)}`
+}
 
 /** Sends a request to the instance. Throws INVALID_CONFIG when it does not answer. */
 export async function askInstance(

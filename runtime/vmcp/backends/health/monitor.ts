@@ -308,6 +308,8 @@ export class HealthMonitor {
   #recordSuccess(watch: Watch, tookMs: number): void {
     watch.failures = 0
     watch.lastErrorCategory = watch.lostSessions > 0 ? sessionLost : undefined
+    // Failures before the first response belong to the start of the backend.
+    if (!watch.hasResponded) watch.lastError = undefined
     watch.breaker?.success()
     this.#setStatus(watch, tookMs > slowMs || this.#losesSessions(watch) ? 'degraded' : 'healthy')
   }

@@ -146,3 +146,18 @@ t.test('packages: an image is pulled if it is missing', async (t) => {
     fix: 'start the container engine',
   })
 })
+
+t.test('packages: an untrusted certificate is not reported as a wrong package', async (t) => {
+  const causes = [
+    ['npx', 'npm error code SELF_SIGNED_CERT_IN_CHAIN', /^set NODE_EXTRA_CA_CERTS /],
+    ['npx', 'npm error code UNABLE_TO_GET_ISSUER_CERT_LOCALLY', /^set NODE_EXTRA_CA_CERTS /],
+    ['npx', 'npm error unable to verify the first certificate', /^set NODE_EXTRA_CA_CERTS /],
+    ['uvx', 'invalid peer certificate: UnknownIssuer', /^set SSL_CERT_FILE /],
+    ['docker', 'tls: x509: certificate signed by unknown authority', /in the container engine$/],
+  ] as const
+  for (const [program, output, fix] of causes) {
+    const { fetcher, spec } = rig(t, { [program]: `echo "${output}" >&2; exit 1` })
+    const argv = program === 'docker' ? [program, 'run', 'mcp/time'] : [program, 'mcp-time']
+    t.match(await fetcher.fetch(spec(...argv)), { category: 'package_failed', fix }, output)
+  }
+})
