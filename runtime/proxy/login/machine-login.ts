@@ -1,7 +1,7 @@
 /**
  * The proxy's login to its target, without a user. Gets a token with the client's own secret or key
- * (client_credentials), with a token from the platform (jwt-bearer) or with a user's ID token (id-jag). Replaces it before it expires, or when the target
- * rejects it.
+ * (client_credentials), with a token from the platform (jwt-bearer) or with a user's ID token (id-jag). Replaces it before
+ * it expires, or when the target rejects it.
  *
  * Only one token request runs at a time, and all callers wait for it. Nothing is stored, because the client can always
  * get another token. When a renewal fails, the token stays in use until it expires.
