@@ -7,7 +7,6 @@
  */
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { home } from '../../schemas/home.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 
@@ -58,6 +57,7 @@ const brewPlatforms = [
  * executables that `sums` lacks.
  */
 export function formulaOf(version: string, sums: string): string {
+  const repository = repositoryHere()
   const checksums = new Map(
     sums.split('\n').flatMap((line) => {
       const [, checksum = '', name = ''] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? []
@@ -71,7 +71,7 @@ export function formulaOf(version: string, sums: string): string {
     const inner = platforms.map(
       ({ cpu, platform }) =>
         `    ${cpu} do
-      url "${home.repository}/releases/download/v${version}/${nameOf(platform)}"
+      url "${repository}/releases/download/v${version}/${nameOf(platform)}"
       sha256 "${checksums.get(nameOf(platform))}"
     end`,
     )
@@ -79,7 +79,7 @@ export function formulaOf(version: string, sums: string): string {
   })
   return `class Gatehouse < Formula
   desc "Protected address for all of a team's MCP servers"
-  homepage "${home.repository}"
+  homepage "${repository}"
   version "${version}"
   license "Apache-2.0"
 
@@ -98,6 +98,12 @@ end
 
 function read(path: string): string {
   return readFileSync(join(root, path), 'utf8')
+}
+
+/** Returns the URL of the repository. Reads package.json, because this program runs before packages are installed. */
+function repositoryHere(): string {
+  const { homepage }: { homepage: string } = JSON.parse(read('package.json'))
+  return homepage.replace('#readme', '')
 }
 
 function versionsHere(): Versions {

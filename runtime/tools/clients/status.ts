@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import {
   type ClientId,

@@ -327,11 +327,8 @@ class Vmcp implements VmcpServer {
   }
 
   #beginReports(): void {
-    if (!this.#stopping) this.#reporter = this.#makeReporter()
-  }
-
-  #makeReporter(): Reporter | undefined {
-    return reporterFor(this.#env, this.#options.clusterApi, {
+    if (this.#stopping) return
+    this.#reporter = reporterFor(this.#env, this.#options.clusterApi, {
       intervalMs: () => timerMs(this.#parts.config.operational.failureHandling.statusReportingInterval),
       configChecksum: () => this.#checksum,
       backends: () => this.#engine.states(),

@@ -159,7 +159,7 @@ export const referenceManifests: readonly Stored[] = [
   server('files', policies),
   remote('crm', { ...point, ...password, exposure }),
   remote('crm', authzen),
-  remote('crm', policies),
+  remote('crm', { ...policies, tls: { secretName: 'crm-tls', clientCABundleRef: bundle } }),
   virtual({ incomingAuth: { type: 'anonymous', ...point }, ...password, exposure }),
   virtual({ incomingAuth: { type: 'anonymous', ...authzen } }),
   virtual({ incomingAuth: { type: 'anonymous', ...policies } }),

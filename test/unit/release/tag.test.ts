@@ -45,7 +45,7 @@ t.test('the command: a tag that does not fit ends the release', async (t) => {
   const { status, stderr } = run('check', 'v99.0.0')
   t.equal(status, 1)
   for (const what of ['package.json, version', 'Chart.yaml, version', 'Chart.yaml, appVersion'])
-    t.match(stderr, new RegExp(`${RegExp.escape(what)} is \\d+\\.\\d+\\.\\d+, and`))
+    t.match(stderr, new RegExp(`${RegExp.escape(what)} is \\d+\\.\\d+\\.\\d+, but`))
   t.equal(run('notes', 'v99.0.0').stdout, '')
   t.equal(run('make').status, 2)
 })
