@@ -4,7 +4,8 @@
  *
  * The token check may come from the cache, but every request needs its own proof. A bound token is never accepted as a
  * bearer token, even if DPoP is off, and an unbound token is never accepted with a proof. A token that is bound in
- * another way is rejected. Source: RFC 9449 sections 4.3 and 7; RFC 8705 section 3; RFC 7800 section 3.
+ * another way is rejected.
+ * Source: RFC 9449 sections 4.3 and 7; RFC 8705 section 3; RFC 7800 section 3.
  */
 import { randomBytes } from 'node:crypto'
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
@@ -136,8 +137,8 @@ async function storedSecret(store: Store): Promise<string> {
 
 /**
  * Returns the URLs under which clients may see an endpoint, in the form of `proofTarget`: the resource URL `own`, and the
- * request's path at the root, next to `own` and below it. A reverse proxy may remove a prefix from the path or replace the path. The
- * Host header and X-Forwarded-* headers are not used, because the sender chooses them.
+ * request's path at the root, next to `own` and below it. A reverse proxy may remove a prefix from the path or replace
+ * the path. The Host header and X-Forwarded-* headers are not used, because the sender chooses them.
  */
 function endpointUrls(own: string, path: string): readonly string[] {
   const { origin } = new URL(own)

@@ -128,7 +128,11 @@ function toUserBindings({ issuer: { issuerUrl }, bindings }: AssertionPolicySett
     bindingId: idOf(
       subject === undefined ? compoundKey('matcher', matcher) : compoundKey('subject', subject),
     ),
-    matches: subject === undefined ? claimMatcher(matcher) : ({ sub }) => sub === subject,
+    // In another tenant, the same subject is another user. A matcher can compare the tenant.
+    matches:
+      subject === undefined
+        ? claimMatcher(matcher)
+        : ({ sub, tenant }) => sub === subject && tenant === undefined,
     scopes,
     resources,
   }))

@@ -42,8 +42,8 @@ export interface VerifiedClientAssertion {
   readonly expSec: number
   /** False: the assertion can be used until it expires. */
   readonly isOnce: boolean
-  /** Subject whose rate is limited. Default: the client. */
-  readonly owner?: string
+  /** The subject, and the issuer or trust domain, whose rates are limited. Default: only the client's rate. */
+  readonly origin?: { readonly subject: string; readonly issuer: string }
 }
 
 /** Returns the client id in an assertion, without verifying the assertion. */

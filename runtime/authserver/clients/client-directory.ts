@@ -126,10 +126,11 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
 }
 
 type KeySetKind = 'declared' | 'described'
-type AssertionKind = KeySetKind | 'workload'
+type AssertionKind = KeySetKind | 'federated' | 'workload'
 
 const limits = {
   declared: 'assertion',
+  federated: 'assertion',
   described: 'describedAssertion',
   // The number of workloads of a client is unlimited, as is the number of subjects of an issuer.
   workload: 'grantAssertion',
@@ -169,7 +170,7 @@ async function authenticateDeclared(
     const { issuerKeys, config, now } = parts
     const rules = { self: config.issuer, issuerKeys, now }
     const verify = (assertion: string) => verifyFederatedAssertion(assertion, federated, rules)
-    await checkAssertion(given, { verify, kind: 'declared' }, parts)
+    await checkAssertion(given, { verify, kind: 'federated' }, parts)
     return { ...authenticated, authMethod: 'federated' }
   }
   if (keys) {
@@ -234,14 +235,16 @@ async function checkAssertion<T extends VerifiedClientAssertion>(
     throw clientAuthError(given, "the client's keys cannot be read")
   }
   if (typeof verified === 'string') throw clientAuthError(given, verified)
-  const { mark, isOnce } = verified
+  const { mark, isOnce, origin } = verified
   // Checked before the limit, so that a stolen used assertion cannot use up the client's permits.
   if (isOnce && (await state.store.get(mark)) !== undefined) throw clientAuthError(given, alreadyUsed)
-  const waitMs = await takePermission(state.store, limits[kind], { caller, host: verified.owner ?? clientId })
+  const taken = { caller, host: origin?.subject ?? clientId, ...(origin && { issuer: origin.issuer }) }
+  const waitMs = await takePermission(state.store, limits[kind], taken)
   if (waitMs > 0) throw tooManyRequests(waitMs)
   if (!isOnce) return verified
   const ttlMs = replayMs(verified, now())
-  // The number of these clients is unlimited, so their records must not displace the records of signed-in users.
+  // The number of these clients or of their tokens' subjects is unlimited, or the records live up to a day. They must not
+  // displace the records of signed-in users.
   const yields = kind !== 'declared'
   // Only one of several simultaneous requests succeeds.
   const isFirst = await state.store.set(mark, '1', { ttlMs, onlyIf: 'absent', yields })

@@ -32,22 +32,19 @@ export function claimedIdentity(
 }
 
 /**
- * Returns the verified token, or why it is rejected, in fixed wording. Rejects with OAuthClientError when the issuer's
- * keys are unavailable, and with INVALID_CONFIG when a file of the issuer is unusable.
+ * Returns the verified token, or why it is rejected, in fixed wording. Rejects with AUTH_UNAVAILABLE while the issuer's
+ * keys are unavailable.
  */
 export async function verifyFederatedAssertion(
   assertion: string,
   { issuer, maxAgeMs, matches, replay }: FederatedClient,
   { self, issuerKeys, now }: FederatedRules,
 ): Promise<VerifiedClientAssertion | string> {
-  const verified = await verifyGrantAssertion(assertion, {
-    issuer,
-    audiences: [self],
-    maxAgeMs,
-    types: ['jwt', 'client-authentication+jwt'],
-    keys: issuerKeys.keysOf(issuer),
-    now,
-  })
+  const rules = { issuer, audiences: [self], maxAgeMs, types: ['jwt', 'client-authentication+jwt'], now }
+  const verified = await issuerKeys.verify(issuer, (keys) =>
+    verifyGrantAssertion(assertion, { ...rules, keys }),
+  )
+  if (verified === undefined) return "the issuer's keys cannot be read"
   if (typeof verified === 'string') return verified
   if (!matches(verified.claims)) return "the assertion does not match the client's identity"
   const { subject, jti, expSec } = verified

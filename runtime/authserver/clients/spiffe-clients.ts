@@ -145,5 +145,6 @@ export async function verifySvid(
   if (!matchesPrincipal(principalPattern, spiffeId))
     return "the assertion does not match the client's identity"
   const mark = replayKey({ purpose: 'client-authentication', issuer: trustDomain, subject: spiffeId, jti })
-  return { mark, expSec, isOnce: replay === 'once', owner: spiffeId, spiffeId }
+  const origin = { subject: spiffeId, issuer: `spiffe://${trustDomain}` }
+  return { mark, expSec, isOnce: replay === 'once', origin, spiffeId }
 }

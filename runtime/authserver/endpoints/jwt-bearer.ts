@@ -25,7 +25,7 @@ import { takePermission, tooManyRequests } from '../storage/limits.ts'
 import { signAccessToken, tokenType } from '../tokens/jwt.ts'
 import { findResources } from './authorize.ts'
 import type { Parameters } from './form.ts'
-import { markTokenProof, readTokenBinding } from './token-proof.ts'
+import { bindToken, markTokenProof, readTokenProof } from './token-proof.ts'
 import {
   type AnyRequest,
   type ClientRequest,
@@ -58,11 +58,12 @@ export async function issueForAssertion(
   const { clientId } = binding
   const scopes = readMachineScopes(form, binding)
   const audience = readMachineResource(form, binding, context)
-  const proved = await readTokenBinding(exchange, {}, context)
+  const proof = await readTokenProof(exchange, context)
+  const { binding: tokenBinding } = bindToken(exchange, { proof }, context)
   const { issuer, replay } = policy
   const identity = { ...verified, issuerUrl: issuer.issuerUrl }
   await markAsUsed(identity, { isOnce: replay === 'once', subject }, context)
-  if (proved.proof) await markTokenProof(proved.proof, subject, context)
+  if (proof) await markTokenProof(proof, subject, context)
   const accessToken = await signAccessToken(context.keys(), {
     issuer: context.config.issuer,
     subject,
@@ -72,12 +73,12 @@ export async function issueForAssertion(
     audience: [audience],
     nowSec: nowSec(context),
     lifeSec,
-    binding: proved.binding,
+    binding: tokenBinding,
   })
   return {
     body: {
       access_token: accessToken,
-      token_type: tokenType(proved.binding),
+      token_type: tokenType(tokenBinding),
       expires_in: lifeSec,
       scope: scopes.join(' '),
     },

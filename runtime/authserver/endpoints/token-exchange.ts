@@ -9,6 +9,7 @@
 import { decodeJwt } from 'jose'
 import { type TokenBinding, isConfirmed, readConfirmation } from '../../oauth/index.ts'
 import type { AuthenticatedMachine } from '../clients/client-directory.ts'
+import type { MachineClient } from '../clients/declared-clients.ts'
 import type { ExchangePolicy } from '../clients/exchange/exchange-policies.ts'
 import { readExternalSubject } from '../clients/exchange/external-subject.ts'
 import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
@@ -32,23 +33,30 @@ const tokenTypes: ReadonlySet<string> = new Set([accessTokenType, 'urn:ietf:para
 /** True when a declared client may exchange the tokens of users who sign in here, or the tokens of a trusted issuer. */
 export function canExchangeTokens(context: AuthServerContext): boolean {
   const { config, declared, exchangePolicies } = context
-  const isDelegate = ({ id, subjectClients }: Delegate): boolean =>
-    (canSignIn(context) && subjectClients.length > 0) || exchangePolicies.allows(id)
-  return config.tokenExchange !== undefined && declared.all().some(isDelegate)
+  const hasSubjects = canSignIn(context) || exchangePolicies.all().length > 0
+  return (
+    config.tokenExchange !== undefined &&
+    hasSubjects &&
+    declared.all().some((client) => isDelegate(client, context))
+  )
 }
 
-type Delegate = Pick<AuthenticatedMachine, 'id' | 'subjectClients'>
+/** A workload is no delegate, because `act` would contain only the client id that it shares with other workloads. */
+function isDelegate(
+  { id, subjectClients, spiffe }: MachineClient,
+  { exchangePolicies }: Pick<AuthServerContext, 'exchangePolicies'>,
+): boolean {
+  return spiffe === undefined && (subjectClients.length > 0 || exchangePolicies.allows(id))
+}
 
 export async function exchangeToken(
   request: ClientRequest,
   context: AuthServerContext,
 ): Promise<TokenResponse> {
   const { form, client, binding } = request
-  const { config, keys, exchangePolicies } = context
+  const { config, keys } = context
   const { tokenExchange } = config
-  const isDelegate =
-    client.kind === 'declared' && (client.subjectClients.length > 0 || exchangePolicies.allows(client.id))
-  if (!tokenExchange || !isDelegate)
+  if (!tokenExchange || client.kind !== 'declared' || !isDelegate(client, context))
     throw new OAuthError('unauthorized_client', 'the client is not declared for token exchange')
   if ((form.get('requested_token_type') ?? accessTokenType) !== accessTokenType)
     throw new OAuthError('invalid_request', 'requested_token_type must be an access token')

@@ -2,8 +2,9 @@
  * Binds tokens at the token endpoint: to the key with which the client signed its DPoP proof, and to the certificate of
  * its connection.
  *
- * The proof is checked before the grant, so that an invalid proof uses up no code. The proof is marked as used only
- * after the grant was accepted, so that untrusted clients cannot fill the store.
+ * The proof is checked before the client authenticates and before the grant. A request for a nonce, or an invalid proof,
+ * therefore uses up neither an assertion nor a code. The proof is marked as used only after the grant was accepted, so
+ * that untrusted clients cannot fill the store.
  * Source: RFC 9449 sections 5, 8 and 11.1; RFC 8705 section 3.
  */
 import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
@@ -48,7 +49,6 @@ interface BindingRules {
 
 /** The key and the certificate whose possession a token request proved. */
 export interface ProvedBinding {
-  readonly proof: VerifiedProof | undefined
   /** What the new token is bound to. */
   readonly binding: TokenBinding
   /** Thumbprint of the connection's certificate, even if the new token is not bound to it. */
@@ -56,50 +56,50 @@ export interface ProvedBinding {
 }
 
 /**
- * Returns the key and the certificate that the new token is bound to. Throws OAuthError invalid_dpop_proof,
- * use_dpop_nonce, unauthorized_client, and invalid_request if the client needs a certificate and presented none.
+ * Returns the key and the certificate that the new token is bound to. `proof` is the result of `readTokenProof`. Throws
+ * OAuthError invalid_dpop_proof and unauthorized_client if the client needs a proof, and invalid_request if the client
+ * needs a certificate.
  */
-export async function readTokenBinding(
+export function bindToken(
   exchange: Exchange,
-  { isBound = false, isCertificateBound = false }: BindingRules,
+  {
+    proof,
+    isBound = false,
+    isCertificateBound = false,
+  }: BindingRules & { readonly proof: VerifiedProof | undefined },
   context: AuthServerContext,
-): Promise<ProvedBinding> {
+): ProvedBinding {
   const certificate = certificateThumbprint(exchange.req)
   if (isCertificateBound && certificate === undefined)
     throw new OAuthError(
       'invalid_request',
       'the client must present a TLS client certificate that this server accepts',
     )
-  const proof = await readTokenProof(exchange, { mustBind: isBound }, context)
+  if (isBound && proof === undefined) throw missingProofError(context)
   const bindsCertificate = isCertificateBound || context.config.bindsCertificates === true
   return {
-    proof,
     certificate,
     binding: { jkt: proof?.jkt, x5t: bindsCertificate ? certificate : undefined },
   }
 }
 
+function missingProofError({ tokenProofs }: AuthServerContext): unknown {
+  if (tokenProofs !== undefined) return toProofError(new ProofRefused('missing'))
+  // A reloaded file can declare such a client before `dpop` takes effect.
+  return new OAuthError('unauthorized_client', 'the client needs bound tokens, and DPoP is off here')
+}
+
 /**
- * Returns the verified proof of a token request; undefined if the token stays unbound. Throws OAuthError
- * invalid_dpop_proof, use_dpop_nonce, unauthorized_client.
+ * Returns the verified proof of a token request; undefined without a proof, unless the server requires one. Throws
+ * OAuthError invalid_dpop_proof, use_dpop_nonce.
  */
-async function readTokenProof(
+export async function readTokenProof(
   exchange: Exchange,
-  { mustBind }: { readonly mustBind: boolean },
-  context: AuthServerContext,
+  { tokenProofs, urls, now }: AuthServerContext,
 ): Promise<VerifiedProof | undefined> {
-  const { tokenProofs, urls, now } = context
-  if (tokenProofs === undefined) {
-    // A reloaded file can declare such a client before `dpop` takes effect.
-    if (mustBind)
-      throw new OAuthError(
-        'unauthorized_client',
-        'the client requires bound tokens, but DPoP is off on this server',
-      )
-    return undefined
-  }
+  if (tokenProofs === undefined) return undefined
   const { dpop: header } = exchange.req.headers
-  if (header === undefined && !tokenProofs.isRequired && !mustBind) return undefined
+  if (header === undefined && !tokenProofs.isRequired) return undefined
   const { nonces, maxAgeMs } = tokenProofs
   const own = proofTarget(urls.token)
   try {

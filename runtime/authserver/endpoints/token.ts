@@ -19,7 +19,7 @@ import { type Parameters, readClientCredentials, readUniqueForm } from './form.t
 import { acceptsAssertions, issueForAssertion, issueForUser, jwtBearerGrant } from './jwt-bearer.ts'
 import { sendPrivate } from './responses.ts'
 import { canExchangeTokens, exchangeToken, tokenExchangeGrant } from './token-exchange.ts'
-import { markTokenProof, readTokenBinding } from './token-proof.ts'
+import { bindToken, markTokenProof, readTokenProof } from './token-proof.ts'
 import {
   type AnyRequest,
   type ClientRequest,
@@ -68,11 +68,13 @@ export async function issueTokens(exchange: Exchange, context: AuthServerContext
 /** Returns a grant that requires an authenticated client. */
 function forClient(grant: ClientGrant): GrantType['issue'] {
   return async ({ exchange, form, source }, context) => {
-    const client = await context.clients.authenticate(readClientCredentials(exchange, form), source)
+    const credentials = readClientCredentials(exchange, form)
+    const proof = await readTokenProof(exchange, context)
+    const client = await context.clients.authenticate(credentials, source)
     if (client.kind === 'dcr' && !client.grantTypes.includes(form.require('grant_type')))
       throw new OAuthError('unauthorized_client', 'the client is not registered for this grant type')
     const rules = client.kind === 'declared' ? client : {}
-    const { proof, ...proved } = await readTokenBinding(exchange, rules, context)
+    const proved = bindToken(exchange, { ...rules, proof }, context)
     const response = await grant({ form, client, source, ...proved }, context)
     if (proof) await markTokenProof(proof, client.id, context)
     return response

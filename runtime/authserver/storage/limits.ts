@@ -30,7 +30,7 @@ interface Limit {
   readonly caller: readonly Rate[]
   /** Limits per host from which documents are fetched, per client, or per subject. */
   readonly host?: readonly Rate[]
-  /** Limits per trusted issuer. */
+  /** Limits per trusted issuer or trust domain. */
   readonly issuer?: readonly Rate[]
   /** Limits for the whole server. They bound the number of stored records. */
   readonly total: readonly Rate[]
@@ -102,7 +102,10 @@ function expand(address: string): readonly string[] {
   return [...start, ...Array.from({ length: gap }, () => '0'), ...end]
 }
 
-/** Takes one permit from a network address, a host, an issuer and the server. Returns 0, or the required wait in milliseconds. */
+/**
+ * Takes one permit from a network address, a host, an issuer and the server. Returns 0, or the required wait in
+ * milliseconds.
+ */
 export async function takePermission(
   store: Store,
   name: LimitName,

@@ -102,7 +102,8 @@ export async function verifyAccessToken(
 
 /**
  * True while everything that a token of this server depends on is live: the client or binding of a machine, the binding
- * and client of a user of another identity provider, or the user's grant. A delegated token also depends on the acting clients.
+ * and client of a user of another identity provider, or the user's grant. A delegated token also depends on the acting
+ * clients.
  */
 export async function isLiveToken(
   token: Pick<Caller, 'claims' | 'subject'>,

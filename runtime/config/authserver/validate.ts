@@ -2,7 +2,7 @@
  * Checks every rule of the authorization server's configuration that needs no network.
  *
  * Returns one sentence per error. Each sentence contains the field name from the specification, never a secret's value.
- * Keys and secrets are checked where they are read (authserver-secrets.ts).
+ * Keys and secrets are checked where they are read (file.ts).
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer, Errors and Limits;
  * RFC 8414 section 2; RFC 8707 section 2.
  */

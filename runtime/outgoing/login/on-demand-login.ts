@@ -3,8 +3,8 @@
  * the user must sign in. The user starts the login with a browser; any number of browsers may open the same login, and
  * one of them completes it.
  *
- * A login is required once the backend rejects a request with a Bearer or DPoP challenge, or with a plain 401 when it publishes
- * a protected-resource document.
+ * A login is required once the backend rejects a request with a Bearer or DPoP challenge, or with a plain 401 when it
+ * publishes a protected-resource document.
  */
 import type { GatehouseError } from '../../../schemas/index.ts'
 import { type OAuthSettings, parseTarget } from '../../config/index.ts'

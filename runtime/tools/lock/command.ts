@@ -107,26 +107,10 @@ function collectUrl(value: string, before: ReadonlyMap<string, string>): Readonl
   return new Map([...before, [name, url]])
 }
 
-<<<<<<< HEAD
-/**
- * Returns the addresses of the named servers. The name of a virtual server represents all other servers in its session.
- */
-function urlsOfRunning(names: readonly string[]): ReadonlyMap<string, string> {
-  const servers = runningServers()
-  const found = names.flatMap((name) => {
-    const server = runningServer(name)
-    if (!server) throw invalidConfig(`no server named ${name}; ${runningHint({ wanted: name })}`)
-    if (server.kind !== 'VirtualMCPServer') return [server]
-    return servers.filter(({ kind, session }) => session === server.session && kind !== server.kind)
-  })
-  // The first address for a name is the address of the proxy in front of the server.
-  return new Map(found.toReversed().map(({ name, url }) => [name, url]))
-=======
 interface Members {
   readonly urls: ReadonlyMap<string, string>
   /** Names of members that do not run on this machine. */
   readonly remote: readonly string[]
->>>>>>> h30
 }
 
 /** Returns the addresses of the named servers. A virtual server stands for its members. */

@@ -1,7 +1,9 @@
 /**
- * Tests both ends of cross-application access. A user signs in at a virtual server, which obtains an identity assertion
- * (ID-JAG) from the identity provider and redeems it at the authorization server of another virtual server.
+ * Tests both ends of cross-application access. A virtual server at which a user signed in, or a proxy with the user's ID
+ * token, obtains an identity assertion (ID-JAG) from the identity provider and redeems it at the authorization server of
+ * another virtual server.
  */
+import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
@@ -14,13 +16,14 @@ import { login, redeem, registerClient, tokensOf } from '../../helpers/authserve
 import { newSecret } from '../../helpers/authserver/declared-client.ts'
 import {
   authServerFile,
+  type Backend,
   type Gateway,
   makeKeys,
   oidcOf,
   startBackend,
   startGateway,
 } from '../../helpers/authserver/hosted.ts'
-import { startOidcProvider, type TestProvider } from '../../helpers/authserver/oidc-provider.ts'
+import { startOidcProvider, type TestProvider, walk } from '../../helpers/authserver/oidc-provider.ts'
 import { identityAssertion, type Platform, startPlatform } from '../../helpers/authserver/platform.ts'
 import { freePort } from '../../helpers/gatehouse.ts'
 import { type Certificates, makeCertificates, missingRedisTls } from '../../helpers/redis.ts'
@@ -30,6 +33,7 @@ proves('3.config.outgoingAuth.xaa')
 t.setTimeout(240_000)
 
 const scopes = ['tools:read']
+const clientSecret = 'upstream-secret-of-the-gateway'
 const idJag = 'urn:ietf:params:oauth:token-type:id-jag'
 
 interface IdentityProvider {
@@ -55,7 +59,7 @@ async function startIdentityProvider(
     clients: [
       {
         client_id: 'gatehouse',
-        client_secret: 'upstream-secret-of-the-gateway',
+        client_secret: clientSecret,
         redirect_uris: [`${front}/mcp/oauth/callback`],
         grant_types: ['authorization_code', 'refresh_token'],
       },
@@ -117,15 +121,66 @@ async function serve(
 
 const backendAt = (name: string, url: string) => ({ name, url, transport: 'streamable-http' })
 
-async function call({ origin }: Server, token: string, name: string): Promise<string> {
+/** Without a token, the server must add its own. */
+async function call(
+  { origin }: Pick<Server, 'origin'>,
+  token: string | undefined,
+  name: string,
+): Promise<string> {
   const client = new Client({ name: 'app', version: '1' })
-  const requestInit = { headers: { authorization: `Bearer ${token}` } }
+  const requestInit = token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } }
   await client.connect(new StreamableHTTPClientTransport(new URL(`${origin}/mcp`), { requestInit }))
   try {
     return JSON.stringify(await client.callTool({ name, arguments: {} }))
   } finally {
     await client.close()
   }
+}
+
+interface Inner {
+  readonly gateway: Gateway
+  /** Secret of the client `front`. */
+  readonly secret: string
+}
+
+/** Serves the tool of a backend to the user alice through the client `front`, and to no other caller. */
+async function serveInner(
+  t: Test,
+  inner: Server,
+  { platform, backend, dpop }: { platform: Platform; backend: Backend; dpop?: object },
+): Promise<Inner> {
+  const secret = newSecret()
+  writeFileSync(join(inner.dir, 'secret'), secret)
+  const user = `${platform.issuer}#alice`
+  const policies = [
+    `permit(principal == Client::"${user}", action, resource) when { principal.kind == "user" && principal.clientId == "front" };`,
+  ]
+  const gateway = await serve(t, inner, {
+    file: {
+      incomingAuth: {
+        type: 'oidc',
+        oidc: oidcOf(inner.origin),
+        authz: { type: 'cedar', policies },
+        ...(dpop && { dpop }),
+      },
+      outgoingAuth: { source: 'inline' },
+      backends: [backendAt('who', backend.url)],
+    },
+    authServer: authServerFile({
+      origin: inner.origin,
+      providers: {},
+      keys: makeKeys(inner.dir),
+      more: {
+        ...(dpop && { dpop }),
+        clients: [{ clientId: 'front', scopes, clientSecretFiles: [join(inner.dir, 'secret')] }],
+        trustedIssuers: [{ name: 'corp', issuerUrl: platform.issuer }],
+        inboundGrants: {
+          jwtBearer: { issuerPolicies: [{ issuerRef: 'corp', acceptedAssertionTypes: ['id_jag'] }] },
+        },
+      },
+    }),
+  })
+  return { gateway, secret }
 }
 
 t.test(
@@ -140,35 +195,11 @@ t.test(
       await startIdentityProvider(t, front.origin, certificates),
       await startBackend(t),
     ]
-    const secret = newSecret()
-    writeFileSync(join(inner.dir, 'secret'), secret)
-    const user = `${platform.issuer}#alice`
-    const policies = [
-      `permit(principal == Client::"${user}", action, resource) when { principal.kind == "user" && principal.clientId == "front" };`,
-    ]
-    const innerGateway = await serve(t, inner, {
-      file: {
-        incomingAuth: { type: 'oidc', oidc: oidcOf(inner.origin), authz: { type: 'cedar', policies } },
-        outgoingAuth: { source: 'inline' },
-        backends: [backendAt('who', backend.url)],
-      },
-      authServer: authServerFile({
-        origin: inner.origin,
-        providers: {},
-        keys: makeKeys(inner.dir),
-        more: {
-          clients: [{ clientId: 'front', scopes, clientSecretFiles: [join(inner.dir, 'secret')] }],
-          trustedIssuers: [{ name: 'corp', issuerUrl: platform.issuer }],
-          inboundGrants: {
-            jwtBearer: { issuerPolicies: [{ issuerRef: 'corp', acceptedAssertionTypes: ['id_jag'] }] },
-          },
-        },
-      }),
-    })
+    const { secret, gateway: innerGateway } = await serveInner(t, inner, { platform, backend })
     const xaa = {
       idpTokenUrl: `${provider.issuer}/exchange`,
       idpClientId: 'gatehouse',
-      idpClientSecret: 'upstream-secret-of-the-gateway',
+      idpClientSecret: clientSecret,
       targetTokenUrl: `${inner.origin}/oauth/token`,
       targetClientId: 'front',
       targetClientSecret: secret,
@@ -199,6 +230,87 @@ t.test(
     for (const { running } of [gateway, innerGateway]) t.notMatch(running().output(), /eyJ/)
   },
 )
+
+/** Signs alice in at the identity provider, and returns her ID token for the client `gatehouse`. */
+async function signIn({ issuer }: TestProvider, redirectUri: string): Promise<string> {
+  const verifier = randomBytes(32).toString('base64url')
+  const request = new URLSearchParams({
+    client_id: 'gatehouse',
+    response_type: 'code',
+    scope: 'openid',
+    redirect_uri: redirectUri,
+    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    code_challenge_method: 'S256',
+  })
+  const code =
+    (await walk(`${issuer}/auth?${request.toString()}`, redirectUri)).searchParams.get('code') ?? ''
+  const response = await fetch(`${issuer}/token`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${Buffer.from(`gatehouse:${clientSecret}`).toString('base64')}` },
+    body: new URLSearchParams({
+      grant_type: 'authorization_code',
+      code,
+      redirect_uri: redirectUri,
+      code_verifier: verifier,
+    }),
+  })
+  return String(((await response.json()) as Record<string, unknown>)['id_token'])
+}
+
+const bound = { mode: 'required', requireNonce: true }
+
+for (const dpop of [undefined, bound]) {
+  t.test(
+    `proxy with the grant id-jag: the user reaches a tool ${dpop ? 'with a token that is bound to a key' : 'without a sign-in'}`,
+    { skip: missingRedisTls },
+    async (t) => {
+      const dir = t.testdir({ inner: {} })
+      const certificates = makeCertificates()
+      t.teardown(() => certificates.remove())
+      const inner = await reserve(join(dir, 'inner'))
+      const [{ provider, platform }, backend] = [
+        await startIdentityProvider(t, 'http://127.0.0.1:1', certificates),
+        await startBackend(t),
+      ]
+      const { gateway: innerGateway, secret } = await serveInner(t, inner, {
+        platform,
+        backend,
+        ...(dpop && { dpop }),
+      })
+      const file = (name: string, text: string): string => {
+        writeFileSync(join(dir, name), text)
+        return join(dir, name)
+      }
+      const idToken = await signIn(provider, 'http://127.0.0.1:1/mcp/oauth/callback')
+      const port = await freePort()
+      const flags = {
+        'target-uri': inner.origin,
+        host: '127.0.0.1',
+        port: String(port),
+        'remote-auth-grant': 'id-jag',
+        'remote-auth-client-id': 'front',
+        'remote-auth-client-secret-file': file('front-secret', secret),
+        'remote-auth-scopes': scopes.join(','),
+        'remote-auth-idp-token-url': `${provider.issuer}/exchange`,
+        'remote-auth-idp-client-id': 'gatehouse',
+        'remote-auth-idp-client-secret-file': file('idp-secret', clientSecret),
+        'remote-auth-id-token-file': file('id-token', idToken),
+      }
+      const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
+      const gateway = await startGateway(t, {
+        dir,
+        args: ['proxy', '--remote-auth', ...args, 'user-tools'],
+        ready: /[Pp]roxy started/,
+        env: { NODE_EXTRA_CA_CERTS: certificates.caFile },
+      })
+      const proxy = { origin: `http://127.0.0.1:${port}` }
+      t.match(await call(proxy, undefined, 'who_whoami'), 'authorization: none')
+      t.match(innerGateway.running().output(), /token_issued/)
+      for (const { running } of [gateway, innerGateway]) t.notMatch(running().output(), /eyJ/)
+      await t.rejects(call(inner, undefined, 'who_whoami'), /authorization header required/)
+    },
+  )
+}
 
 /** The server trusts the access tokens of the identity provider, so only the type tells the assertion apart. */
 for (const host of ['vmcp', 'proxy'] as const) {

@@ -161,12 +161,8 @@ function commonOptions(flags: DoctorFlags): CommonOptions {
 /** Checks a URL, or a server by its name. A virtual server is checked together with its backends. */
 async function* namedTargets(target: string, given: CommonOptions): AsyncGenerator<Examined> {
   const running = isUrl(target) ? undefined : runningServer(target)
-<<<<<<< HEAD
-  // A token for local programs is not a login, so this check skips the login.
-=======
   const skipped = running || isUrl(target) ? undefined : skippedServer(target)
-  // A token for local programs is not a login, so the login is not examined.
->>>>>>> h30
+  // A token for local programs is not a login, so this check skips the login.
   const common: CommonOptions =
     running?.token === undefined || given.login ? given : { token: running.token, depth: 'backend', ...given }
   if (running?.failure) yield { target, findings: [failedProgram(running.name, running.failure)] }

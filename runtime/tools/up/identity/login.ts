@@ -27,11 +27,7 @@ export interface RunningLogin {
 
 export interface Accounts {
   readonly users: Users
-<<<<<<< HEAD
-  /** Address of the page where the owner chooses a passkey or a password. Undefined once the owner has chosen. */
-=======
   /** Address of the page where the owner chooses a passkey or a password. Undefined when the link does not work. */
->>>>>>> h30
   ownerLink(): string | undefined
   /** Returns the address of a one-time enrolment page for a new or existing user. Throws INVALID_CONFIG. */
   invite(name: string): string

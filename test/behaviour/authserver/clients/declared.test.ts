@@ -298,7 +298,7 @@ t.test('a server without upstream providers rejects every step of a login with t
     t.equal(response.status, 403, response.url)
     t.match(await jsonOf(response), {
       error: 'access_denied',
-      error_description: /only to machines \(client_credentials and jwt-bearer grants\)/,
+      error_description: /users cannot sign in here/,
     })
   }
   for (const grant_type of ['authorization_code', 'refresh_token', 'password'])

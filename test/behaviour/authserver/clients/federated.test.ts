@@ -146,6 +146,15 @@ t.test('an issuer that is down causes 503 for its own clients only', async (t) =
   t.equal((await requestWithAssertion(rig, job, { client_id: 'deploy' })).status, 200)
 })
 
+t.test('an issuer whose keys cannot be read is logged with the reason', async (t) => {
+  const { rig, cluster } = await start(t)
+  cluster.status = 404
+  const response = await requestWithAssertion(rig, await cluster.token(rig, pod))
+  t.equal(await refusal(response), '401 invalid_client')
+  t.match(rig.events.at(-1), { clientId: 'nightly', reason: "the issuer's keys cannot be read" })
+  t.match(rig.logged(), /the trusted issuer's keys cannot be read.*cluster/)
+})
+
 t.test('a federated client redeems an identity assertion', async (t) => {
   const [cluster, idp] = await Promise.all([startPlatform(t), startPlatform(t)])
   const rig = await startAuthServer(t, {

@@ -11,6 +11,7 @@ import {
   signAssertion,
 } from '../../../helpers/authserver/declared-client.ts'
 import { clientDocument } from '../../../helpers/authserver/document-host.ts'
+import { serviceAccountClaims, startPlatform, trusted } from '../../../helpers/authserver/platform.ts'
 import { startLoopback } from '../../../helpers/loopback.ts'
 
 t.test('used assertions of clients with documents leave space for declared clients', async (t) => {
@@ -52,4 +53,29 @@ t.test('used assertions of clients with documents leave space for declared clien
   for (let n = 0; n < 160; n++) await rig.store.set(`other:${n}`, '1')
   t.equal(await redeem(), 503, 'more than three quarters of the store are full')
   t.equal((await requestWithAssertion(rig, await sign('ci'))).status, 200)
+})
+
+t.test('used tokens of platforms leave space for the records of users', async (t) => {
+  const cluster = await startPlatform(t)
+  const pod = serviceAccountClaims('jobs', 'nightly')
+  const rig = await startAuthServer(t, {
+    store: makeMemoryStore({ maxEntries: 200 }),
+    config: (issuer) => ({
+      clients: [
+        declared('nightly', [`${issuer}/mcp`], {
+          federated: {
+            issuer: trusted(cluster, 'cluster', { preset: 'kubernetes' }),
+            subject: pod.sub,
+            maxAgeMs: 86_400_000,
+            replay: 'once',
+          },
+        }),
+      ],
+    }),
+  })
+  const status = async (): Promise<number> =>
+    (await requestWithAssertion(rig, await cluster.token(rig, pod))).status
+  t.equal(await status(), 200)
+  for (let n = 0; n < 160; n++) await rig.store.set(`other:${n}`, '1')
+  t.equal(await status(), 503, 'more than three quarters of the store are full')
 })

@@ -18,6 +18,7 @@ import {
   postAs,
   startDelegation,
 } from '../../../helpers/authserver/delegation.ts'
+import { assertionType, declared } from '../../../helpers/authserver/declared-client.ts'
 import {
   jwtBearerGrant,
   type Platform,
@@ -26,6 +27,11 @@ import {
   startPlatform,
   trusted,
 } from '../../../helpers/authserver/platform.ts'
+import {
+  makeTrustDomain,
+  spiffeAssertionType,
+  workloadClient,
+} from '../../../helpers/authserver/platforms/spiffe.ts'
 import { TestClient, type TokenAnswer } from '../../../helpers/authserver/test-client.ts'
 import { type DpopClient, makeDpopClient, type ProofChanges } from '../../../helpers/oauth/dpop-client.ts'
 
@@ -180,4 +186,46 @@ t.test('jwt-bearer: a missing or invalid proof uses up no assertion', async (t) 
   const nonce = first.headers.get('dpop-nonce') ?? ''
   t.equal(await refusal(first), '400 use_dpop_nonce')
   t.equal((await present(nonced, other, key, { nonce })).status, 200)
+})
+
+t.test('client assertions that are accepted once: a nonce or an invalid proof uses up none', async (t) => {
+  const [cluster, domain, key] = await Promise.all([startPlatform(t), makeTrustDomain(t), makeDpopClient()])
+  const rig = await startAuthServer(t, {
+    config(issuer) {
+      const resources = [`${issuer}/mcp`]
+      const identity = { subject: job.sub, maxAgeMs: 3_600_000, replay: 'once' } as const
+      return {
+        dpop: { ...optional, requireNonce: true },
+        clients: [
+          declared('nightly', resources, {
+            federated: { issuer: trusted(cluster, 'cluster', { preset: 'kubernetes' }), ...identity },
+          }),
+          workloadClient(domain, 'agents', '/agents/*', resources),
+        ],
+      }
+    },
+  })
+  const rows = [
+    { type: assertionType, assertion: await cluster.token(rig, job), sub: 'client:nightly' },
+    {
+      type: spiffeAssertionType,
+      assertion: await domain.svid(rig, '/agents/triage'),
+      sub: 'spiffe://prod.example.com/agents/triage',
+    },
+  ]
+  for (const { type, assertion, sub } of rows) {
+    const form = {
+      grant_type: 'client_credentials',
+      client_assertion_type: type,
+      client_assertion: assertion,
+    }
+    const ask = async (changes: ProofChanges) => tokenRequest(rig, form, await proofHeader(rig, key, changes))
+    t.equal(await refusal(await ask({ claims: { htm: 'GET' } })), '400 invalid_dpop_proof')
+    const first = await ask({})
+    const nonce = first.headers.get('dpop-nonce') ?? ''
+    t.equal(await refusal(first), '400 use_dpop_nonce')
+    const body = await jsonOf(await ask({ nonce }))
+    t.match(decodeJwt(String(body['access_token'])), { sub, cnf: key.cnf })
+    t.equal(await refusal(await ask({ nonce })), '401 invalid_client', 'used once')
+  }
 })

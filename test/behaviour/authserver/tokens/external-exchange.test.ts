@@ -2,10 +2,15 @@
 import t from 'tap'
 import { makeAuthenticator } from '../../../../runtime/incoming/index.ts'
 import { callerFacts } from '../../../../runtime/net/index.ts'
-import { jsonOf } from '../../../helpers/authserver/authserver.ts'
-import { exchange, jwtType, postAs } from '../../../helpers/authserver/delegation.ts'
+import { jsonOf, refusal } from '../../../helpers/authserver/authserver.ts'
+import { exchange, exchangeGrant, jwtType, postAs } from '../../../helpers/authserver/delegation.ts'
 import { audience, exchangePolicy, startExternalExchange } from '../../../helpers/oauth/external-exchange.ts'
 import { startPlatform } from '../../../helpers/authserver/platform.ts'
+import {
+  makeTrustDomain,
+  requestWithSvid,
+  workloadClient,
+} from '../../../helpers/authserver/platforms/spiffe.ts'
 import { callerOf } from '../../../helpers/authserver/test-client.ts'
 
 t.test('an agent exchanges the token of a user of another issuer', async (t) => {
@@ -63,6 +68,23 @@ t.test('a resource accepts the new token, also if it accepts the tokens of the i
     t.match(direct, { issuer: idp.issuer, subject: caller.subject }, 'the same principal')
     t.not(direct.key, caller.key, 'but the agent cannot use the sessions of the user')
   }
+})
+
+t.test('a policy for all declared clients does not include workloads', async (t) => {
+  const started = await startExternalExchange(t, { policy: { allowedDelegateClients: ['*'] } })
+  const { rig, clients, token } = started
+  const domain = await makeTrustDomain(t)
+  clients.push(workloadClient(domain, 'agents', '/agents/*', [rig.resource]))
+  await rig.server.reload()
+  const { resource } = rig
+  t.equal((await exchange(started, 'other', await token(), { resource })).outcome, '200')
+  const response = await requestWithSvid(rig, await domain.svid(rig, '/agents/triage'), {
+    grant_type: exchangeGrant,
+    subject_token: await token(),
+    subject_token_type: jwtType,
+    resource,
+  })
+  t.equal(await refusal(response), '400 unauthorized_client')
 })
 
 t.test('a policy that one replica removed ends the tokens at another replica', async (t) => {

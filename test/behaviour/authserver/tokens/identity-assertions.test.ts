@@ -142,6 +142,26 @@ t.test('a binding limits the users and the resources', async (t) => {
   t.equal(await refusal(await redeemAs(rig, sales)), '400 invalid_target', 'no resource in common')
 })
 
+t.test('a binding for a subject applies in no tenant, where the same subject is another user', async (t) => {
+  const bindingFor = async (selector: { subject: string } | { matcher: string }) => {
+    const { rig, idp } = await start(t, (issuer) => [
+      { ...selector, scopes: ['tools:read'], resources: [`${issuer}/mcp`] },
+    ])
+    return async (claims: Record<string, unknown>): Promise<string> => {
+      const assertion = await identityAssertion(idp, rig, 'agent', { scope, ...claims })
+      const response = await redeemAs(rig, assertion)
+      return response.status === 200 ? '200' : refusal(response)
+    }
+  }
+  const bySubject = await bindingFor({ subject: 'alice' })
+  t.equal(await bySubject({}), '200')
+  t.equal(await bySubject({ tenant: 'a' }), '400 invalid_grant')
+  const byTenant = await bindingFor({ matcher: "claims.tenant == 'a' && claims.sub == 'alice'" })
+  t.equal(await byTenant({ tenant: 'a' }), '200')
+  t.equal(await byTenant({ tenant: 'b' }), '400 invalid_grant')
+  t.equal(await byTenant({}), '400 invalid_grant')
+})
+
 t.test('the resource is the one in the assertion, or the only one of the server', async (t) => {
   const idp = await startPlatform(t)
   const rig = await startAuthServer(t, {

@@ -1,6 +1,7 @@
 /** Attacks with JWT-SVIDs. Each gets the same response, and the audit log contains the reason. */
 import { createHmac, createPublicKey } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { takePermission } from '../../../../runtime/authserver/storage/limits.ts'
 import { makeMemoryStore, type Store } from '../../../../runtime/store/index.ts'
 import {
   jsonOf,
@@ -176,4 +177,15 @@ t.test('a flood from one workload uses no permits of another one with the same c
   for (let i = 0; i < 610; i++) if ((await send('/jobs/a', i)) === 429) limited += 1
   t.equal(limited, 10, 'a workload gets at most 600 tokens per minute')
   t.equal(await send('/jobs/b', 1), 200)
+})
+
+t.test('a flood from many workloads of one trust domain does not block another trust domain', async (t) => {
+  const nowMs = Date.now()
+  const { rig, domain, other } = await start(t, makeMemoryStore({ now: () => nowMs }))
+  const issuer = `spiffe://${domain.name}`
+  for (let taken = 0; taken < 3_000; taken++)
+    await takePermission(rig.store, 'grantAssertion', { issuer, host: `${issuer}/jobs/${taken}` })
+  const flooded = await requestWithSvid(rig, await domain.svid(rig, '/jobs/new'))
+  t.equal(await refusal(flooded), '429 temporarily_unavailable')
+  t.equal((await requestWithSvid(rig, await other.svid(rig, '/agents/a'))).status, 200)
 })
