@@ -128,12 +128,7 @@ export const badManifests: readonly BadManifest[] = [
     [set(`${clients}/0/scopes`, ['openid'])],
     'must not contain openid, profile, email or offline_access, which need a user',
   ),
-  schema(
-    'two clients with the same id',
-    machines,
-    [set(`${clients}/1/clientId`, 'nightly-report')],
-    'clients',
-  ),
+  schema('two clients with one id', machines, [set(`${clients}/1/clientId`, 'nightly-report')], 'clients'),
   rule(
     'redis block with memory',
     entrance,
@@ -199,12 +194,7 @@ export const badManifests: readonly BadManifest[] = [
     'a parameter managed by the server cannot be set',
   ),
   schema('no upstream', entrance, [set(provider, [])], 'upstreamProviders'),
-  schema(
-    'two upstreams with the same name',
-    entrance,
-    [set(`${provider}/1/name`, 'company')],
-    'upstreamProviders',
-  ),
+  schema('two upstreams of one name', entrance, [set(`${provider}/1/name`, 'company')], 'upstreamProviders'),
   schema(
     'issuer with a trailing slash',
     entrance,
