@@ -62,7 +62,7 @@ export class MirroredTools {
   }
 
   /**
-   * Returns the first header of a call that is missing or differs from the call's arguments. Returns undefined for an
+   * Returns the first header of a call that is missing or does not match the call's arguments. Returns undefined for an
    * unknown tool.
    */
   mismatch(params: JsonObject, headers: IncomingHttpHeaders): string | undefined {

@@ -136,7 +136,7 @@ const causeTable: Readonly<Record<string, CauseWords>> = {
   port_in_use: {
     text: 'The port is not free',
     label: 'without a free port',
-    fix: (backend) => `stop the program that uses the port of ${backend}`,
+    fix: (backend) => `stop the program that is using the port of ${backend}`,
   },
   program_exited: {
     text: 'The program exited',

@@ -63,7 +63,7 @@ export interface UpstreamToken {
 export interface UpstreamTokens {
   /** Names of the providers; the first is the default. Absent: any name is accepted. */
   readonly providers?: readonly string[] | undefined
-  /** The page where users connect and renew their provider accounts. */
+  /** The page where users connect and reconnect their provider accounts. */
   readonly accountsUrl?: string | undefined
   /**
    * Returns a usable token, renewed if necessary, or undefined when the caller has not connected this provider. Rejects

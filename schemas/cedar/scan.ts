@@ -154,7 +154,7 @@ class Scan {
     if (lexeme.startsWith('"')) {
       if (quote === '') return `${notCedar}: contains a string that is not closed`
       if (previous === 'like' && lexeme.length > maxPattern + 2)
-        return `compares with a pattern of more than ${maxPattern} characters`
+        return `compares with a pattern longer than ${maxPattern} characters`
       return undefined
     }
     const closer = closers.get(lexeme)

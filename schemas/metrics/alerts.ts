@@ -77,7 +77,7 @@ export const alertRules: readonly Alert[] = [
     expr: `max by (job, target_workload_name) (${circuit}{state="open"}) == 1`,
     for: '1m',
     severity: 'warning',
-    summary: 'the circuit of backend {{ $labels.target_workload_name }} is open',
+    summary: 'the circuit breaker for backend {{ $labels.target_workload_name }} is open',
     meaning:
       'Calls to this backend are rejected immediately, so that it can recover. After `circuitBreaker.timeout`, Gatehouse tries one call.',
     steps: [

@@ -90,7 +90,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['ClientCertificateInvalid'],
-    means: 'the certificate and the private key of a client do not form a usable pair',
+    means: 'a client's certificate and private key are not a valid pair',
     step: 'fix the Secret: the message contains the key and the reason',
   },
   {

@@ -49,7 +49,7 @@ function propertyViolations(property: OutputProperty, path: string, depth: numbe
   return [
     ...(property.default === undefined
       ? []
-      : [{ path: `${path}.default`, message: 'is only for a property with a value' }]),
+      : [{ path: `${path}.default`, message: 'applies only to a property that has a value' }]),
     ...Object.entries(fieldsOf(properties)).flatMap(([name, inner]) =>
       isFields(inner)
         ? namedViolations(name, propertyOf(inner), `${path}.properties`, depth + 1)

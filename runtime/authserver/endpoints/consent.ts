@@ -91,7 +91,7 @@ async function startLogin(
   approved: Approval & Pick<LoginInProgress, 'request'>,
   context: AuthServerContext,
 ): Promise<void> {
-  // Sets the cookie only now. A cookie from before the approval would bind a browser whose user has approved nothing.
+  // Sets the cookie only now. A cookie set before the approval would bind a browser whose user has not approved anything.
   const browserId = readBrowserId(exchange, context) ?? randomId()
   const login = { ...approved, browser: sha256(browserId), obtained: [] }
   const next = await advanceLogin(context, login, readSignIn(exchange, context))

@@ -1,8 +1,7 @@
 /**
  * Builds and checks the delegation in an access token that lets declared clients act for a user.
  *
- * The subject is the user. `act` contains the acting clients, with the current client outermost. The chain begins at a
- * user who signed in here, or at a token of a trusted issuer:
+ * The subject is the user. `act` contains the acting clients, with the current client outermost. The chain begins with a user who signed in here, or with a token from a trusted issuer:
  *
  * - `session_client_id` is the client that the user signed in to; `tsid` and `gid` identify the session and the grant.
  * - `exchange_policy` is the policy that accepted the issuer's token. If that token named a client, `act` contains it

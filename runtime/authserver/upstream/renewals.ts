@@ -151,7 +151,7 @@ export class Renewals {
     }
   }
 
-  /** Deletes the rejected tokens. Keeps a row that the user has connected in the meantime. */
+  /** Deletes the rejected tokens. Keeps a row whose account the user has connected in the meantime. */
   async #dropRejected(id: string, seen: SeenRecord<StoredRow>, cause: unknown): Promise<StoredRow> {
     const { state, emit, now } = this.#parts
     if (!(await state.rows.swap(id, seen, undefined))) {
@@ -161,7 +161,8 @@ export class Renewals {
       return row
     }
     const { clientId, userId, provider, refreshToken } = seen.value
-    const reason = refreshToken === undefined ? 'the token has expired and has no refresh token' : undefined
+    const reason =
+      refreshToken === undefined ? 'the token has expired and there is no refresh token' : undefined
     emit(makeEvent('upstream_refused', { clientId, userId, upstream: provider, reason }))
     throw new UpstreamTokenGone(cause)
   }

@@ -151,7 +151,7 @@ class WebhookFileReader {
       else
         this.#refuse(
           `${at}.timeout`,
-          'a number is a count of nanoseconds, from 1e9 to 30e9; use 5s or 5000000000',
+          'a number without a unit is in nanoseconds and must be from 1e9 to 30e9; for example, use 5s or 5000000000',
         )
     }
     if (tls !== undefined) this.#tls(tls, `${at}.tls_config`, set)

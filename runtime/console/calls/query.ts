@@ -130,7 +130,7 @@ function filterOf(query: URLSearchParams): (call: CallView) => boolean {
 /** Throws BAD_REQUEST. */
 function messagesOf(value: string): string {
   if (!['', 'all', 'calls'].includes(value))
-    throw new GatehouseError('BAD_REQUEST', { detail: 'messages must be calls or all' })
+    throw new GatehouseError('BAD_REQUEST', { detail: 'messages must be "calls" or "all"' })
   return value
 }
 

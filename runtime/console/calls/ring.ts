@@ -68,7 +68,7 @@ export class Ring<E extends RingEntry> {
     return entry?.seq === seq ? entry : undefined
   }
 
-  /** Returns the index of the first entry with at least this number. */
+  /** Returns the index of the first entry whose number is at least the given number. */
   #firstAt(seq: number): number {
     let low = this.#head
     let high = this.#entries.length

@@ -35,7 +35,7 @@ export interface CallRecord {
   readonly tool: string
   readonly backend: string | undefined
   readonly policy?: PolicyRecord | undefined
-  /** Notes on a call that has its own request; otherwise, the request's line contains the notes. */
+  /** Notes on the call, if it has its own request. Otherwise, the request's line contains the notes. */
   readonly notes?: CallNotes | undefined
   readonly outcome: AuditOutcome
   readonly durationMs: number

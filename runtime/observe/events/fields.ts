@@ -79,7 +79,7 @@ export interface EventFields extends AttachEventFields {
     readonly err?: unknown
   }
   /**
-   * A backend announces changes so often that their processing is throttled; `resolved` when the rate is normal
+   * A backend announces changes so often that processing them is throttled; `resolved` when the rate is normal
    * again. `notification` is `list_changed` or `resources/updated`.
    */
   readonly changes_paced: {

@@ -168,7 +168,7 @@ export const eventTable: EventTable = {
     message: ({ resolved }) =>
       resolved
         ? 'the backend announces changes at a normal rate again'
-        : 'the backend announces changes too often; their processing is throttled',
+        : 'the backend announces changes too often; processing them is throttled',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
     condition: ({ backend, notification, resolved }) => ({
       id: `changes_paced/${backend}/${notification}`,
@@ -176,7 +176,7 @@ export const eventTable: EventTable = {
       open: resolved
         ? undefined
         : {
-            message: `backend ${backend} sends ${notification} notifications too often; their processing is throttled`,
+            message: `backend ${backend} sends ${notification} notifications too often; processing them is throttled`,
             fix: `report this to the maintainer of ${backend}: a notification after each list request causes a loop`,
           },
     }),
@@ -279,13 +279,13 @@ export const eventTable: EventTable = {
     condition: () => ({ id: 'config_refused', open: undefined }),
   },
   config_refused: {
-    message: 'the changed configuration cannot be used; the running one stays in use',
+    message: 'the new configuration cannot be used; the current one stays in use',
     level: 'error',
     isNews: true,
     condition: () => ({
       id: 'config_refused',
       open: {
-        message: 'the changed configuration cannot be used; the running one stays in use',
+        message: 'the new configuration cannot be used; the current one stays in use',
         fix: 'run gatehouse vmcp validate --config with the file: it lists every error',
       },
     }),

@@ -45,7 +45,7 @@ import { StepUps } from './step-ups.ts'
 
 export class TargetLogin implements OwnLogin {
   readonly #parts: LoginParts
-  /** Name of the persisted login, until the login is found under another name. */
+  /** Name under which the login is persisted. Replaced when the login is found under another name. */
   #name: string
   #session: KeptLogin | undefined
   /** The target requires no authentication. */
@@ -301,7 +301,7 @@ export class TargetLogin implements OwnLogin {
         this.#open = true
         this.#waitForUser({ url: uriOf(target), challenge: undefined }, onDemand)
       }
-      throw this.#fail('the login to the target has ended: sign in again by restarting the proxy', error)
+      throw this.#fail('the login to the target has ended; restart the proxy to sign in again', error)
     }
     const isTemporary = tokenRefusal(error) === 'temporary'
     if (isTemporary && !isRefused && !isOver(session, now())) return

@@ -42,7 +42,7 @@ export function persistInDirectory(dir: string, password: Secret | undefined, lo
     return key
   }
   function complain(error: unknown): void {
-    if (!complained) log.warn('logins cannot be saved for the next start', { dir, err: error })
+    if (!complained) log.warn('logins cannot be kept across restarts', { dir, err: error })
     complained = true
   }
   // 128 bits, so that names do not collide.

@@ -175,7 +175,7 @@ async function requireReadable({ params }: WebhookCall): Promise<void> {
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
     throw new GatehouseError('INVALID_PARAMS', {
-      detail: 'Invalid params: the members of an object must have different names, at every depth',
+      detail: 'Invalid params: the member names of an object must be unique at every depth',
       cause,
     })
   }

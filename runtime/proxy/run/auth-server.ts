@@ -37,7 +37,7 @@ function incomingViolations(
   if (!oidc) return ['oidc: is required with an embedded authorization server, which issues the tokens']
   const resource = resourceUrl ?? oidc.resource
   if (oidc.audience === undefined && resource === undefined) {
-    return ['oidc.audience: set audience or resourceUrl, because tokens are issued for it']
+    return ['oidc.audience: set audience or resourceUrl; tokens are issued for that value']
   }
   return [
     ...pairingViolations(server, { issuer: oidc.issuer, audience: oidc.audience, resource }, 'oidc'),

@@ -26,7 +26,7 @@ export interface RunParts {
   readonly tokens?: TokenSource
   /** Sessions shared with other processes. Default: from the configuration. */
   readonly sessions?: SharedSessions
-  /** Store for used DPoP proofs that several processes share. Default: the memory of this process. */
+  /** Store for used DPoP proofs, shared by several processes. Default: the memory of this process. */
   readonly proofs?: Store
   /** Source of connections. Default: binds the configured address. */
   readonly connections?: ConnectionSource

@@ -56,7 +56,7 @@ export interface PlanContext {
   readonly access?: SessionAccess | undefined
   /** Token that grants access to this session's consoles. */
   readonly consoleToken: string
-  /** Key that lets the user start logins at this session's backends. */
+  /** Key that lets the user log in to this session's backends. */
   readonly signInKey: string
   /** Files and folders of the manifests, as absolute paths. Empty when approvals cannot be written to files. */
   readonly manifests: readonly string[]

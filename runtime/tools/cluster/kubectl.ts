@@ -18,7 +18,7 @@ export interface Kubectl {
   readonly child: ChildProcess
   /** Exit code. Rejects with a GatehouseError when kubectl cannot be started. */
   readonly ended: Promise<number>
-  /** True when this program received a signal to stop. */
+  /** True once this program has received a signal to stop. */
   isInterrupted(): boolean
 }
 

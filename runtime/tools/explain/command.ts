@@ -35,7 +35,7 @@ export function addExplainCommand(program: Command): void {
     .summary('explain why a caller can or cannot use a tool')
     .description(
       'Follows a name through the stages of a call: name, conflict, filter, pin, policy, limits, credential, backend. The\n' +
-        'first stop is the reason; later stops would also block the call. Uses manifests or a virtual server’s file\n' +
+        'first failed check is the reason; later failed checks would also block the call. Uses manifests or a virtual server’s file\n' +
         '(-f), with the state of backends from a file (--state), or a running server through its console (--url).',
     )
     .addArgument(

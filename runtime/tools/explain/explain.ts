@@ -287,7 +287,9 @@ function backendSteps(backend: ExplainedBackend | undefined): ExplainedStep[] {
   if (circuit === 'open')
     return [
       credential,
-      withFix(stop('backend', `the circuit of backend ${name} is open${reason}: calls are rejected`)),
+      withFix(
+        stop('backend', `the circuit breaker for backend ${name} is open${reason}: calls are rejected`),
+      ),
     ]
   if (health === 'unhealthy')
     return [credential, withFix(stop('backend', `backend ${name} is unhealthy${reason}`))]

@@ -62,7 +62,7 @@ export function addUpCommand(program: Command): void {
       '--login [issuer]',
       'require a login from all programs except this user’s clients; at the built-in identity provider, or at this issuer',
     )
-    .option('--login-client-id <id>', 'OAuth client id at the issuer')
+    .option('--login-client-id <id>', 'OAuth client id registered with the issuer')
     .option(
       '--login-client-secret-file <file>',
       `file with the OAuth client secret, instead of the variable ${variables.loginClientSecret.name}`,

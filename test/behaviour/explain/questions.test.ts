@@ -273,38 +273,41 @@ for (const [name, more, rows] of sets) {
   })
 }
 
-t.test('the state of backends: the first stop is the reason, and later stops are shown', async (t) => {
-  const config = vmcpConfig({ github: 'http://127.0.0.1:9/mcp' }, { incomingAuth })
-  const tool = [JSON.stringify({ name: 'search', inputSchema: { type: 'object' } })]
-  const ask = (state: BackendStateInput, claims: Readonly<Record<string, unknown>> = ops) =>
-    explain(snapshotOffline(config, { github: { tools: tool, ...state } }), {
-      action: 'call_tool',
-      name: 'github_search',
-      claims,
-    })
-  const stops = async (...args: Parameters<typeof ask>) =>
-    (await ask(...args)).steps.filter(({ verdict }) => verdict === 'stop').map(({ stage }) => stage)
-  t.same(await stops({ health: 'healthy' }), [])
-  t.same(await stops({ health: 'unhealthy', error: 'timeout' }), ['backend'])
-  t.same(await stops({ health: 'healthy', circuit: 'open' }), ['backend'])
-  t.same(await stops({ health: 'unauthenticated' }), ['credential'])
-  t.same(await stops({ health: 'unhealthy' }, ben), ['policy', 'backend'], 'the policy is the reason')
+t.test(
+  'the state of backends: the first failed check is the reason, and later failed checks are shown',
+  async (t) => {
+    const config = vmcpConfig({ github: 'http://127.0.0.1:9/mcp' }, { incomingAuth })
+    const tool = [JSON.stringify({ name: 'search', inputSchema: { type: 'object' } })]
+    const ask = (state: BackendStateInput, claims: Readonly<Record<string, unknown>> = ops) =>
+      explain(snapshotOffline(config, { github: { tools: tool, ...state } }), {
+        action: 'call_tool',
+        name: 'github_search',
+        claims,
+      })
+    const stops = async (...args: Parameters<typeof ask>) =>
+      (await ask(...args)).steps.filter(({ verdict }) => verdict === 'stop').map(({ stage }) => stage)
+    t.same(await stops({ health: 'healthy' }), [])
+    t.same(await stops({ health: 'unhealthy', error: 'timeout' }), ['backend'])
+    t.same(await stops({ health: 'healthy', circuit: 'open' }), ['backend'])
+    t.same(await stops({ health: 'unauthenticated' }), ['credential'])
+    t.same(await stops({ health: 'unhealthy' }, ben), ['policy', 'backend'], 'the policy is the reason')
 
-  const stopOf = async (state: BackendStateInput) =>
-    (await ask(state)).steps.find(({ verdict }) => verdict === 'stop')
-  t.match(await stopOf({ health: 'unhealthy', error: 'wrong_path' }), {
-    message: 'backend github is unhealthy: No MCP server at the URL path',
-    details: [/^next step: check the path in the url of github/],
-  })
-  t.match(await stopOf({ health: 'unauthenticated', error: 'authentication_failed' }), {
-    message: /^backend github rejected a request without a credential: Authentication failed$/,
-    details: [/^next step: check outgoingAuth for github/],
-  })
-  t.match(await stopOf({ health: 'unauthenticated', error: 'sign_in_required' }), {
-    message: 'backend github requires a sign-in',
-    details: [/^next step: sign in to github/],
-  })
-})
+    const stopOf = async (state: BackendStateInput) =>
+      (await ask(state)).steps.find(({ verdict }) => verdict === 'stop')
+    t.match(await stopOf({ health: 'unhealthy', error: 'wrong_path' }), {
+      message: 'backend github is unhealthy: No MCP server at the URL path',
+      details: [/^next step: check the path in the url of github/],
+    })
+    t.match(await stopOf({ health: 'unauthenticated', error: 'authentication_failed' }), {
+      message: /^backend github rejected a request without a credential: Authentication failed$/,
+      details: [/^next step: check outgoingAuth for github/],
+    })
+    t.match(await stopOf({ health: 'unauthenticated', error: 'sign_in_required' }), {
+      message: 'backend github requires a sign-in',
+      details: [/^next step: sign in to github/],
+    })
+  },
+)
 
 t.test('live: requires the token, and works only on this machine', async (t) => {
   const console = await startTestConsole({}, { incomingAuth })

@@ -30,7 +30,7 @@ export const settingFailures: readonly Failure[] = [
       )
       return running
     },
-    message: /the running one stays in use/,
+    message: /the current one stays in use/,
     fix: /gatehouse vmcp validate/,
     metric: 'gatehouse_config_reloads_total{outcome="failure"} 1',
     async also(t, _told, running) {

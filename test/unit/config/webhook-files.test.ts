@@ -131,7 +131,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   [
     'seconds as a number',
     one({ timeout: 5 }),
-    /validating\[0\]\.timeout: a number is a count of nanoseconds.*5s/,
+    /validating\[0\]\.timeout: a number without a unit is in nanoseconds.*5s/,
   ],
   ['half a second', one({ timeout: '0.5s' }), /validating\[0\]\.timeout: must be from 1s to 30s/],
   ['a long time', one({ timeout: '1m' }), /validating\[0\]\.timeout: must be from 1s to 30s/],

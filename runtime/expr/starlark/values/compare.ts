@@ -63,7 +63,7 @@ function equalRanges(x: Range, y: Range): boolean {
 
 export type Ordering = '<' | '<=' | '>' | '>='
 
-/** Evaluates an order comparison. Throws when the values have no order. */
+/** Evaluates an order comparison. Throws when the values cannot be ordered. */
 export function ordered(op: Ordering, x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): boolean {
   const order = compare(op, x, y, meter, 0)
   switch (op) {
@@ -78,7 +78,7 @@ export function ordered(op: Ordering, x: StarlarkValue, y: StarlarkValue, meter:
   }
 }
 
-/** Returns a negative number, zero or a positive number. Throws when the values have no order. */
+/** Returns a negative number, zero or a positive number. Throws when the values cannot be ordered. */
 function compare(
   op: Ordering,
   x: StarlarkValue,

@@ -1,4 +1,4 @@
-/** Converts values to text. `repr` quotes strings; `str` returns a string unchanged. The text of a cycle is `...`. */
+/** Converts values to text. `repr` quotes strings; `str` returns a string unchanged. A cycle is printed as `...`. */
 import { Bytes, Float, Range, TextView } from './scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple } from './values.ts'
 import { StarlarkError } from '../errors.ts'

@@ -157,7 +157,7 @@ class ContainerFlags {
   }
 
   #noteLost(flag: string): void {
-    const text = 'this container flag is not converted for a cluster'
+    const text = 'this container flag has no equivalent in a cluster and is not converted'
     this.notes.push({ field: flag, text, loses: true })
   }
 

@@ -152,7 +152,7 @@ t.test(
     t.match(
       rig.events.filter(({ type }) => type === 'upstream_refused' || type === 'grant_ended'),
       [
-        { type: 'upstream_refused', upstream: 'hub', reason: /expired and has no refresh token/ },
+        { type: 'upstream_refused', upstream: 'hub', reason: /expired and there is no refresh token/ },
         {
           type: 'grant_ended',
           upstream: 'hub',

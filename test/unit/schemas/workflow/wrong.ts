@@ -222,7 +222,7 @@ export const wrong: readonly Wrong[] = [
         properties: { x: { type: 'object', properties: { y: { type: 'string', value: 'v' } }, default: {} } },
       },
     },
-    /properties\.x\.default: is only for a property with a value/,
+    /properties\.x\.default: applies only to a property that has a value/,
   ],
   [
     'an output with a line break in its name',
