@@ -90,7 +90,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['ClientCertificateInvalid'],
-    means: 'a client's certificate and private key are not a valid pair',
+    means: "a client's certificate and private key are not a valid pair",
     step: 'fix the Secret: the message contains the key and the reason',
   },
   {

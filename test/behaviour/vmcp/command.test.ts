@@ -158,7 +158,7 @@ t.test(
     await stream.next(({ method }) => method === 'notifications/tools/list_changed')
     t.match((await session.request('tools/list')).text, 'two_echo')
     replace('name: [')
-    await running.waitFor(/the changed configuration cannot be used/)
+    await running.waitFor(/the new configuration cannot be used/)
     t.match((await session.request('tools/list')).text, 'two_echo')
     t.match(running.output(), '"stack"', 'as at debug level')
     stream.close()

@@ -50,7 +50,7 @@ t.test('each reported problem appears once, with its type', async (t) => {
   t.match(told(), { message: /; and 10 more$/ })
   w.setData('door-vmcp-status', { 'a.json': report([]) }).settle()
   t.equal(told(), undefined, 'over')
-  const refused = { type: 'config_refused', message: 'the changed configuration cannot be used', fix: 'z' }
+  const refused = { type: 'config_refused', message: 'the new configuration cannot be used', fix: 'z' }
   const old = JSON.stringify({ ...JSON.parse(report([refused])), configChecksum: 'of-the-file-before' })
   w.setData('door-vmcp-status', { 'a.json': old }).settle()
   t.match(
