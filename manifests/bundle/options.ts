@@ -1,7 +1,7 @@
 /** The esbuild options for every bundle, shared by the build and the bundle tests. */
 import type { BuildOptions } from 'esbuild'
 import { builtins } from './builtins.ts'
-import { errorNames } from './error-names.ts'
+import { classNames } from './class-names.ts'
 import { leftOut } from './left-out.ts'
 
 export const bundleOptions = {
@@ -22,7 +22,7 @@ export const bundleOptions = {
     // Selects ES modules, because the bundler cannot tree-shake CommonJS packages, which costs 0.2 MB.
     '@smithy/signature-v4': '@smithy/signature-v4/dist-es/index.js',
   },
-  plugins: [leftOut, builtins, errorNames],
+  plugins: [leftOut, builtins, classNames],
   // Disables undici's second parser, which is experimental.
   define: { esbuildDetection: 'true' },
 } as const satisfies BuildOptions

@@ -150,7 +150,7 @@ await t.test('kubectl gatehouse with a real API server', { skip: kubeMissing() }
     t.match(lost.conclusion, {
       isWell: false,
       cause: /MCPGroup nowhere does not exist/,
-      step: /create it in the same namespace/,
+      step: /create the MCPGroup in the same namespace/,
     })
     const missing = await why('mcpoidc/corp')
     t.match(missing.findings, [

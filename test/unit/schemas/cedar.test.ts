@@ -112,7 +112,7 @@ const monsters: Readonly<Record<string, readonly [string, RegExp]>> = {
   ],
   tokens: ['; '.repeat(10_000), /contains more than 8192 tokens; divide the text/],
   'a long text': [`// ${'x'.repeat(70_000)}`, /is longer than 65536 characters/],
-  'a long pattern': [when(`context.a like "*${'a'.repeat(300)}*"`), /pattern of more than 256 characters/],
+  'a long pattern': [when(`context.a like "*${'a'.repeat(300)}*"`), /pattern longer than 256 characters/],
   'a bracket too few': ['permit(principal, action, resource', /is missing \) at the end/],
   'a bracket too many': ['permit(principal, action, resource));', /contains \) without a matching bracket/],
   'brackets crossed': [when('[(1])'), /contains \] without a matching bracket/],

@@ -109,7 +109,7 @@ await t.test(
       await open.close()
     })
     await plain.proxy.ready
-    t.equal(await (await plain.call()).text(), 'no URL is opened')
+    t.equal(await (await plain.call()).text(), 'open nothing')
     t.equal(new URL(await run.loginUrl()).searchParams.get('client_id'), 'given')
     await run.browse()
     await run.proxy.ready

@@ -313,5 +313,5 @@ await t.test('machine: without --remote-auth, an open target gets no token', asy
   const run = await startMachine({ target: open } as unknown as World, { ...withSecret, remoteAuth: false })
   t.teardown(() => run.proxy.close({ graceMs: 0 }))
   await run.proxy.ready
-  t.equal(await (await run.call()).text(), 'no URL is opened')
+  t.equal(await (await run.call()).text(), 'open nothing')
 })

@@ -95,7 +95,7 @@ await t.test('workload: a platform token for another server is not sent', async 
     const { proxy } = await start(t, malicious, await workloadToken(audience))
     await t.rejects(proxy.ready, {
       code: 'BACKEND_AUTH_FAILED',
-      message: /the assertion is for another audience .* configure the issuer/,
+      message: /the assertion's audience is not the MCP server's authorization server.* configure the issuer/,
     })
   }
   t.same(malicious.forms, [])
