@@ -95,6 +95,8 @@ const others: Readonly<Record<string, string>> = {
   'toolkit/targets/down.ts': 'loopback only: the status of a server on this machine',
   'toolkit/targets/sign-ins.ts': 'loopback only: the status of a server on this machine',
   'tools/up/instance/control.ts': 'loopback only: the control address of `gatehouse up`',
+  'tools/up/identity/passkey-script.ts': 'runs in the browser',
+  'cli/vmcp/login-pages.ts': 'loopback only: the login pages of `gatehouse up --login`',
   'tools/explain/live.ts': 'loopback only: the console of a server on this machine',
   'console/web/': 'runs in the browser',
   'kube/attachment.ts': 'the API server of the cluster that the pod runs in',

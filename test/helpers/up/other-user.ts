@@ -1,7 +1,7 @@
 /** Another user of the machine, by user id. No account is created. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, lstatSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 const id = 54_321
 
@@ -23,12 +23,19 @@ export function runAsOther(
 
 /** Makes a home folder readable for all users, as on machines without private home folders. Skips private files. */
 export function publishHome(folder: string, isPrivate: (path: string) => boolean): void {
+  // The folder for temporary files may be private.
+  for (let above = dirname(folder); above !== dirname(above); above = dirname(above))
+    chmodSync(above, lstatSync(above).mode | 0o011)
+  publish(folder, isPrivate)
+}
+
+function publish(folder: string, isPrivate: (path: string) => boolean): void {
   chmodSync(folder, 0o755)
   for (const name of readdirSync(folder)) {
     const path = join(folder, name)
     if (isPrivate(path)) continue
     const stats = lstatSync(path)
-    if (stats.isDirectory()) publishHome(path, isPrivate)
+    if (stats.isDirectory()) publish(path, isPrivate)
     else if (stats.isFile()) chmodSync(path, 0o644)
   }
 }
