@@ -114,7 +114,11 @@ await t.test('a rejected platform token causes an error with the reason', async 
     t.notMatch(found.stderr, /eyJ/)
   }
   const wrong = await runGatehouse(['token', '--server', other.server, '--assertion-file', file])
-  t.match(wrong, { code: 1, stdout: '', stderr: /the assertion's audience is not the MCP server's authorization server/ })
+  t.match(wrong, {
+    code: 1,
+    stdout: '',
+    stderr: /the assertion's audience is not the MCP server's authorization server/,
+  })
   t.same(other.forms, [])
 })
 

@@ -91,7 +91,11 @@ for (const profile of Object.values(providerProfiles)) {
     provider.expire()
     provider.revoke()
     const asked = provider.refreshes
-    t.match(await messageOf(await third.call()), /^502 .*has ended; restart the proxy/, 'the login is revoked')
+    t.match(
+      await messageOf(await third.call()),
+      /^502 .*has ended; restart the proxy/,
+      'the login is revoked',
+    )
     t.match(await messageOf(await third.call()), /^502 .*has ended; restart the proxy/)
     t.equal(provider.refreshes, asked + 1, 'the revoked token is sent once')
     t.ok(third.logged().includes(profile.revokedText), 'the log shows what the provider reports')
