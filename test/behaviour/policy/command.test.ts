@@ -17,12 +17,12 @@ tests:
     expect: allow
     because: ["policies[0]"]
     errors: 0
-  - name: nobody forces a deletion
+  - name: a forced deletion is denied
     claims: {sub: ada, groups: [ops]}
     call: {tool: gh_delete, backend: github, original: delete, arguments: {force: true}}
     expect: deny
     because: ["policies[1]"]
-  - name: what others see
+  - name: the tools that another user sees
     claims: {sub: ben}
     list: {hidden: [gh_search, {prompt: hello, backend: github}]}
 `
