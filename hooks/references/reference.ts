@@ -158,7 +158,7 @@ export function namesByKind(
   return Object.fromEntries(kindsNamedBy(table).map((kind) => [kind, namesOf(table, kind, object)]))
 }
 
-/** Returns the names of one kind that an object refers to. The object may be invalid. */
+/** Returns the names of the objects of one kind that an object refers to. The object may be invalid. */
 export function namesOf(table: ReferenceTable<never>, kind: string, object: KubeObject): readonly string[] {
   return Object.values(table)
     .filter((reference) => reference.kind === kind)

@@ -86,7 +86,7 @@ const causeTable: Readonly<Record<string, CauseWords>> = {
     text: 'The backend rejected the host name',
     label: 'rejecting the host name',
     fix: (backend) =>
-      `allow the host name in its url in the settings of ${backend} (allowed hosts, DNS rebinding protection)`,
+      `in the settings of ${backend}, allow the host name from its url (allowed hosts, DNS rebinding protection)`,
   },
   wrong_path: {
     text: 'No MCP server at the URL path',

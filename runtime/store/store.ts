@@ -84,8 +84,7 @@ export interface Store {
   /** Sets the remaining lifetime to `ttlMs`. Returns false when the entry is absent. */
   touch(key: string, ttlMs: number): Promise<boolean>
   /**
-   * Compare and set: writes `next` only if the entry is unchanged since `seen` (`undefined`: still absent). `next`
-   * undefined deletes the entry. Without `ttlMs`, the lifetime is unchanged. Returns false when another caller changed
+   * Compare and set: writes `next` only if the entry is unchanged since `seen` (`undefined`: still absent). If `next` is undefined, the entry is deleted. Without `ttlMs`, the lifetime is unchanged. Returns false when another caller changed
    * the entry.
    */
   swap(key: string, seen: StoreEntry | undefined, next: string | undefined, ttlMs?: number): Promise<boolean>

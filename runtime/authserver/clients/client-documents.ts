@@ -167,7 +167,7 @@ function parseDocument(clientId: string, document: JsonRecord, parts: ClientDocu
   const traits = readClientMetadata(document, parts.config, { isDocument: true, isConfidential: false })
   const declared = document['redirect_uris']
   if (Array.isArray(declared) && declared.length > traits.redirectUris.length) {
-    parts.log.info('ignored private-use redirect URIs of a client metadata document', {
+    parts.log.info('ignored private-use redirect URIs in a client metadata document', {
       host: new URL(clientId).host,
       ignored: declared.length - traits.redirectUris.length,
     })

@@ -103,7 +103,7 @@ async function describeAccount(
   return { name, host, state: leftMs > 0 ? 'expiring' : 'broken', leftMs }
 }
 
-/** POST: connects (or renews) or disconnects a provider, ends a client's access, or signs this browser out. */
+/** POST: connects, renews or disconnects a provider, ends a client's access, or signs this browser out. */
 export async function changeAccounts(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readForm(exchange)
   const { signIn, userId } = await requireSignIn(exchange, context)
@@ -144,7 +144,7 @@ async function disconnect(
   await withdrawConsents(context, session)
   const hasOthers = context.upstreams.some(({ name }) => name !== upstream && isOffered(session, name))
   if (hasOthers) await context.sessions.disconnect(sessionId, upstream)
-  // Without its only provider, the client could only refresh its tokens.
+  // Without its provider, the client could do nothing but refresh its tokens.
   else await context.sessions.endSession(sessionId)
   const reason = 'disconnected by the user'
   context.emit(makeEvent('grant_ended', { clientId, userId, sessionId, upstream, reason }))

@@ -378,7 +378,7 @@ export const texts = {
     why: {
       any: 'The schema allows any value here: enter JSON.',
       deep: 'This is nested too deeply for a form: enter JSON.',
-      large: 'This has too many members or choices for a form: enter JSON.',
+      large: 'This has too many fields or options for a form. Enter JSON instead.',
       reference: 'The schema has an unresolved or circular reference: enter JSON.',
       combined: 'The schema combines rules that a form cannot represent: enter JSON.',
       free: 'The schema allows any members: enter JSON.',

@@ -41,7 +41,7 @@ export interface QuotaState {
   readonly window: Quota['window']
   readonly limit: number
   readonly remaining: number
-  /** End of the period, RFC 3339 time. */
+  /** End of the period, as an RFC 3339 timestamp. */
   readonly resetsAt: string
 }
 

@@ -4,7 +4,7 @@
  */
 import { longestRetryMs } from './http.ts'
 
-/** A session that stays open for this long does not count as lost right after opening. */
+/** A session that stays open for at least this long is not counted as lost immediately after opening. */
 const keptMs = 5_000
 const firstPauseMs = 500
 

@@ -16,7 +16,7 @@ export type Outcome =
     }
   /** A JSON-RPC error object from the backend, forwarded unchanged. */
   | { readonly kind: 'error'; readonly error: Buffer }
-  /** A raw InputRequiredResult of the stateless era. The client repeats the request with the requested answers. */
+  /** A raw InputRequiredResult from the stateless era. The client repeats the request with the requested answers. */
   | {
       readonly kind: 'input'
       readonly result: Buffer

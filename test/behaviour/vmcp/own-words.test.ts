@@ -94,14 +94,14 @@ const cases: readonly {
     answer: (res) => send(res, 421, 'text/plain', 'Invalid Host header'),
     category: 'host_rejected',
     detail: /^Invalid Host header$/,
-    fix: /allow the host name in its url/,
+    fix: /allow the host name from its url/,
   },
   {
     name: 'a 403 for the host',
     answer: (res, id) => send(res, 403, 'application/json', rpcError(id, 'Invalid Host: b.internal')),
     category: 'host_rejected',
     detail: /^Invalid Host: b\.internal$/,
-    fix: /allow the host name in its url/,
+    fix: /allow the host name from its url/,
   },
   {
     name: 'a web page',

@@ -109,7 +109,7 @@ await t.test('platform-identities: the token of the pod is the token that the se
   const pod = job.spec.jobTemplate.spec.template.spec
   const [{ serviceAccountToken: token }] = pod.volumes[0].projected.sources
   t.equal(token.audience, issuer)
-  t.equal(federated.subject, `system:serviceaccount:${job.metadata.namespace}:${pod.serviceAccountName}`)
+  t.equal(federated.subject, `system:serviceaccount:reports:${pod.serviceAccountName}`)
   t.match(trustedIssuers[0], { name: federated.issuerRef, preset: 'kubernetes' })
   const [{ mountPath }] = pod.containers[0].volumeMounts
   t.match(pod.containers[0].args[0], `client_assertion@${mountPath}/${token.path}`)

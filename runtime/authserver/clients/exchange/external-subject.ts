@@ -92,7 +92,7 @@ function actorViolation(
     return policy.acceptsActor(claims) ? undefined : 'the client that the subject token names is not accepted'
   if (!policy.allowMayAct) return 'may_act is not accepted from this issuer'
   const { may_act: party } = claims
-  // Requires `iss`, because the issuer could otherwise mean one of its own clients with the same id.
+  // Requires `iss`, because the issuer could otherwise refer to one of its own clients with the same id.
   const isNamed =
     isFields(party) &&
     party['iss'] === issuer &&

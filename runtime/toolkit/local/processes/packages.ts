@@ -2,7 +2,7 @@
  * Fetches the packages and images of local servers before the servers start: `npx`, `uvx`, `docker` and `podman`.
  *
  * Servers with the same package share one fetch, because concurrent installations of one package corrupt npm's cache.
- * A fetch that fails reports whether the cache is broken, with the command that removes the broken entry. Gatehouse
+ * A failed fetch reports whether the cache is broken. If so, it prints the command that removes the broken entry. Gatehouse
  * does not remove it, because other programs use the same cache.
  * Source: npm-exec(1); uv, "Using tools"; docker image pull.
  */

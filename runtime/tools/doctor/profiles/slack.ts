@@ -15,7 +15,7 @@ export const slack: Profile = {
     'registration.none':
       'Create an app at api.slack.com, add the redirect URL, enable MCP, and put Gatehouse’s authServerConfig in front of it (provider slack).',
     'issuer-document.missing':
-      'Slack publishes no metadata. Put Gatehouse’s authServerConfig in front of it (provider slack), or log in with gatehouse proxy --remote-auth-provider slack, --remote-auth-authorize-url and --remote-auth-token-url.',
+      'Slack publishes no metadata. Configure authServerConfig with the provider slack, or log in with gatehouse proxy and --remote-auth-provider slack, --remote-auth-authorize-url and --remote-auth-token-url.',
     'refresh.none': 'Enable token rotation in the app, or use tokens that do not expire.',
   },
   errors: [

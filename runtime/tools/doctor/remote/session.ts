@@ -56,7 +56,7 @@ function shortError({ code, message }: NonNullable<McpReply['error']>): string {
   return `error ${String(code)} ${typeof message === 'string' ? message : ''}`
 }
 
-/** Returns the outcome for a rejected host name, and for 401 and 403 with the error in the challenge. */
+/** Returns the outcome for a rejected host name, and for 401 and 403 responses whose challenge contains an error. */
 function refusal({ reply }: McpReply): CheckOutcome | undefined {
   const words = explanation(reply)
   if (rejectsHost(reply.status, words))

@@ -61,7 +61,7 @@ function convertIssuerPolicies(draft: MigrationDraft, at: string, scopes: readon
   }
   for (const { value, path: list } of lists) {
     for (const binding of fieldsIn(value)) Object.assign(binding, { scopes: [...scopes] })
-    draft.note(`${list}[].scopes`, 'differs', 'is required, and was set to the scopes of oidcConfigRef')
+    draft.note(`${list}[].scopes`, 'differs', 'is required, so it was set to the scopes of oidcConfigRef')
   }
 }
 

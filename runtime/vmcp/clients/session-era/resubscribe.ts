@@ -7,7 +7,7 @@ import { ChangePacer, type Pace } from '../../catalog/changes/change-pacer.ts'
 
 const pausesMs: readonly number[] = [0, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000]
 const attemptMs = 30_000
-/** Pace of new attempts if a backend loses each reopened session. */
+/** Retry interval when a backend keeps losing reopened sessions. */
 const lossPace: Pace = {
   free: 2,
   burstMs: 0,

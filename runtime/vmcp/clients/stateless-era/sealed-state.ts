@@ -115,7 +115,7 @@ function textOf(content: StateContent, expiresAt: number): string {
     throw new RangeError('the state is too long to seal')
   const backend = content.kind === 'pass' ? content.backend : null
   const facts = JSON.stringify([expiresAt, content.kind, content.trace ?? null, backend])
-  if (facts.length > maxFactsBytes) throw new RangeError('the facts are too long to seal')
+  if (facts.length > maxFactsBytes) throw new RangeError('the state is too large to seal')
   return value === undefined ? facts : `${facts}\n${value}`
 }
 

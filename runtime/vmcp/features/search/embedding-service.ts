@@ -196,7 +196,7 @@ function readVector(value: unknown): Float32Array {
   }
   const length = Math.sqrt(square)
   if (!Number.isFinite(length))
-    throw new EmbeddingError('the embedding service returned a vector of infinite length')
+    throw new EmbeddingError('the embedding service returned a vector with an infinite norm')
   if (length > 0) for (let i = 0; i < vector.length; i++) vector[i] = (vector[i] ?? 0) / length
   return vector
 }

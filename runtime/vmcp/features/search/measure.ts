@@ -15,7 +15,7 @@ export interface Figures {
   readonly baseline: number
   /** Number of tokens in the found tools. */
   readonly returned: number
-  /** Percentage of saved tokens. 0 if the searched set is empty. */
+  /** Percentage of tokens saved; 0 if the searched set is empty. */
   readonly savings: number
   readonly results: number
   readonly degraded: boolean
