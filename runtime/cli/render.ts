@@ -31,7 +31,7 @@ export function addRenderCommand(program: Command): void {
     )
     .requiredOption(
       '-f, --filename <path>',
-      'manifest file, folder, or - for standard input; repeatable',
+      'manifest file, folder, or - for standard input; repeatable (required)',
       collect,
     )
     .addOption(new Option('-o, --output <format>', 'output format').choices(['yaml', 'json']).default('yaml'))

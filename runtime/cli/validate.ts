@@ -33,7 +33,7 @@ export function addValidateCommand(program: Command): void {
     )
     .requiredOption(
       '-f, --filename <path>',
-      'manifest file, folder, or - for standard input; repeatable',
+      'manifest file, folder, or - for standard input; repeatable (required)',
       collect,
     )
     .addOption(

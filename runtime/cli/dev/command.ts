@@ -20,7 +20,7 @@ export function addDevCommand(program: Command): void {
     )
     .requiredOption(
       '-f, --filename <path>',
-      'manifest file, folder, or - for standard input; repeatable',
+      'manifest file, folder, or - for standard input; repeatable (required)',
       collect,
     )
     .option('-p, --port <number>', 'port of the first VirtualMCPServer', parsePort, 4483)

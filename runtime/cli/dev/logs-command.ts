@@ -12,7 +12,13 @@ export function addLogsCommand(program: Command): void {
       'Prints the output of one server started by "gatehouse up", "run" or "dev": every line that its processes\n' +
         'wrote. The output can contain secrets. On a terminal, control characters are removed.',
     )
-    .addArgument(new NamedArgument('[NAME]', 'name of the resource, such as an MCPServer', loggedNames))
+    .addArgument(
+      new NamedArgument(
+        '[NAME]',
+        'name of the resource, such as an MCPServer (required; without it, the error lists the names)',
+        loggedNames,
+      ),
+    )
     .option('-f, --follow', 'keep printing new lines until interrupted', false)
     .addHelpText(
       'after',

@@ -55,7 +55,7 @@ export function addProxyTunnelCommand(proxy: Command): void {
     .argument('<SERVER_NAME>', 'name of the proxy')
     .option('--debug', 'log at debug level')
     .option('-n, --namespace <name>', 'namespace of the resource (default: the current context’s namespace)')
-    .requiredOption('--tunnel-provider <name>', `one of ${tunnelProviders.join(', ')}`)
+    .requiredOption('--tunnel-provider <name>', `one of ${tunnelProviders.join(', ')} (required)`)
     .option('--provider-args <json>', 'provider settings as a JSON object', '{}')
     .option('--dry-run', 'check all settings without opening the tunnel')
     .option(

@@ -57,7 +57,7 @@ export function addVmcpCommand(program: Command): void {
     .description(
       'Runs all of the checks that serve runs before it starts, and prints a summary of the configuration.',
     )
-    .requiredOption('-c, --config <file>', 'configuration file')
+    .requiredOption('-c, --config <file>', 'configuration file (required)')
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse vmcp validate --config vmcp.yaml\n\nExit codes: 0 valid, 2 invalid or unreadable configuration, or invalid usage.',
@@ -82,7 +82,7 @@ export function addVmcpCommand(program: Command): void {
     .command('init')
     .summary('write a starter configuration')
     .description('Writes a configuration file for serve. Never overwrites an existing file.')
-    .requiredOption('-g, --group <name>', 'name of the backend group')
+    .requiredOption('-g, --group <name>', 'name of the backend group (required)')
     .option('--backend <name=url>', backendHelp, collect, [])
     .option('-o, --output <file>', 'file to write, or - for standard output (default: -)')
     .addOption(new Option('-c, --config <file>', 'alias of --output').conflicts('output'))
@@ -105,8 +105,14 @@ function addServe(vmcp: Command): void {
     .description(
       'Serves the backends in a configuration file, or those given with --backend, behind one address. Runs in the foreground until it receives a signal.',
     )
-    .option('-c, --config <file>', 'configuration file; changes take effect without a restart')
-    .option('--group <name>', 'group name; with --backend, instead of --config')
+    .option(
+      '-c, --config <file>',
+      'configuration file; changes take effect without a restart; required unless --group and --backend are set',
+    )
+    .option(
+      '--group <name>',
+      'group name; with --backend, instead of --config; anyone on this machine can call the tools',
+    )
     .option('--backend <name=url>', backendHelp, collect, [])
     .option('--host <address>', 'address to bind', '127.0.0.1')
     .option('--port <number>', 'port to bind; 0 lets the system choose', '4483')

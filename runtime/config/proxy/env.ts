@@ -92,7 +92,7 @@ export const variables = {
   },
   loginClientSecret: {
     name: 'GATEHOUSE_LOGIN_CLIENT_SECRET',
-    meaning: 'OAuth client secret for `gatehouse up --login`',
+    meaning: 'OAuth client secret for `gatehouse up --login` only; has no effect on the proxy',
   },
   tunnelAuthToken: { name: 'GATEHOUSE_TUNNEL_AUTH_TOKEN', meaning: 'token for the tunnel provider' },
   browser: { name: 'BROWSER', meaning: 'program that opens the login page, instead of the system’s' },

@@ -169,8 +169,11 @@ export function addImportCommand(program: Command, addSubcommands: (parent: Comm
         .choices(['dev', 'cluster'])
         .default('dev'),
     )
-    .option('--oidc-config <name>', 'MCPOIDCConfig that validates the clients’ tokens')
-    .option('--audience <audience>', 'audience that the tokens must contain')
+    .option(
+      '--oidc-config <name>',
+      'MCPOIDCConfig that validates the clients’ tokens; required with --target cluster',
+    )
+    .option('--audience <audience>', 'audience that the tokens must contain; required with --oidc-config')
     .addOption(
       new Option('--secrets <form>', 'write secrets to a Secret manifest, or to a variables file')
         .choices(['manifest', 'env'])

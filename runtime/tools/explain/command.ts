@@ -62,8 +62,8 @@ export function addExplainCommand(program: Command): void {
       jsonObject,
     )
     .option('--tool <name>', 'tool name that clients see')
-    .option('--prompt <name>', 'prompt name that clients see')
-    .option('--resource <uri>', 'URI of the resource')
+    .option('--prompt <name>', 'prompt name that clients see; only for a running server')
+    .option('--resource <uri>', 'URI of the resource; only for a running server')
     .option('--args <json>', 'call arguments, as JSON or @file', jsonObject)
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText(

@@ -75,7 +75,7 @@ export function addLockCommand(program: Command): void {
     .option('-o, --output <folder>', 'folder for the locks (default: print them)')
     .option(
       '--url <name=url>',
-      'URL of a backend, instead of the one in its manifest; repeatable',
+      'name and URL of a backend, instead of the one in its manifest, or without a manifest; repeatable',
       collectUrl,
       new Map(),
     )

@@ -60,7 +60,7 @@ function addTest(policy: Command): void {
     )
     .requiredOption(
       '-f, --filename <path>',
-      'file or folder with tests, or - for standard input; repeatable',
+      'file or folder with tests, or - for standard input; repeatable (required)',
       collect,
     )
     .option(
@@ -199,7 +199,7 @@ function addReplay(policy: Command): void {
         'target and policy. Lines that lack a policy’s inputs are inconclusive; record more with audit.policyInputs.\n' +
         'Also lists policies that no recorded decision depends on.',
     )
-    .requiredOption('--audit <file>', 'audit log, or - for standard input')
+    .requiredOption('--audit <file>', 'audit log, or - for standard input (required)')
     .requiredOption('--new <path>', policiesHelp, collect)
     .option('--server <name>', 'name of the virtual server, if several of them have policies')
     .option(

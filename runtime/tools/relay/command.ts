@@ -30,7 +30,10 @@ export function addRelayCommand(program: Command): void {
     )
     .option('--host <address>', 'address to bind', '127.0.0.1')
     .option('--port <number>', 'port to bind; 0 lets the system choose', '8744')
-    .requiredOption('--domain <name>', 'domain for the tunnels, which are available at <name>.<domain>')
+    .requiredOption(
+      '--domain <name>',
+      'domain for the tunnels, which are available at <name>.<domain> (required)',
+    )
     .option(
       '--public-url <pattern>',
       'public URL of the tunnels, with * as a placeholder for the name (default: http://*.<domain>:<port>)',

@@ -14,7 +14,7 @@ import { capitalized } from '../../toolkit/terminal/plain-text.ts'
 import { addProxyFlags, isUrl } from '../../toolkit/targets/proxy-flags.ts'
 
 const target =
-  'TARGET: a URL, the name of a server started by "gatehouse up", "run" or "dev", or a resource in the current cluster'
+  'URL, the name of a server started by "gatehouse up", "run" or "dev", or a resource in the current cluster'
 const exitCodes =
   '\nExit codes: 0 done, 1 the server or the tool failed, 2 invalid usage, 3 the login failed, or a login is required.'
 

@@ -20,7 +20,7 @@ export function addTokenCommand(program: Command): void {
         'platform (jwt-bearer), and prints it. Finds the authorization server from the MCP server’s challenge and\n' +
         'metadata, like "gatehouse proxy".',
     )
-    .option('--server <url>', 'URL of the MCP server')
+    .option('--server <url>', 'URL of the MCP server; required unless --issuer or --token-url is set')
     .option('--issuer <url>', 'issuer of the authorization server, instead of discovery from the server')
     .option('--token-url <url>', 'token endpoint, for an authorization server without metadata')
     .option(

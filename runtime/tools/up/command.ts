@@ -162,7 +162,9 @@ export function addRestartCommand(program: Command): void {
     .command('restart')
     .summary('restart a server that "gatehouse up" runs')
     .description('Stops and starts one server behind "gatehouse up". The other servers keep running.')
-    .addArgument(new NamedArgument('[NAME]', 'name of the server; see gatehouse status', restartableNames))
+    .addArgument(
+      new NamedArgument('[NAME]', 'name of the server (required); see gatehouse status', restartableNames),
+    )
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse restart github\n\nExit codes: 0 restarted, 2 no server has this name.',
