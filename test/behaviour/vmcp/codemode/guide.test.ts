@@ -68,7 +68,7 @@ t.test('guide: every program returns the documented response', async (t) => {
     await client.close()
     await Promise.all([vmcp.close(), backend.close()])
   })
-  const data = JSON.parse(/With `data` `(\{.*?\})`/.exec(page)?.[1] ?? '{}') as Record<string, unknown>
+  const data = JSON.parse(/`data` is `(\{.*?\})`/.exec(page)?.[1] ?? '{}') as Record<string, unknown>
   let programs = 0
   for (const [i, { language, text }] of blocks.entries()) {
     if (language !== 'python') continue
