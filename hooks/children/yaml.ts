@@ -57,7 +57,7 @@ const plain = /^[A-Za-z/][A-Za-z0-9_./-]*$/
 const reserved = /^(y|n|yes|no|true|false|on|off|null)$/i
 const maxReserved = 5
 // ASCII control characters, characters that YAML considers unprintable, and the additional line breaks that YAML
-// defines. eslint-disable-next-line no-control-regex
+// defines.
 const special = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g
 
 function scalar(value: unknown): string {

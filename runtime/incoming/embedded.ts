@@ -1,5 +1,6 @@
 /**
- * The interface through which the proxy and the virtual server use the embedded authorization server, and the rules for their settings. The server is implemented in another feature; runtime/cli provides it.
+ * The interface through which the proxy and the virtual server use the embedded authorization server, and the rules
+ * for their settings. The server is implemented in another feature; runtime/cli provides it.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
  * docs/reference/specification/virtual-server.md, spec.authServerConfig.
  */

@@ -96,15 +96,13 @@ function openidMetadata(context: AuthServerContext): Record<string, unknown> {
 function clientAuthMethods(context: AuthServerContext): readonly string[] {
   const { registration } = context.config
   const registersSecrets = canSignIn(context) && registration.enabled && registration.confidentialClients
-  const hasSecrets =
-    registersSecrets || context.declared.all().some(({ secretHashes }) => secretHashes.length > 0)
   const clients = context.declared.all()
-  const signs =
-    acceptsDocuments(context) || clients.some(({ keys, federated }) => keys !== undefined || federated)
+  const hasSecrets = registersSecrets || clients.some(({ secretHashes }) => secretHashes.length > 0)
+  const hasAssertions = acceptsDocuments(context) || clients.some(({ keys, federated }) => keys ?? federated)
   return [
     ...(canSignIn(context) ? ['none'] : []),
     ...(hasSecrets ? ['client_secret_basic', 'client_secret_post'] : []),
-    ...(signs ? ['private_key_jwt'] : []),
+    ...(hasAssertions ? ['private_key_jwt'] : []),
     ...(clients.some(({ spiffe }) => spiffe) ? ['spiffe_jwt'] : []),
   ]
 }

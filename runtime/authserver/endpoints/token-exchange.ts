@@ -41,7 +41,7 @@ export function canExchangeTokens(context: AuthServerContext): boolean {
   )
 }
 
-/** A workload is no delegate, because `act` would contain only the client id that it shares with other workloads. */
+/** A workload is not a delegate, because `act` would contain only the client id that it shares with other workloads. */
 function isDelegate(
   { id, subjectClients, spiffe }: MachineClient,
   { exchangePolicies }: Pick<AuthServerContext, 'exchangePolicies'>,

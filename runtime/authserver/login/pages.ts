@@ -92,7 +92,7 @@ function providerChoice(context: AuthServerContext, user: User | undefined, offe
 <label><input type="checkbox" checked disabled> ${first?.name} (${first?.host}), identifies you</label>
 ${others.map(({ name, host }) =>
   isRequired(context, name)
-    ? html`<label><input type="checkbox" checked disabled> ${name} (${host}), says what you may do</label>`
+    ? html`<label><input type="checkbox" checked disabled> ${name} (${host}), determines what you may do</label>`
     : html`<label><input type="checkbox" name="provider" value="${name}" checked> ${name} (${host})</label>`,
 )}
 </fieldset>

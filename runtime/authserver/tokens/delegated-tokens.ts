@@ -1,11 +1,12 @@
 /**
  * Builds and checks the delegation in an access token that lets declared clients act for a user.
  *
- * The subject is the user. `act` contains the acting clients, with the current client outermost. The chain begins with a user who signed in here, or with a token from a trusted issuer:
+ * The subject is the user. `act` contains the acting clients, with the current client outermost. The chain begins with
+ * a user who signed in here, or with a token from a trusted issuer:
  *
  * - `session_client_id` is the client that the user signed in to; `tsid` and `gid` identify the session and the grant.
- * - `exchange_policy` is the policy that accepted the issuer's token. If that token named a client, `act` contains it
- *   innermost, with the issuer as `iss`.
+ * - `exchange_policy` is the policy that accepted the issuer's token. If that token contained a client, `act` contains
+ *   it innermost, with the issuer as `iss`.
  *
  * A delegated token is valid while the grant or the policy is live, every acting client is declared, and each acting
  * client may exchange the tokens of the client before it.
@@ -31,7 +32,7 @@ interface SessionRoot {
 }
 
 /** A user of a trusted issuer. */
-export interface ExternalRoot {
+interface ExternalRoot {
   readonly kind: 'external'
   readonly policyId: string
   /** The client in the issuer's token. */

@@ -1,9 +1,10 @@
 /**
  * The refresh tokens of one user from one provider, across all of that user's clients.
  *
- * Some providers issue a refresh token only on first consent. To the provider, this server is a single client, on behalf of all clients that the user signs in to. A later login without a refresh token therefore uses the newest existing refresh token for
- * the same account. Several rows can therefore share a refresh token. If the provider rotates the token, renewals run
- * one at a time, and every row with the old token gets the new token.
+ * Some providers issue a refresh token only on first consent. This server is a single client of the provider, whichever
+ * client the user signs in to. A later login without a refresh token therefore uses the newest existing refresh token
+ * for the same account. As a result, several rows can share a refresh token. If the provider rotates the token, renewals
+ * run one at a time, and every row with the old token gets the new token.
  * Source: reference behavior of upstream tokens at a repeated login; RFC 9700 section 4.14 (rotation).
  */
 import { withLock } from '../../store/index.ts'

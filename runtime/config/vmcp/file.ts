@@ -71,7 +71,9 @@ const pollMs = 5_000
 const settleMs = 50
 
 /**
- * Calls `onChange` after the file's content has changed: written in place, replaced by a rename, or swapped through the symbolic link of a mounted ConfigMap. Ignores a file that is temporarily missing. Returns a function that stops watching.
+ * Calls `onChange` after the file's content has changed: written in place, replaced by a rename, or swapped through the
+ * symbolic link of a mounted ConfigMap. Ignores a file that is temporarily missing. Returns a function that stops
+ * watching.
  */
 export function watchFile(path: string, onChange: () => void): () => void {
   let last = readIfExists(path)

@@ -3,8 +3,8 @@
  * features that require this are policies, tool filters, rate limits, audit, telemetry, webhooks and tool locks.
  *
  * Tools keep the backend's names (`priority` with one entry never renames a tool). Features that only the transparent
- * proxy supports (its own login, a stdio target) are rejected instead of ignored. Source: `schemas/runtime/proxy.json`,
- * `schemas/runtime/vmcp.json`.
+ * proxy supports (its own login, a stdio target) are rejected instead of ignored.
+ * Source: `schemas/runtime/proxy.json`, `schemas/runtime/vmcp.json`.
  */
 import {
   envName,

@@ -220,7 +220,7 @@ async function serverFor(
   return conventionalServer(origin)
 }
 
-/** Returns the first server in the document that has its own metadata. Throws the last error when no server has metadata. */
+/** Returns the first server in the document that has metadata. Throws the last error when no server has metadata. */
 async function firstUsable(issuers: readonly string[], options: LocateOptions): Promise<ServerMetadata> {
   let failure: unknown
   for (const issuer of issuers) {

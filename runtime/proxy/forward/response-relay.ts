@@ -28,7 +28,8 @@ export type RelayDecision = 'show' | 'aside' | 'read'
 /** The forwarder's decisions about a response. */
 export interface ResponsePolicy {
   /**
-   * Called when the head of a final response has arrived, before anything is written. Called again with the body after a 'read' decision; a second 'read' is treated as 'show'.
+   * Called when the head of a final response has arrived, before anything is written. Called again with the body after
+   * a 'read' decision; a second 'read' is treated as 'show'.
    */
   decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): RelayDecision
   readonly rules: ResponseRules
