@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { exitCode } from '../../toolkit/terminal/output.ts'
-import { outputWriter } from '../../toolkit/terminal/plain-text.ts'
+import { outputWriter, withSuggestion } from '../../toolkit/terminal/plain-text.ts'
 import { loggedNames, logFile } from '../../toolkit/targets/logs.ts'
 
 const followEveryMs = 200
@@ -34,11 +34,9 @@ function logFileOf(name: string | undefined): string {
     throw invalidConfig(
       `this user runs no "gatehouse up", and no "gatehouse dev" or "gatehouse run" session in ${tmpdir()}; start one, or set TMPDIR to the value that the session uses`,
     )
-  const available = names.join(', ')
-  if (name === undefined) throw invalidConfig(`NAME is missing; output is available for: ${available}`)
-  const close = nearest(name, names)
-  const meant = close === undefined ? '; output' : `; did you mean ${close}? Output`
-  throw invalidConfig(`no output from "${name}"${meant} is available for: ${available}`)
+  const available = `output is available for: ${names.join(', ')}`
+  if (name === undefined) throw invalidConfig(`NAME is missing; ${available}`)
+  throw invalidConfig(`no output from "${name}"; ${withSuggestion(nearest(name, names), available)}`)
 }
 
 /** Copies a file to standard output, starting at an offset. Returns the offset of the file's end. */

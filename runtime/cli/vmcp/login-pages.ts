@@ -73,8 +73,7 @@ function relayTo({ hostname, port }: URL): Stage<Exchange> {
     }).catch((cause: unknown) => {
       throw new GatehouseError('AUTH_UNAVAILABLE', { cause })
     })
-    const dropped: ReadonlySet<string> = new Set(hopByHop)
-    const kept = Object.entries(answer.headers).filter(([name]) => !dropped.has(name))
+    const kept = Object.entries(answer.headers).filter(([name]) => !hopByHop.has(name))
     res.writeHead(answer.statusCode ?? 502, Object.fromEntries(kept))
     answer.pipe(res)
     answer.once('error', () => res.destroy())

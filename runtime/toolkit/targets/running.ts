@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { isFields, nearest } from '../../../schemas/index.ts'
 import { type Cause, causeFix, causeText } from '../../observe/index.ts'
 import type { LocalObject } from '../manifests/objects.ts'
-import { oneLine } from '../terminal/plain-text.ts'
+import { oneLine, withSuggestion } from '../terminal/plain-text.ts'
 import { isRunning, sessionFolders, sessionPrefixes } from './sessions.ts'
 import { skippedServer } from './skipped.ts'
 
@@ -134,7 +134,7 @@ export function runningHint({
   if (names.length === 0)
     return 'no server is running on this machine; start one with gatehouse up, gatehouse run or gatehouse dev'
   const close = wanted === undefined ? undefined : nearest(wanted, names)
-  return `${close === undefined ? 'r' : `did you mean ${close}? R`}unning on this machine: ${names.join(', ')}`
+  return withSuggestion(close, `running on this machine: ${names.join(', ')}`)
 }
 
 function serversIn(folder: string): readonly RunningServer[] {

@@ -45,3 +45,8 @@ export function outputWriter(stream: NodeJS.WriteStream): (chunk: Buffer) => voi
 export function capitalized(text: string): string {
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`
 }
+
+/** Returns the end of an error message about an unknown name: the closest known name, if any, and then `rest`. */
+export function withSuggestion(close: string | undefined, rest: string): string {
+  return close === undefined ? rest : `did you mean ${close}? ${capitalized(rest)}`
+}

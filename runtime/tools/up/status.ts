@@ -3,6 +3,7 @@ import { invalidConfig, isFields, nearest } from '../../../schemas/index.ts'
 import { isClientId, printableName } from '../../toolkit/clients/index.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
+import { withSuggestion } from '../../toolkit/terminal/plain-text.ts'
 import { askInstance, pathAbout } from './instance/control.ts'
 import { type Instance, runningInstance } from './instance/instance.ts'
 import { findFiles } from './plan.ts'
@@ -70,9 +71,8 @@ export async function restartServer(name: string | undefined): Promise<number> {
   const answer = await askInstance(instance, 'POST', pathAbout('restart', name))
   if (!isFields(answer) || answer['found'] !== true) {
     const names = await namesOf(instance)
-    const close = nearest(name, names)
-    const meant = close === undefined ? '; s' : `; did you mean ${close}? S`
-    throw invalidConfig(`no running server ${name}${meant}ervers: ${names.join(', ')}`)
+    const hint = withSuggestion(nearest(name, names), `servers: ${names.join(', ')}`)
+    throw invalidConfig(`no running server ${name}; ${hint}`)
   }
   print(`Restarted ${name}.`)
   return exitCode.ok

@@ -139,8 +139,8 @@ async function serveHere(work: Work, options: UpOptions): Promise<number> {
       },
       onReady(report) {
         // The log of a background process must not contain the console's token or the key of a link.
-        const shown = options.resume ? withoutKeys(report) : report
-        showReport(plan, shown, { ...options, settings: work.settings })
+        const printed = options.resume ? withoutKeys(report) : report
+        showReport(plan, printed, { ...options, settings: work.settings })
         if (!options.resume && report.url !== '') printError('Press Ctrl-C to stop and to restore the files.')
       },
     })

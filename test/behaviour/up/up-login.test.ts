@@ -2,6 +2,8 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { startLogin } from '../../../runtime/tools/up/identity/login.ts'
+import { Users } from '../../../runtime/tools/up/identity/users.ts'
 import { missingBrowser } from '../../helpers/authserver/signed-in-client.ts'
 import { connectThroughEntry, makeUpHome } from '../../helpers/up/up-home.ts'
 import {
@@ -147,6 +149,20 @@ t.test('up --login: other users, removed users, and a restart', skip, async (t) 
   t.match(await up.gatehouse('up', 'user', 'add', '../x'), { code: 2, stderr: /must have 1 to 64 letters/ })
   t.equal((await up.gatehouse('down')).code, 0)
   t.match(await up.gatehouse('up', 'user', 'list'), { code: 2, stderr: /gatehouse up is not running/ })
+})
+
+t.test('up --login: an owner whose passkey belongs to another host gets a new link', async (t) => {
+  const usersFile = join(t.testdir({}), 'users.json')
+  const ownerLinkAt = async (publicUrl?: string) => {
+    const login = await startLogin({ allow: [], share: false, publicUrl }, { port: 4483, usersFile })
+    t.teardown(() => login.close())
+    return login.accounts?.ownerLink()
+  }
+  const key = new URL((await ownerLinkAt()) ?? '').searchParams.get('key') ?? ''
+  const passkey = { id: 'p1', publicKey: 'AAAA', counter: 0, host: 'localhost' }
+  t.ok(new Users(usersFile).enrol(key, { passkey }))
+  t.equal(await ownerLinkAt(), undefined)
+  t.match(await ownerLinkAt('https://tools.example.com'), 'https://tools.example.com/login/enrol?key=')
 })
 
 t.test('up: without --login, there are no users', async (t) => {

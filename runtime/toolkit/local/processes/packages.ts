@@ -2,8 +2,8 @@
  * Fetches the packages and images of local servers before the servers start: `npx`, `uvx`, `docker` and `podman`.
  *
  * Servers with the same package share one fetch, because concurrent installations of one package corrupt npm's cache.
- * A failed fetch reports whether the cache is broken. If so, it prints the command that removes the broken entry. Gatehouse
- * does not remove it, because other programs use the same cache.
+ * A failed fetch reports whether the cache is broken. If so, it reports the command that removes the broken entry.
+ * Gatehouse does not remove the entry, because other programs use the same cache.
  * Source: npm-exec(1); uv, "Using tools"; docker image pull.
  */
 import { createHash } from 'node:crypto'

@@ -100,7 +100,8 @@ export async function startLogin(
 function makeAccounts(users: Users, origin: string): Accounts {
   const owner = ownerName()
   const user = users.named(owner)
-  const isEnrolled = user !== undefined && (user.password !== undefined || user.passkeys.length > 0)
+  const { hostname } = new URL(origin)
+  const isEnrolled = user?.password !== undefined || user?.passkeys.some(({ host }) => host === hostname)
   const key = isEnrolled ? undefined : users.invite(owner)
   return {
     users,

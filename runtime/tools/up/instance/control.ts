@@ -62,7 +62,10 @@ async function changeUsers(
   name: string,
   { accounts, endLogins }: ControlActions,
 ): Promise<UsersAnswer> {
-  if (!accounts) return { problem: 'gatehouse up is running without its own users; restart it with --login' }
+  if (!accounts)
+    return {
+      problem: 'gatehouse up is running without the built-in identity provider; restart it with --login',
+    }
   if (method === 'GET')
     return {
       users: accounts.users.all.map((user) => ({
