@@ -175,9 +175,9 @@ t.test(
     const refused = await ask(without.tokens.access_token)
     t.match(refused.headers.get('www-authenticate'), 'error="insufficient_scope", scope="openid"')
     t.equal(await refusal(refused), '403 insufficient_scope')
-    const nobody = await ask()
-    t.equal(nobody.headers.get('www-authenticate'), 'Bearer')
-    t.equal(await refusal(nobody), '401 invalid_token')
+    const withoutToken = await ask()
+    t.equal(withoutToken.headers.get('www-authenticate'), 'Bearer')
+    t.equal(await refusal(withoutToken), '401 invalid_token')
     t.equal(
       await refusal(await ask(full.tokens.id_token)),
       '401 invalid_token',

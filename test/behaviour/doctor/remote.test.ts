@@ -127,7 +127,7 @@ const endpoint: readonly Case[] = [
     fix: /Allow the client’s origin/,
   },
   {
-    name: 'a wildcard in place of Authorization',
+    name: 'a wildcard instead of Authorization',
     bend: {
       server(req, res) {
         res.setHeader('access-control-allow-origin', '*')

@@ -196,14 +196,14 @@ await t.test(
     t.match(bad.stderr, /targetUri[\s\S]*port[\s\S]*nonsense|nonsense[\s\S]*port/)
     t.equal((await runGatehouse(['proxy', '--config', join(dir, 'absent.yaml'), 'demo'])).code, 2)
     t.equal((await runGatehouse(['proxy', '--config', write('a: [1'), 'demo'])).code, 2)
-    const beside = await runGatehouse([
+    const stdioWithPrefix = await runGatehouse([
       'proxy',
       '--config',
       write({ name: 'demo', stdio: { command: 'x' }, endpointPrefix: '/team' }),
       'demo',
     ])
-    t.equal(beside.code, 2)
-    t.match(beside.stderr, /endpointPrefix: not supported for a stdio target/)
+    t.equal(stdioWithPrefix.code, 2)
+    t.match(stdioWithPrefix.stderr, /endpointPrefix: not supported for a stdio target/)
   },
 )
 

@@ -1,7 +1,7 @@
 /**
  * Processes for the benchmarks of the proxy: the built command as users run it, nginx, and a target.
  *
- * The measured program has one or two cores of its own when the machine has enough; load and target have the others.
+ * The measured program runs on one or two dedicated cores if the machine has enough; load and target use the rest.
  * CPU time and memory come from the processes' own accounting, including children, so that the load generator does not
  * count. The request log is written to /dev/null.
  */

@@ -1,4 +1,4 @@
-/** Serves the login pages of `gatehouse up --login` in this process, with a listener in place of the virtual server. */
+/** Serves the login pages of `gatehouse up --login` in this process, with a listener instead of the virtual server. */
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -18,7 +18,7 @@ export interface LoginRig {
   readonly start: string
 }
 
-/** Serves the pages behind a listener in place of the virtual server. It forwards requests with their headers. */
+/** Serves the pages behind a listener instead of the virtual server. It forwards requests with their headers. */
 export async function startLoginPages(t: Test): Promise<LoginRig> {
   const file = join(t.testdir({}), 'login/users.json')
   const users = new Users(file)

@@ -98,7 +98,7 @@ t.test('RFC 9700 4.5: a stolen code cannot be injected into another login of the
 })
 
 t.test(
-  'RFC 9700 4.6: access tokens only use the back channel, and the ID token has the hash of its own',
+  'RFC 9700 4.6: only the back channel carries access tokens, and the ID token contains at_hash',
   async (t) => {
     const rig = await startAuthServer(t)
     const clientId = await registerClient(rig)

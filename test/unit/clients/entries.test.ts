@@ -40,7 +40,7 @@ t.test('entries: commands in every form', async (t) => {
   t.strictSame(words('zed', { command: { path: 'a', args: ['b'] } }), ['a', 'b'])
 })
 
-t.test('entries: a command line in place of a command is split and reported', async (t) => {
+t.test('entries: a command line instead of a command is split and reported', async (t) => {
   const entry = one('cursor', { command: 'npx -y "a b" ${env:V}' })
   t.match(entry?.target, {
     command: ['npx'],

@@ -99,7 +99,7 @@ await t.test(
     await one.closed
     await other.closed
     await closed
-    t.pass('and one that says nothing goes as well')
+    t.pass('the idle connection is closed too')
   },
 )
 

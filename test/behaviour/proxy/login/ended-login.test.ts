@@ -24,7 +24,7 @@ t.teardown(() => dispatcher.destroy())
 for (const { name, response, refusal } of tokenRefusals) {
   const ends = refusal === 'grant' || refusal === 'request'
 
-  await t.test(`an expired token, and ${name}: the login ${ends ? 'ends' : 'goes on'}`, async (t) => {
+  await t.test(`an expired token, and ${name}: the login ${ends ? 'ends' : 'continues'}`, async (t) => {
     const kept = await startKeptLogins(() => response, {
       input: { remoteAuthClientId: 'c' },
     })

@@ -232,26 +232,26 @@ t.test(
       const w = world(before)
       const set = (status: (generation: number) => object) =>
         w.setStatus(of, called, status(Number(w.get(of, called).metadata['generation']))).settle()
-      const is = (wanted: string, wait: 'ends' | 'goes on', step: string) => {
+      const is = (wanted: string, wait: 'ends' | 'continues', step: string) => {
         t.equal(kstatusOf(w.get(kind, name)), wanted, `${kind} ${step}`)
         t.equal(isWaitOver(w.get(kind, name)), wait === 'ends', `${kind} ${step}: kubectl wait`)
       }
       w.sync(kind, name)
-      is('InProgress', 'goes on', 'before any object exists')
+      is('InProgress', 'continues', 'before any object exists')
       w.ready()
       is('Current', 'ends', 'running')
       w.apply(after)
       w.sync(kind, name)
-      is('InProgress', 'goes on', 'changed')
+      is('InProgress', 'continues', 'changed')
       w.settle()
       set((generation) => halfway(generation))
-      is('InProgress', 'goes on', 'halfway')
+      is('InProgress', 'continues', 'halfway')
       if (of === 'Deployment') {
         set((generation) => halfway(generation, [stuck]))
-        is('Failed', 'goes on', 'stuck')
+        is('Failed', 'continues', 'stuck')
       }
       w.apply(before).settle()
-      is('InProgress', 'goes on', 'reverted')
+      is('InProgress', 'continues', 'reverted')
       w.ready()
       is('Current', 'ends', 'mended')
     }

@@ -297,7 +297,7 @@ t.test(
   },
 )
 
-t.test('an empty list in place of an empty object is repaired, and the reverse', async (t) => {
+t.test('an empty list instead of an empty object is repaired, and vice versa', async (t) => {
   const type = 'object'
   for (const [given, wanted] of [
     [[], { type }],
