@@ -104,5 +104,4 @@ export {
   validateRuntime,
   withDefaults,
 } from './validation/validate.ts'
-export { validateStatus } from './validation/status.ts'
 export { byText } from './canonical.ts'

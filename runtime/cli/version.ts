@@ -1,7 +1,7 @@
 /** `gatehouse version` prints this build's version information and platform. */
 import { type Command, Option } from 'commander'
 import { print, printJson } from '../toolkit/terminal/output.ts'
-import { version } from '../toolkit/terminal/version.ts'
+import { version } from '../toolkit/terminal/self.ts'
 
 export function addVersionCommand(program: Command): void {
   program

@@ -2,6 +2,7 @@
  * Data about a running server, which the virtual server provides to the console. Contains no credentials and no session
  * ids. Times are milliseconds since the epoch.
  */
+import { hash } from 'node:crypto'
 
 /** One tool in the catalog. */
 export interface ShownTool {
@@ -50,4 +51,9 @@ export interface ShownSession {
   readonly openedAt: number
   readonly usedAt: number
   readonly streams: number
+}
+
+/** Returns a short hash of a session id for display. The hash cannot be used as an id. */
+export function sessionHash(id: string): string {
+  return hash('sha256', id, 'hex').slice(0, 12)
 }

@@ -5,7 +5,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { reviewAdmission, makeHooks, validateResource } from '../../hooks/index.ts'
-import { GatehouseError, isDnsSubdomain, type KindName, validateStatus } from '../../schemas/index.ts'
+import { GatehouseError, isDnsSubdomain, type KindName } from '../../schemas/index.ts'
+import { validateStatus } from '../helpers/hooks/status.ts'
 import { cases } from '../hooks/cases.ts'
 import { testSettings } from '../hooks/world.ts'
 

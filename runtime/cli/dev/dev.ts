@@ -8,13 +8,17 @@ import { join, resolve } from 'node:path'
 import { invalidConfig } from '../../../schemas/index.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import type { LocalObject } from '../../toolkit/manifests/objects.ts'
-import type { ValidateResource } from '../../toolkit/manifests/check.ts'
-import { checkManifests, describeViolations, isOurs } from '../../toolkit/manifests/check.ts'
+import {
+  type ValidateResource,
+  checkManifests,
+  describeViolations,
+  isOurs,
+} from '../../toolkit/manifests/check.ts'
 import { generatedObjects } from '../../toolkit/manifests/generators.ts'
 import { standardText } from '../../toolkit/terminal/input.ts'
 import { readManifests } from '../../toolkit/manifests/read.ts'
 import { exitCode, print, printError } from '../../toolkit/terminal/output.ts'
-import { runtimeImage } from '../../toolkit/terminal/version.ts'
+import { runtimeImage } from '../../toolkit/terminal/self.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
 import { LogFiles } from '../../toolkit/local/processes/log-files.ts'
 import { isFree, nextFreePort } from '../../toolkit/local/processes/ports.ts'

@@ -18,7 +18,7 @@ import {
 } from '../../proxy/index.ts'
 import { commandLog } from '../../toolkit/terminal/log.ts'
 import { exitCode, print, printError } from '../../toolkit/terminal/output.ts'
-import { version } from '../../toolkit/terminal/version.ts'
+import { version } from '../../toolkit/terminal/self.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { expand } from '../../toolkit/local/pods.ts'
 

@@ -13,7 +13,7 @@ import { type Fetch, type Log, makeFetch } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import { makeRecordStream, type RecordStream } from '../../store/index.ts'
 import { sessionRedisSettings, type VmcpServer } from '../../vmcp/index.ts'
-import { version } from '../../toolkit/terminal/version.ts'
+import { version } from '../../toolkit/terminal/self.ts'
 
 export interface ConsoleParts {
   readonly env: Environment

@@ -2,7 +2,7 @@ import { logEvents, makeEvents, openServingCertificate } from '../../observe/ind
 import { startVmcp } from '../../vmcp/index.ts'
 import { commandLog } from '../../toolkit/terminal/log.ts'
 import { exitCode, print } from '../../toolkit/terminal/output.ts'
-import { version } from '../../toolkit/terminal/version.ts'
+import { version } from '../../toolkit/terminal/self.ts'
 import { withAuthServer } from './auth-server.ts'
 import type { VirtualServerRequest } from '../proxy/proxy.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'

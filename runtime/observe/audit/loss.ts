@@ -3,8 +3,8 @@
  * one problem, not many.
  */
 import type { Events } from '../events/stream.ts'
+import { unheldTimer } from '../events/log-view.ts'
 import type { LineWatch } from '../line-file.ts'
-import { unheldTimer } from '../timer.ts'
 
 const quietMs = 5 * 60_000
 

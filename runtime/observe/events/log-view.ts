@@ -5,7 +5,6 @@
  * problems, are logged a few times a minute. One line then reports the number of further repeats.
  */
 import type { Log } from '../../net/index.ts'
-import { unheldTimer } from '../timer.ts'
 import { keyOf, levelOf, messageOf, rowOf } from './rows.ts'
 import type { Events, ObservedEvent } from './stream.ts'
 
@@ -86,4 +85,11 @@ export function logEvents(
     }
     windows.clear()
   }
+}
+
+/** Runs `work` once after `ms` without keeping the process alive. Returns a function that cancels it. */
+export function unheldTimer(ms: number, work: () => void): () => void {
+  const handle = setTimeout(work, ms)
+  handle.unref()
+  return () => clearTimeout(handle)
 }

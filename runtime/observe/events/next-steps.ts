@@ -5,7 +5,16 @@
  */
 import type { EventFields, EventType } from './fields.ts'
 import { causeFix } from '../causes.ts'
-import { checkDecisionPoint, checkRedis, checkWebhook } from './words.ts'
+
+/** Next steps that apply to several events. */
+export const checkRedis =
+  'check that Redis is running and that its address, password and network path are correct'
+export const checkDecisionPoint =
+  'check that the decision point is running and answers POST <url>/decision with 200 and {"allow": true or false} as application/json'
+
+export function checkWebhook(webhook: string): string {
+  return `check that webhook ${webhook} is running and answers with 200, application/json, and the members version, uid and allowed`
+}
 
 export interface NextStep<F> {
   /** Returns the fix, or undefined when the event is not a failure. */

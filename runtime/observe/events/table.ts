@@ -13,7 +13,7 @@ import type { EventFields } from './fields.ts'
 import { quotaRows } from './rows/quotas.ts'
 import type { EventTable } from './row.ts'
 import { type Cause, causeFix, causeText, withDetail } from '../causes.ts'
-import { checkRedis } from './words.ts'
+import { checkRedis } from './next-steps.ts'
 
 function lockProblem(backend: string, failure: string, missing: boolean) {
   if (missing)

@@ -19,7 +19,7 @@ export interface SigningRules {
 /** Signs the request by setting authorization, x-amz-date and x-amz-security-token. */
 export async function signRequest(request: OutgoingRequest, rules: SigningRules): Promise<void> {
   const { accessKeyId, secretAccessKey, sessionToken, region, service } = rules
-  const { SignatureV4 } = await import('./signature.ts')
+  const { SignatureV4 } = await import('@smithy/signature-v4')
   const signer = new SignatureV4({
     credentials: { accessKeyId, secretAccessKey, ...(sessionToken === '' ? {} : { sessionToken }) },
     region,

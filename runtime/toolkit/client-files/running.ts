@@ -7,7 +7,7 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import type { Host } from '../clients/index.ts'
+import { type ClientId, clientRow, type Host } from '../clients/index.ts'
 
 /** Returns the first of `names` that is a running process, or undefined. */
 export function runningOf(names: readonly string[], host: Host): string | undefined {
@@ -39,4 +39,14 @@ function listProcesses(platform: Host['platform']): ReadonlySet<string> {
   } catch {
     return new Set()
   }
+}
+
+/**
+ * Returns the reason why the client's file must not be changed now, or undefined. `command` is the command to repeat.
+ */
+export function whyNotChangeable(client: ClientId, host: Host, command: 'up' | 'down'): string | undefined {
+  const { title, rewrittenBy = [] } = clientRow(client)
+  return runningOf(rewrittenBy, host) === undefined
+    ? undefined
+    : `${title} is running and would overwrite the change: quit it and run gatehouse ${command} again, or use --while-running`
 }

@@ -1,7 +1,7 @@
 /** Machine-readable reports for `validate`: JSON, SARIF 2.1.0 for code scanning, and JUnit XML for CI. */
 import { formatViolations, type Violation, visibleJson } from '../../../schemas/index.ts'
 import { junitReport, xml } from '../terminal/junit.ts'
-import { version } from '../terminal/version.ts'
+import { version } from '../terminal/self.ts'
 import { type CheckedManifest, nameOf } from './check.ts'
 
 export type ReportFormat = 'json' | 'sarif' | 'junit'

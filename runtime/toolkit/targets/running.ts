@@ -5,11 +5,12 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFields, nearest } from '../../../schemas/index.ts'
-import { type Cause, causeFix, causeText } from '../../observe/index.ts'
+import { type Cause, causeFix, causeText, Secret } from '../../observe/index.ts'
 import type { LocalObject } from '../manifests/objects.ts'
 import { oneLine, withSuggestion } from '../terminal/plain-text.ts'
 import { isRunning, sessionFolders, sessionPrefixes } from './sessions.ts'
 import { skippedServer } from './skipped.ts'
+import type { ProxySettings } from '../../config/index.ts'
 
 export interface RunningServer {
   readonly name: string
@@ -171,4 +172,18 @@ export function removeAbandoned(): void {
       // Keep a folder that does not have the file, because its session may be starting.
     }
   }
+}
+
+/** Finds the token that a server of `gatehouse up` requires from local programs. */
+
+/**
+ * Returns the settings of a proxy in front of `url`, with the token of the session that runs this server. Returns the
+ * settings unchanged if the server requires no token, or if the user has chosen a credential. Each request reads the
+ * token again, because every start of `gatehouse up` replaces it.
+ */
+export function withLocalToken(config: ProxySettings, url: URL): ProxySettings {
+  const first = runningServerAt(url)?.token
+  if (first === undefined || config.remote.kind !== 'none') return config
+  const token = () => new Secret(runningServerAt(url)?.token ?? first)
+  return { ...config, remote: { kind: 'bearer', token } }
 }

@@ -8,7 +8,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { CliCommand, droppedOptions } from './command.ts'
 import { exitCode, printError } from './output.ts'
 import { forTerminal } from './plain-text.ts'
-import { version } from './version.ts'
+import { version } from './self.ts'
 
 /** The root of a command tree, without commands. */
 export function rootCommand(name: string): CliCommand {

@@ -4,12 +4,11 @@
  *
  * Before writing, it lists each backend twice, because a lock cannot cover definitions that vary between lists.
  */
-import { apiVersion, formatViolations, invalidConfig } from '../../../schemas/index.ts'
+import { apiVersion, formatViolations, invalidConfig, type ToolLockSpec } from '../../../schemas/index.ts'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { validateResource } from '../../../hooks/index.ts'
-import type { ToolLockSpec } from '../../../schemas/index.ts'
 import { environment } from '../../config/index.ts'
 import { silentLog } from '../../net/index.ts'
 import { type SurveyedBackend, surveyBackends } from '../../vmcp/index.ts'
@@ -39,7 +38,7 @@ import { readManifests } from '../../toolkit/manifests/read.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import { readToken } from '../../toolkit/terminal/token-file.ts'
 import { visibleText } from '../../observe/index.ts'
-import { version } from '../../toolkit/terminal/version.ts'
+import { version } from '../../toolkit/terminal/self.ts'
 import { quantity } from '../../toolkit/terminal/plain-text.ts'
 
 interface Options {

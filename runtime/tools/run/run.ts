@@ -30,7 +30,7 @@ import { type ProcessLogs, verboseLine } from '../../toolkit/local/screen/lines.
 import { DevSession } from '../../toolkit/local/session.ts'
 import { exitCode, print, printError } from '../../toolkit/terminal/output.ts'
 import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
-import { runtimeImage } from '../../toolkit/terminal/version.ts'
+import { runtimeImage } from '../../toolkit/terminal/self.ts'
 import { type MemberOptions, membersOf } from './members.ts'
 import { referenceLookup } from '../../toolkit/client-files/references.ts'
 import { documentsOf } from '../../toolkit/local/conversion.ts'

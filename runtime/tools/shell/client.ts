@@ -22,7 +22,7 @@ import {
   rpcCode,
   scanMessage,
 } from '../../mcp/index.ts'
-import { version } from '../../toolkit/terminal/version.ts'
+import { version } from '../../toolkit/terminal/self.ts'
 
 /** The server returned an error for a request. */
 export class ServerError extends ModuleError {

@@ -18,11 +18,11 @@ import type { RootLog } from '../../observe/index.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
 import { startedCommand } from '../../toolkit/local/processes/npx.ts'
 import { printError } from '../../toolkit/terminal/output.ts'
-import { version } from '../../toolkit/terminal/version.ts'
+import { version } from '../../toolkit/terminal/self.ts'
 import { type ClientOptions, ConversationOver, McpClient } from './client.ts'
 import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
 import { unreachableText } from '../../toolkit/targets/kubernetes.ts'
-import { withLocalToken } from '../../toolkit/targets/local-token.ts'
+import { withLocalToken } from '../../toolkit/targets/running.ts'
 
 export type Server =
   | { readonly kind: 'url'; readonly url: URL }

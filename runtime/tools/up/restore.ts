@@ -1,10 +1,10 @@
 /** Restores the clients' files that `gatehouse up` changed. */
 import { restoreServers, type RestoredFile } from '../../toolkit/client-files/park.ts'
+import { whyNotChangeable } from '../../toolkit/client-files/running.ts'
 import type { ParkedFile } from '../../toolkit/client-files/park-journal.ts'
 import { shortPath } from '../../toolkit/client-files/host.ts'
 import { clientRow, type Host } from '../../toolkit/clients/index.ts'
 import { entryName } from './serve.ts'
-import { whyNotChangeable } from './targets.ts'
 import type { UpState } from './state.ts'
 
 export interface RestoreReport {

@@ -12,6 +12,7 @@ import {
   isClientId,
 } from '../../toolkit/clients/index.ts'
 import { parkServers, restoreServers } from '../../toolkit/client-files/park.ts'
+import { whyNotChangeable } from '../../toolkit/client-files/running.ts'
 import type { ReferenceLookup } from '../../toolkit/client-files/references.ts'
 import {
   type MemberState,
@@ -21,7 +22,6 @@ import {
 import { selfCommand } from '../../toolkit/terminal/self.ts'
 import { publishProgress } from './instance/instance.ts'
 import { serveControl } from './instance/control.ts'
-import { whyNotChangeable } from './targets.ts'
 import { convertServers, entranceName, type UpPlan } from './plan.ts'
 import type { ClientReport, ServerReport, UpReport } from './report.ts'
 import { countTools, settledState, startSession, type UpSession } from './session.ts'

@@ -21,7 +21,7 @@ import { makePeers } from '../../toolkit/mcp-client/peers.ts'
 import { type SkippedTarget, writeSkipped } from '../../toolkit/targets/skipped.ts'
 import type { RunningLogin } from './identity/login.ts'
 import { printError } from '../../toolkit/terminal/output.ts'
-import { runtimeImage } from '../../toolkit/terminal/version.ts'
+import { runtimeImage } from '../../toolkit/terminal/self.ts'
 
 export interface UpSessionOptions {
   readonly port: number

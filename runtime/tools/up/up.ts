@@ -5,7 +5,7 @@
  * a signal only stops the servers: the files stay changed until `gatehouse down`.
  */
 import { invalidConfig } from '../../../schemas/index.ts'
-import type { Host } from '../../toolkit/clients/index.ts'
+import { type Host, isClientId, printableName } from '../../toolkit/clients/index.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'
 import { referenceLookup, type ReferenceLookup } from '../../toolkit/client-files/references.ts'
 import { choosePort, isFree } from '../../toolkit/local/processes/ports.ts'
@@ -26,14 +26,12 @@ import {
 import { loginSettings, type UpLoginOptions } from './identity/options.ts'
 import { findFiles, type FoundFile, makePlan, type PlanOptions, readClientFile, type UpPlan } from './plan.ts'
 import { planLines, previewLines } from './preview.ts'
-import { progressPrinter } from './instance/progress.ts'
 import { reportLines, type UpReport } from './report.ts'
 import { restoreFiles, restoreLines } from './restore.ts'
 import { serveUntilStopped } from './serve.ts'
 import { settingsFor, knownVariables } from './settings.ts'
 import { shareLines } from './share.ts'
 import { type UpSettings, UpState } from './state.ts'
-import { isClientId } from '../../toolkit/clients/index.ts'
 
 export interface UpOptions extends PlanOptions, UpLoginOptions {
   readonly yes: boolean
@@ -251,4 +249,22 @@ function codeOf(isPartial: boolean): number {
 
 function foundLine(plan: UpPlan): string {
   return planLines(plan, undefined)[0] ?? ''
+}
+
+/** The line that `gatehouse up` prints while servers start. */
+
+/** Time before the first line and between two lines. Most servers respond earlier, so that nothing is printed. */
+const quietMs = 5000
+
+/** Returns a function that prints the names of the servers that have not responded yet. Skips unchanged names. */
+export function progressPrinter(): (names: readonly string[]) => void {
+  let quietUntil = performance.now() + quietMs
+  let printed = ''
+  return (names) => {
+    const text = names.map(printableName).join(', ')
+    if (text === '' || text === printed || performance.now() < quietUntil) return
+    printed = text
+    quietUntil = performance.now() + quietMs
+    printError(`Waiting for ${text} …`)
+  }
 }

@@ -1,6 +1,7 @@
 /** The possible outcomes of an operation, and the results that Gatehouse itself returns. */
 import { JsonObject, type PassedMembers, rpcCode } from '../../mcp/index.ts'
-import { annotateDenial } from '../../observe/index.ts'
+import { annotateDenial, type AuditOutcome, isToolError } from '../../observe/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
 
 /** How an operation ended. Gatehouse's own errors are thrown as GatehouseError instead. */
 export type Outcome =
@@ -64,4 +65,13 @@ export function toolErrorOutcome(text: string, more: readonly TextContent[] = []
 export interface TextContent {
   readonly type: 'text'
   readonly text: string
+}
+
+/** Determines audit outcomes for calls that scripts and the console start inside this server. */
+
+/** Returns the audit outcome for a call. `outcome` is undefined if the call failed with `failure`. */
+export function auditOutcome(outcome: Outcome | undefined, failure: unknown): AuditOutcome {
+  if (failure instanceof GatehouseError && failure.code === 'FORBIDDEN') return 'denied'
+  if (!outcome) return 'error'
+  return outcome.kind === 'result' && !isToolError(outcome.result) ? 'success' : 'application_error'
 }

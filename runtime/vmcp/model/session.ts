@@ -1,6 +1,6 @@
 /** An operation's client and session, as the core sees them in both protocol eras. */
 import type { Abilities, Ask, AskReply, Era } from '../../mcp/index.ts'
-import type { Caller } from '../../net/index.ts'
+import { type Caller, localIssuer } from '../../net/index.ts'
 
 /**
  * The capabilities that a client declared, reduced to those that decide whether a backend may ask the client a
@@ -63,4 +63,12 @@ export interface BackendSession {
    * this combination.
    */
   readonly binding: string
+}
+
+/**
+ * Returns the key for counting a caller's work. This is the caller's key, with the session id if callers cannot be
+ * distinguished. The key may contain a session id and must not be logged.
+ */
+export function callerOf({ caller, session }: Pick<OperationClient, 'caller' | 'session'>): string {
+  return caller.issuer === localIssuer && session ? `${caller.key}\0${session.id}` : caller.key
 }

@@ -1,6 +1,6 @@
 /** Event rows about requests: rejections, and the services that decide about requests. */
 import type { EventTable } from '../row.ts'
-import { checkDecisionPoint, checkRedis, checkWebhook } from '../words.ts'
+import { checkDecisionPoint, checkRedis, checkWebhook } from '../next-steps.ts'
 
 export const callRows = {
   pin_refused: {

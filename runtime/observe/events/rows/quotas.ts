@@ -1,6 +1,6 @@
 import type { EventFields } from '../fields.ts'
 import type { EventTable } from '../row.ts'
-import { checkRedis } from '../words.ts'
+import { checkRedis } from '../next-steps.ts'
 
 export const quotaRows = {
   quota_exceeded: {

@@ -11,7 +11,7 @@ import { applyChild } from './apply.ts'
 import { groupKey, type LocalObject, namespacedName, objectKey } from '../../manifests/objects.ts'
 import { matchesRule, type LocalRelatedRule } from './related.ts'
 import type { ValidateResource } from '../../manifests/check.ts'
-import { runtimeImage, version } from '../../terminal/version.ts'
+import { runtimeImage, version } from '../../terminal/self.ts'
 
 /** The part of a hook that the local cluster calls. The entries in the hooks module's registry satisfy this type. */
 export interface Hook {

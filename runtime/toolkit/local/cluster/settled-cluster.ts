@@ -4,7 +4,7 @@ import type { LocalObject } from '../../manifests/objects.ts'
 import { checkManifests, describeViolations } from '../../manifests/check.ts'
 import { standardText } from '../../terminal/input.ts'
 import { readManifests } from '../../manifests/read.ts'
-import { runtimeImage, version } from '../../terminal/version.ts'
+import { runtimeImage, version } from '../../terminal/self.ts'
 import { podTemplateOf, replicasOf } from '../pods.ts'
 import { workloadStatus } from '../session.ts'
 

@@ -1,6 +1,6 @@
 import type { Fields } from '../../../../schemas/index.ts'
 import { type ClusterAccess, clusterAccess, failureOf, pagesOf } from '../../../toolkit/cluster/kubeconfig.ts'
-import { version } from '../../../toolkit/terminal/version.ts'
+import { version } from '../../../toolkit/terminal/self.ts'
 import type { Examined } from './report.ts'
 import type { ClusterReader, ObjectPath } from '../../../toolkit/cluster/objects.ts'
 import { examineCluster } from '../cluster/examine.ts'

@@ -2,7 +2,7 @@
  * Creates the report for `gatehouse doctor`, either as text, with rows for each hop and fixes for failures, or as JSON.
  */
 import type { painter } from '../../../toolkit/terminal/output.ts'
-import { version } from '../../../toolkit/terminal/version.ts'
+import { version } from '../../../toolkit/terminal/self.ts'
 import type { Finding, Result } from '../report/finding.ts'
 
 /** The result of examining one target. */

@@ -18,7 +18,7 @@ import { type Outcome, toolErrorOutcome, type TextContent } from '../../model/ou
 import type { Feature } from '../../model/feature.ts'
 import { listTools } from '../../model/list-tools.ts'
 import { WorkerPool, type WorkerProgram } from '../../../process/index.ts'
-import { callerOf } from '../../model/caller-of.ts'
+import { callerOf } from '../../model/session.ts'
 import { bindTools, type ToolSet } from './binding.ts'
 import { describeTool, executeToolScriptName } from './description.ts'
 import { runScript, type ScriptEnd } from './run-script.ts'

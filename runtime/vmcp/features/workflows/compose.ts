@@ -16,7 +16,7 @@ import type { Workflow } from './compile.ts'
 import type { WorkflowTool, WorkflowParts } from './context.ts'
 import { runWorkflow } from './run.ts'
 import { qualifiedName } from '../../catalog/tools.ts'
-import { once } from '../../model/once.ts'
+import { once } from './evaluation/state.ts'
 import { outputSchema } from './evaluation/output.ts'
 
 /** A workflow that can never be offered. */

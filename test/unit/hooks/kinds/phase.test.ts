@@ -2,6 +2,7 @@
  * Phase, backend list and health of a virtual server, from pods, members and reports.
  */
 import t from 'tap'
+import { validateStatus } from '../../../helpers/hooks/status.ts'
 import { proves } from '../../../helpers/proves.ts'
 import { entry, server, virtual, world } from '../../../hooks/resources.ts'
 import type { World } from '../../../hooks/world.ts'
@@ -190,7 +191,6 @@ t.test('reports: an unchanged report is written every five minutes, a changed on
 })
 
 t.test('reports: the status is valid for any content of the ConfigMap', async (t) => {
-  const { validateStatus } = await import('../../../../schemas/index.ts')
   const w = world(entry('a'), virtual()).ready()
   const hostile = [
     'no json',

@@ -1,12 +1,7 @@
 /** Checks every row of a table with the validators. */
 import type { Test } from 'tap'
-import {
-  isKindName,
-  type Violation,
-  validateManifest,
-  validateStatus,
-  withDefaults,
-} from '../../../../schemas/index.ts'
+import { isKindName, type Violation, validateManifest, withDefaults } from '../../../../schemas/index.ts'
+import { validateStatus } from '../../../helpers/hooks/status.ts'
 import { absent, type Doc, type Json, type Row, type Table, valueAt, withValue } from './table.ts'
 
 export async function checkTables(t: Test, tables: readonly Table[]): Promise<void> {

@@ -3,9 +3,8 @@ import { once } from 'node:events'
 import { mock } from 'node:test'
 import t from 'tap'
 import { localIssuer, makeCaller } from '../../../../runtime/net/index.ts'
-import type { ClientSession } from '../../../../runtime/vmcp/model/session.ts'
+import { type ClientSession, callerOf } from '../../../../runtime/vmcp/model/session.ts'
 import { type PoolOptions, WorkerPool } from '../../../../runtime/process/index.ts'
-import { callerOf } from '../../../../runtime/vmcp/model/caller-of.ts'
 import { scriptWorker } from '../../../../runtime/vmcp/features/scripts/feature.ts'
 
 const SMALL: PoolOptions = {

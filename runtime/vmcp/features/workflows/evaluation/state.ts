@@ -4,11 +4,16 @@
  * A value is parsed when a template first reads it, so a large unused result costs nothing.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (what templates see).
  */
-import type { TemplateMeter, TemplateValue, ValueObject } from '../../../../expr/template/index.ts'
-import { isList, isObject, parseJson } from '../../../../expr/template/index.ts'
+import {
+  type TemplateMeter,
+  type TemplateValue,
+  type ValueObject,
+  isList,
+  isObject,
+  parseJson,
+} from '../../../../expr/template/index.ts'
 import type { WorkflowProgram } from './program.ts'
 import { readToolResult } from './tool-result.ts'
-import { once } from '../../../model/once.ts'
 import { bufferOf } from '../../../model/bytes.ts'
 
 /** JSON text of an execution in shared memory. The server keeps the text, and workers read it without a copy. */
@@ -174,4 +179,10 @@ function object(fixed: ValueObject, made: Readonly<Record<string, () => Template
     ([name, make]) => [name, { enumerable: true, get: once(make) }] as const,
   )
   return Object.defineProperties({ ...fixed }, Object.fromEntries(members))
+}
+
+/** Returns a function that calls `make` on its first call and returns the same value on every call. */
+export function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined
+  return () => (made ??= { value: make() }).value
 }

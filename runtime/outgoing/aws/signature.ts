@@ -1,2 +1,0 @@
-/** Re-exports the signing library, so that it is loaded only when the first request is signed. */
-export { SignatureV4 } from '@smithy/signature-v4'
