@@ -53,7 +53,7 @@ export function addCertificatesCommand(program: Command, report: (line: string) 
     )
     .option(
       '--settle <duration>',
-      'wait between steps, for clients and servers to reload',
+      'time to wait between steps while clients and servers reload',
       parseDuration,
       hours(1),
     )

@@ -57,7 +57,7 @@ function clientViolations({ clients = [] }: EmbeddedAuthServerConfig, path: stri
   })
 }
 
-/** An unnamed upstream is called `default`, so the name is reserved when there are several. */
+/** An upstream without a name is called `default`, so this name is reserved when there are several upstreams. */
 function reservedName({ upstreamProviders }: EmbeddedAuthServerConfig, path: string): Violation[] {
   if (upstreamProviders.length < 2) return []
   return upstreamProviders.flatMap(({ name }, index) =>
@@ -125,7 +125,7 @@ export function issuerFailure(config: EmbeddedAuthServerConfig): string | undefi
     (url) => url !== undefined && url.startsWith('http://') && !isLocal(url),
   )
   if (insecure === undefined || config.insecureAllowHTTP) return undefined
-  return 'issuer and authorizationEndpointBaseUrl must be https; http is for localhost, or for trusted in-cluster hosts with insecureAllowHTTP'
+  return 'issuer and authorizationEndpointBaseUrl must be https; http is only allowed for localhost, or with insecureAllowHTTP for trusted in-cluster hosts'
 }
 
 function isLocal(url: string): boolean {

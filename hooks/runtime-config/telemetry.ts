@@ -1,8 +1,8 @@
 /**
  * Configures one server's telemetry from an MCPTelemetryConfig.
  *
- * Secret header values become environment variables, which the configuration refers to as `${VARIABLE}`. An endpoint
- * without a scheme gets one that depends on `insecure`.
+ * Secret header values become environment variables, which the configuration refers to as `${VARIABLE}`. If an endpoint
+ * has no scheme, `insecure` determines the scheme.
  * Source: docs/reference/specification/virtual-server.md#telemetry, "telemetry".
  */
 import {

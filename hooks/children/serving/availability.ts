@@ -125,7 +125,10 @@ export function topologySpread(selector: StringMap): readonly object[] {
 
 /** Grace period of generated pods, in seconds. */
 export const terminationSeconds = 60
-/** Seconds that the pod keeps serving after it is stopped, until every node has removed the pod from its endpoints. */
+/**
+ * Seconds that the pod keeps serving after termination starts, so that every node can remove the pod from its
+ * endpoints.
+ */
 const endpointRemovalSeconds = 5
 
 /** Hook for containers that use the runtime image. The rest of the grace period is for requests in flight. */

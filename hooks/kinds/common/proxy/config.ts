@@ -179,7 +179,7 @@ function certificateFailure(
   tls: ServingTLS | undefined,
 ): string | undefined {
   if (binds !== true || tls?.clientCABundleRef) return undefined
-  return 'spec.tls.clientCABundleRef: is required, because the embedded authorization server binds tokens to certificates'
+  return 'spec.tls.clientCABundleRef is required, because the embedded authorization server binds tokens to certificates'
 }
 
 /**
