@@ -108,7 +108,7 @@ export function failed(reason: string, message: string): { readonly failure: Syn
 /** Truncates a long message, but never within a character. */
 function truncate(message: string): string {
   if (message.length <= maxMessage) return message
-  // Half of a surrogate pair is not valid JSON for every parser.
+  // Not every JSON parser accepts half of a surrogate pair.
   return `${message.slice(0, maxMessage - 1).replace(/[\ud800-\udbff]$/, '')}…`
 }
 

@@ -143,7 +143,9 @@ export function tokenExchangeGrant(
   })
 }
 
-/** Uses a JWT as an authorization grant (RFC 7523 section 2.1). Also the on-behalf-of exchange, with `extra`. */
+/**
+ * Uses a JWT as an authorization grant (RFC 7523 section 2.1). With `extra`, also performs the on-behalf-of exchange.
+ */
 export function jwtBearerGrant(
   options: TokenRequestOptions & {
     readonly assertion: string

@@ -19,7 +19,7 @@ export interface IssuerViolation {
   readonly message: string
 }
 
-/** Returns the default prefix of an issuer's subjects and groups. An issuer contains no "#". */
+/** Returns the default prefix of an issuer's subjects and groups. Issuer URLs never contain "#". */
 export function issuerPrefix(issuer: string | undefined): string {
   return `${issuer ?? ''}#`
 }

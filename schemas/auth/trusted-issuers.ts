@@ -133,7 +133,7 @@ function idJagViolations(
     ...(preset === undefined ? [] : [{ path, message: `id_jag is not allowed for the preset ${preset}` }]),
     ...(clients.length > 0 || inboundGrants?.spiffeClientAuth !== undefined || cimd?.enabled === true
       ? []
-      : [{ path, message: 'id_jag needs clients, or cimd.enabled for clients with a metadata document' }]),
+      : [{ path, message: 'id_jag requires clients, or cimd.enabled for clients with a metadata document' }]),
   ]
 }
 

@@ -99,7 +99,7 @@ class Expression {
   }
 }
 
-/** Precedence of operators. Levels with higher precedence restart after an operator with lower precedence. */
+/** Precedence of operators. An operator resets the depth of all levels with higher precedence. */
 const levels: ReadonlyMap<string, number> = new Map(
   [
     ['if', 'then', 'else'],
@@ -148,7 +148,7 @@ class Scan {
   /** Reads the next lexeme; `quote` is the closing quote of a string. Returns an error message, or undefined. */
   take(lexeme: string, quote: string | undefined): string | undefined {
     if (lexeme.startsWith('//')) return undefined
-    if (++this.#tokens > maxTokens) return `contains more than ${maxTokens} tokens; divide the text`
+    if (++this.#tokens > maxTokens) return `contains more than ${maxTokens} tokens; split the text`
     const previous = this.#previous
     this.#previous = lexeme
     if (lexeme.startsWith('"')) {

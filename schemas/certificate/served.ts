@@ -20,7 +20,7 @@ export interface CertificateFiles {
 export interface CertificateObserver {
   /** Called after a new pair has been loaded. */
   readonly onReloaded?: (certificate: ServedCertificate) => void
-  /** Called once for each new content of the files that cannot be used. */
+  /** Called once whenever the new content of the files cannot be used. */
   readonly onUnusable?: (reason: string) => void
   /** Called once a minute, after the files have been checked. */
   readonly onPoll?: (certificate: ServedCertificate) => void
@@ -41,7 +41,7 @@ interface Pair {
 const pollMs = 60_000
 /** Delay before reading the files. Two files that are written one after the other are then read together. */
 const settleMs = 200
-/** Replaces the content when a file is missing. */
+/** Stands for the content of the files while one of them is missing. */
 const missing = 'missing'
 
 export class ServedCertificate {
@@ -111,8 +111,8 @@ export class ServedCertificate {
   }
 
   /**
-   * Runs once a minute. A file that is still missing by then is lost, not part of an update. The observer may also
-   * check the expiry.
+   * Runs once a minute. A file that is still missing at that time was deleted; an update would have finished earlier.
+   * The observer may also check the expiry.
    */
   checkFiles(): void {
     if (contentOf(this.#files) !== undefined) this.reload()

@@ -48,7 +48,7 @@ export function compilePattern(source: string): Pattern {
 
 /**
  * Returns the program of a pattern, for searches that need match positions. With `checksOnly`, small classes replace
- * Unicode classes, so the program is only good for checks. Throws PatternError.
+ * Unicode classes, so the program can only be used for checks. Throws PatternError.
  */
 export function compileProgram(
   source: string,

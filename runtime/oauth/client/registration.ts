@@ -185,7 +185,7 @@ function milliseconds(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value * 1000 : undefined
 }
 
-/** Converts the registration to a client for token requests. */
+/** Converts the registration to a client object for token requests. */
 export function registeredClient(registration: Registration): OAuthClient {
   return {
     clientId: registration.clientId,

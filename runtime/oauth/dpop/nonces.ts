@@ -23,7 +23,7 @@ const tagLength = 16
 const length = ivLength + 8 + tagLength
 
 export interface Nonces {
-  /** Returns a nonce that is valid for at least half of its life. */
+  /** Returns a nonce that remains valid for at least half of its lifetime. */
   current(): string
   isValid(nonce: string): boolean
   /** True if the client should switch to the current nonce. */
@@ -33,7 +33,7 @@ export interface Nonces {
 export interface NonceParts {
   /** Returns the secrets, with the current secret first. */
   readonly secrets: () => readonly Uint8Array[]
-  /** Name of the endpoint. Other endpoints do not accept its nonces. */
+  /** Name of the endpoint. Endpoints with another name do not accept its nonces. */
   readonly purpose: string
   readonly now: () => number
 }

@@ -18,7 +18,7 @@ const pages = {
   },
   foreign: {
     status: 400,
-    ...simple('This link is not valid', 'No login is waiting for it.'),
+    ...simple('This link is not valid', 'No login is in progress for this link.'),
   },
   waiting: { status: 200, ...simple('Waiting for a login', 'Follow the link in your terminal to sign in.') },
 } as const

@@ -1,5 +1,5 @@
 /**
- * Streamable HTTP: each message is a POST with a JSON response or an event stream. A GET stream transports unsolicited
+ * Streamable HTTP: each message is a POST with a JSON response or an event stream. A GET stream carries unsolicited
  * messages from the server.
  *
  * Stores the session id and the negotiated revision. In the session era, a broken response stream is resumed with

@@ -19,7 +19,7 @@ import { acceptKey, WebSocketStream } from './websocket.ts'
 
 export interface RelayOptions {
   readonly host: string
-  /** 0 lets the kernel choose. */
+  /** Port to listen on; 0 lets the kernel choose. */
   readonly port: number
   /** Tunnels have the address `<name>.<domain>`. */
   readonly domain: string

@@ -1,7 +1,7 @@
 /**
  * A tunnel that uses the system's ssh client: a reverse forward from a port on a server to the proxy.
  *
- * The client's own configuration provides keys, known hosts and everything else. With BatchMode, the client never
+ * The ssh client's own configuration provides keys, known hosts and everything else. With BatchMode, the client never
  * prompts. The tunnel is up once ssh reports that the remote forward was accepted.
  */
 import type { Environment } from '../../config/index.ts'

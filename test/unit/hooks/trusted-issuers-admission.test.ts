@@ -125,7 +125,7 @@ const rules: readonly (readonly [title: string, given: Case, path: string, messa
     'identity assertions that no client can present',
     { policy: { acceptedAssertionTypes: ['id_jag'] }, more: { cimd: { enabled: false } } },
     `${policyAt}.acceptedAssertionTypes`,
-    'id_jag needs clients, or cimd.enabled for clients with a metadata document',
+    'id_jag requires clients, or cimd.enabled for clients with a metadata document',
   ],
   [
     'a client of an unknown issuer',

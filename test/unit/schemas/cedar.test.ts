@@ -110,7 +110,7 @@ const monsters: Readonly<Record<string, readonly [string, RegExp]>> = {
     when(`${nested('[if context.a then ', '1', ' else 2]', 31)} == [${'1 + '.repeat(40)}1]`),
     /nests operators/,
   ],
-  tokens: ['; '.repeat(10_000), /contains more than 8192 tokens; divide the text/],
+  tokens: ['; '.repeat(10_000), /contains more than 8192 tokens; split the text/],
   'a long text': [`// ${'x'.repeat(70_000)}`, /is longer than 65536 characters/],
   'a long pattern': [when(`context.a like "*${'a'.repeat(300)}*"`), /pattern longer than 256 characters/],
   'a bracket too few': ['permit(principal, action, resource', /is missing \) at the end/],

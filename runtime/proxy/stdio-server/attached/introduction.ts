@@ -2,7 +2,7 @@
  * The introduction of a process that many clients share. It is requested once per run of the process and returned to
  * every client that opens a session.
  *
- * The request is made in this program's name. It declares no sampling, elicitation or roots, because such server
+ * The request identifies this program as the client. It declares no sampling, elicitation or roots, because such server
  * requests would not belong to a specific client. An earlier writer may have left an incomplete line before the
  * request, so an unanswered request is repeated.
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio.

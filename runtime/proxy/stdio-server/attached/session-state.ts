@@ -110,11 +110,11 @@ export class SharedSessionState {
     try {
       await this.#requester.request(this.#requester.newId(), method, JSON.stringify(params))
     } catch {
-      // The process has ended. The next process gets the request again.
+      // The process has ended. The request is sent again to the next process.
     }
   }
 
-  /** Sends a request in this program's own name. Resolves with the response for the client. Never rejects. */
+  /** Sends the request with a new id. Resolves with the response for the client. Never rejects. */
   async #carry({ id = '', method, params }: Message): Promise<Buffer> {
     try {
       const outcome = await this.#requester.request(this.#requester.newId(), method, params ?? '{}')

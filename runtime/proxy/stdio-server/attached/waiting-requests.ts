@@ -58,7 +58,7 @@ export class WaitingRequests {
     return own.length < maxWaitingOfOne && own.reduce((sum, one) => sum + one, bytes) <= maxBytesOfOne
   }
 
-  /** Drops the client's waiting request with this raw id. Returns false when there is none. */
+  /** Drops the client's waiting request with this raw id. Returns false when no such request is waiting. */
   cancel(link: SharedLink, id: string | undefined): boolean {
     const found = [...this.#waiting].find((one) => one.link === link && one.message.id === id)
     if (found) this.#remove(found)
