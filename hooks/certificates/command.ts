@@ -47,7 +47,7 @@ export function addCertificatesCommand(program: Command, report: (line: string) 
     .option('--lifetime <duration>', 'lifetime of a certificate, such as 2160h', parseDuration, hours(2160))
     .option(
       '--renew-before <duration>',
-      'rotate when less than this lifetime remains',
+      'rotate when less than this much of the lifetime remains',
       parseDuration,
       hours(720),
     )

@@ -1,6 +1,6 @@
 /**
  * The interface between a kind's folder and the registry. Routes, admission, references and manifests are derived from
- * it.
+ * this interface.
  */
 import type { KindName, Kinds, Violation } from '../../schemas/index.ts'
 import type { ChildKind } from '../sync/child-kinds.ts'

@@ -62,7 +62,7 @@ export function resourceAuthz(
   return ownAuthz(config, config.configMap && context.configMap(config.configMap.name), needs)
 }
 
-/** Reads the policies of a resource's own authzConfig. `map` is the ConfigMap that it refers to. */
+/** Reads the policies of a resource's own authzConfig. `map` is the ConfigMap that authzConfig refers to. */
 export function ownAuthz(
   config: AuthzConfig,
   map: KubeObject | undefined,

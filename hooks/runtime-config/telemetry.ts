@@ -51,7 +51,7 @@ export function telemetryPart(
 
 /**
  * Escapes `${NAME}` in a resource's headers, because the runtime would replace it with a variable from the pod's
- * environment. Values in a resource are literal text. They must not read other secrets from the environment.
+ * environment. Values in a resource are literal text. A value must not read other secrets from the environment.
  */
 export function literalHeaders(
   headers: Readonly<Record<string, string>> | undefined,

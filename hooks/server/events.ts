@@ -112,7 +112,7 @@ function reasonOf(error: unknown): string {
 /** Builds a core/v1 Event about the parent. */
 export function eventObject({ parent, type, reason, message }: HookEvent, now: () => Date): KubeObject {
   const { name, namespace = 'default', uid = '', generation = 0, resourceVersion } = parent.metadata
-  // 64 bits are unique among the events of one object within an hour.
+  // 64 bits are enough for unique names among the events of one object within an hour.
   const identity = `${uid}\0${reason}\0${generation}\0${message}`
   const digest = createHash('sha256').update(identity).digest('hex').slice(0, 16)
   const time = `${now().toISOString().slice(0, 19)}Z`
@@ -139,8 +139,8 @@ export function eventObject({ parent, type, reason, message }: HookEvent, now: (
 }
 
 /**
- * Returns a writer for the API server of the pod's cluster or for the one in a kubeconfig. Throws if neither is
- * configured.
+ * Returns a writer for the API server of the pod's cluster or for the API server that a kubeconfig specifies. Throws if
+ * neither is configured.
  */
 export async function clusterEventWriter(kubeconfig?: string): Promise<EventWriter> {
   const { KubeConfig, apiPath, apiServer } = await import('../base/api-server.ts')

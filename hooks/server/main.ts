@@ -62,7 +62,8 @@ const variables = {
   GATEHOUSE_RUNTIME_IMAGE: 'image for generated pods',
   GATEHOUSE_VERSION: 'version of this build',
   GATEHOUSE_ENABLE_OBO: 'true enables the on-behalf-of handler',
-  GATEHOUSE_DEFAULT_REDIS_ADDR: 'default session store for resources without their own, host:port',
+  GATEHOUSE_DEFAULT_REDIS_ADDR:
+    'address (host:port) of the default session store, for resources that do not configure a store',
   GATEHOUSE_DEFAULT_REDIS_SECRET_NAME:
     'Secret with the password of the default session store, in the namespace of the resource',
   GATEHOUSE_DEFAULT_REDIS_SECRET_KEY: 'key of the password in the Secret (redis-password)',

@@ -48,7 +48,7 @@ export interface ServerOptions {
    * bodies.
    */
   readonly workers?: { readonly hooks: EvaluationWorker; readonly reviews: EvaluationWorker }
-  /** Receives the events that result from a sync. The server does not wait for it. */
+  /** Receives the events that result from a sync. The server does not wait for the sink. */
   readonly events?: EventSink
 }
 

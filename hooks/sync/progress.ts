@@ -85,7 +85,7 @@ export function stuckMessage(why: string): string {
 
 /**
  * Returns Warning events for problems that need manual action: the reason for a stall, and missing objects that the
- * user must create. Returns none while pods are still starting.
+ * user must create. Returns no events while pods are still starting.
  */
 export function progressEvents(parent: KubeObject, status: Fields): readonly HookEvent[] {
   if (isTerminating(parent)) return []

@@ -24,7 +24,7 @@ export function issuerPrefix(issuer: string | undefined): string {
   return `${issuer ?? ''}#`
 }
 
-/** Returns the prefix of an issuer's subjects. The first issuer of a server has none. */
+/** Returns the prefix of an issuer's subjects. The first issuer of a server has no prefix. */
 export function subjectPrefixOf({ issuer, subjectPrefix }: IssuerSettings): string {
   return subjectPrefix ?? issuerPrefix(issuer)
 }

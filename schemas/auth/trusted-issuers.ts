@@ -170,7 +170,7 @@ function issuerViolations(
   const first = trustedIssuers.findIndex((other) => other.issuerUrl === issuerUrl)
   return [
     ...(username === '' && password === '' ? [] : ['must not contain credentials']),
-    // A subject of this server is the issuer, "#" and the issuer's subject.
+    // A subject of this server consists of the issuer, "#" and the issuer's subject.
     ...(/[?#]/.test(issuerUrl) ? ['must not have a query or a fragment'] : []),
     ...(issuerUrl === issuer ? ['must not be the issuer of this server'] : []),
     ...(first === index ? [] : [`is already used by trustedIssuers[${first}]`]),

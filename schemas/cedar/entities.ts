@@ -36,7 +36,7 @@ export interface EntitiesRead {
   readonly message?: string
 }
 
-/** Returns the entities or a message. Never throws. */
+/** Returns the entities or an error message. Never throws. */
 export function readEntities(text: string): EntitiesRead {
   if (text.length > maxText) return { message: `is longer than ${maxText} characters` }
   let document: unknown

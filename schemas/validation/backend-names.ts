@@ -25,14 +25,16 @@ export interface NamingSettings {
   readonly webhookConfig?: WebhookDefinition | undefined
 }
 
-/** Webhooks from another document. The violations point to the reference to that document. */
+/** Webhooks from another document. The path of a violation is the path of the reference to that document. */
 export interface WebhookDefinition {
   readonly path: string
   readonly title: string
   readonly webhooks: unknown
 }
 
-/** A workflow from another document. Violations in its steps point to the reference to that document. */
+/**
+ * A workflow from another document. The path of a violation in its steps is the path of the reference to that document.
+ */
 export interface WorkflowDefinition {
   /** Path to the reference. */
   readonly path: string

@@ -111,8 +111,8 @@ function autoscaler(meta: ChildMeta, { kind, container }: Scaled, scaling: Scali
 }
 
 /**
- * Prefers different nodes and zones. The constraints do not depend on the number of pods. Otherwise, adding a pod would
- * change the template and replace all pods.
+ * Spreads pods across nodes and zones where possible. The constraints do not depend on the number of pods. Otherwise,
+ * adding a pod would change the template and replace all pods.
  */
 export function topologySpread(selector: StringMap): readonly object[] {
   return ['kubernetes.io/hostname', 'topology.kubernetes.io/zone'].map((topologyKey) => ({

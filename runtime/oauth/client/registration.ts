@@ -137,7 +137,10 @@ export async function updateRegistration(
   }
 }
 
-/** Deletes a registration. Returns false when the server does not support this or rejects it. Does not reject. */
+/**
+ * Deletes a registration. Returns false when the server does not support deletion or rejects the request. Does not
+ * reject.
+ */
 export async function deleteRegistration(
   { registrationAccessToken: token, registrationClientUri: uri }: Registration,
   options: OAuthCallOptions,

@@ -1,8 +1,8 @@
 /**
  * The pages that the browser shows at the end of a login, in the style of all Gatehouse pages.
  *
- * All text is fixed: the pages never repeat input from the URL or the authorization server. They contain no scripts or
- * frames, and are not cached.
+ * All text is fixed: the pages never repeat input from the URL or the authorization server. The pages contain no
+ * scripts or frames, and are not cached.
  */
 import type { ServerResponse } from 'node:http'
 import { html, page, sendBody } from '../../net/index.ts'

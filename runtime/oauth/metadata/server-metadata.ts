@@ -90,8 +90,8 @@ export async function fetchServerMetadata(
 }
 
 /**
- * Returns the document as metadata. Throws OAuthClientError `protocol` when it belongs to another issuer or is
- * malformed.
+ * Validates a document and returns it as server metadata. Throws OAuthClientError `protocol` when the document belongs
+ * to another issuer or is malformed.
  */
 export function checkServerMetadata(body: JsonRecord, issuer: string, allowHttp = false): ServerMetadata {
   const named = requiredString(what, body, 'issuer')

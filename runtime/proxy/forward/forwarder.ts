@@ -146,7 +146,9 @@ class Forwarding implements ResponsePolicy {
     this.watchEvents = exchange.session?.eventIds?.scanner()
   }
 
-  /** Adds header lines; injected headers take precedence. A proof belongs to the credential's own token. */
+  /**
+   * Adds header lines; injected headers take precedence. A proof is omitted together with the token that it belongs to.
+   */
   #add(lines: readonly string[]): void {
     const { injected } = this.#options.headers
     for (let i = 0; i < lines.length; i += 2) {

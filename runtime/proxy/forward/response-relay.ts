@@ -166,7 +166,7 @@ export class ResponseRelay implements DispatchHandler {
     process.nextTick(flushHead, res)
     if (firstValue(headers['content-type'])?.startsWith('text/event-stream') !== true) return
     this.#exchange.streamed = true
-    // The stream may stay open for days. Its raw headers (1.5 KB per stream) are not needed.
+    // The stream may stay open for days, so release its raw headers (1.5 KB per stream).
     if (this.#controller) this.#controller.rawHeaders = null
     if (isEndless(this.#exchange)) registerCallerStream(this.#exchange, () => this.#endStream())
     else registerStream(res, () => this.#endStream())

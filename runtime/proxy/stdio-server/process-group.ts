@@ -32,8 +32,8 @@ export function exitCodeIn(why: string): number | undefined {
 }
 
 /**
- * Manages a child that was spawned with `detached: true`. Resolves with the reason after it has ended, and then ends
- * the rest of its group. Never rejects.
+ * Manages a child that was spawned with `detached: true`. Resolves with the reason after the child has ended, and then
+ * ends the rest of its group. Never rejects.
  */
 export function groupEnded(child: ChildProcess): Promise<string> {
   const { pid } = child

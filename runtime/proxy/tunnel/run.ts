@@ -129,7 +129,7 @@ class Opening {
     this.#options = options
   }
 
-  /** Opens the tunnel. Resolves with its first URL. */
+  /** Opens the tunnel. Resolves with the tunnel's first URL. */
   async open(port: number): Promise<string> {
     const { provider, log, signal, upWithinMs = 60_000 } = this.#options
     const { promise, resolve, reject } = Promise.withResolvers<string>()

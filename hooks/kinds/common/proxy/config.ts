@@ -139,7 +139,7 @@ export function clientUrls(context: ProxyContext): ClientUrls {
   }
 }
 
-/** Returns the embedded authorization server. Only one of the two references may define it. */
+/** Returns the embedded authorization server. Only one of the two references may define the server. */
 function embeddedServer(
   target: ProxyTarget,
   { externalAuth: external, authServer: reference }: Values,

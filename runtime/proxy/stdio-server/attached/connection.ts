@@ -55,7 +55,7 @@ const elsewhere: AttachReport = {
   attached: false,
   reason: 'AnotherProxyAttached',
   message:
-    'another proxy is attached to this server; this proxy takes over when the other one ends or stops reporting',
+    'another proxy is attached to this server; this proxy takes over when the other proxy ends or stops reporting',
 }
 const silent: AttachReport = {
   attached: false,

@@ -165,7 +165,7 @@ export class SharedServer implements LinkOwner {
     for (const link of this.#links) link.end('the proxy is shutting down')
   }
 
-  /** Handles a line that was too long. If it was a response, its request fails. */
+  /** Handles a line that was too long. If the line was a response, its request fails. */
   skipped(ends: Buffer): void {
     for (const [found] of ends.toString('latin1').matchAll(new RegExp(`"${this.#prefix}\\d+"`, 'g'))) {
       const sent = this.#settle(found)
