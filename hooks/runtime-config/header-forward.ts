@@ -66,8 +66,8 @@ export function addHeaderForward(
 }
 
 /**
- * Returns the part of a variable name that identifies an object. Hyphens and dots both become `_`, so a name with a dot
- * also gets a hash. `a-b` and `a.b` then stay distinct.
+ * Returns the part of a variable name that identifies an object. Hyphens and dots both become `_`, so a hash is
+ * appended to names with a dot. `a-b` and `a.b` then stay distinct.
  */
 export function variablePart(name: string): string {
   return name.includes('.') ? `${envName(name)}_${hashOf(name).slice(0, 8).toUpperCase()}` : envName(name)

@@ -2,9 +2,9 @@
  * Writes the Kubernetes Events that result from a sync. A hook cannot return an Event, so the server writes the Event
  * through the API after the response. Writes are best effort and deduplicated.
  *
- * The name is derived from the parent, reason, message and generation. A replay gets "already exists", which counts as
- * success. The API server deletes an Event after an hour. After that hour, the server writes the Event again if the
- * condition persists or recurs with the same text.
+ * The name is derived from the parent, reason, message and generation. A repeated write fails with "already exists",
+ * which counts as success. The API server deletes an Event after an hour. After that hour, the server writes the Event
+ * again if the condition persists or recurs with the same text.
  * Source: docs/reference/specification/virtual-server.md#events, "Events".
  */
 import { createHash } from 'node:crypto'

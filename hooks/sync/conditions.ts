@@ -67,7 +67,8 @@ export class Conditions {
 
   /**
    * Preserves the `observedGeneration` of a condition that was not evaluated for the current generation. A condition
-   * that newly became True gets an earlier generation, so that tools that wait for the current generation keep waiting.
+   * that newly became True is set to the previous generation, so that tools that wait for the current one keep
+   * waiting.
    */
   keepGeneration(type: string): void {
     const condition = this.#current.get(type)

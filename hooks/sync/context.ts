@@ -2,7 +2,7 @@
  * The context of a sync: the request, typed access to its objects with defaults, and the conditions that the sync
  * builds.
  *
- * It is derived from the request alone, and no state is kept between calls.
+ * The context is derived from the request alone, and no state is kept between calls.
  */
 import {
   apiVersion,

@@ -269,7 +269,7 @@ function nameOf({ endpointName }: TokenRequestOptions): string {
 function readTokens(raw: JsonRecord, options: TokenRequestOptions, proof: ProofAttempt): TokenSet {
   const what = nameOf(options)
   const body = options.map ? options.map(raw) : raw
-  // Some providers omit token_type, which RFC 6749 section 5.1 requires. Their tokens are bearer tokens.
+  // Some providers omit token_type, which RFC 6749 section 5.1 requires. Such tokens are bearer tokens.
   const tokenType = optionalString(what, body, 'token_type')?.toLowerCase() ?? 'bearer'
   const isBound = tokenType === 'dpop' && proof.isSent
   if (tokenType !== 'bearer' && !isBound && !options.tokenTypes?.includes(tokenType)) {

@@ -96,7 +96,7 @@ function load(): Loaded {
   }
 }
 
-/** Drops the instance. The next call loads a new one. */
+/** Drops the instance. The next call loads a new instance. */
 function drop(): void {
   present?.forget()
   present = undefined

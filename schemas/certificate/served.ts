@@ -1,6 +1,6 @@
 /**
  * Serves a certificate from two files and reloads the files when they change, without a restart and without closing
- * connections. If the new pair is unusable, the observer gets the reason and the previous pair stays in use.
+ * connections. If the new pair is unusable, the observer receives the reason, and the previous pair stays in use.
  */
 import { X509Certificate } from 'node:crypto'
 import { type FSWatcher, readFileSync, watch } from 'node:fs'
@@ -214,7 +214,7 @@ function pathsOf({ certFile, keyFile, clientCaFile }: CertificateFiles): string[
   return [certFile, keyFile, ...(clientCaFile === undefined ? [] : [clientCaFile])]
 }
 
-/** Returns the combined contents of the files, or undefined while one is missing, as happens during an update. */
+/** Returns the combined contents of the files, or undefined while a file is missing, as happens during an update. */
 function contentOf(files: CertificateFiles): string | undefined {
   try {
     return pathsOf(files)

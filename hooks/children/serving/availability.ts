@@ -29,7 +29,7 @@ export function mostReplicas({ replicas, autoscaling }: DesiredReplicas, observe
 export interface Scaled extends DesiredReplicas {
   readonly kind: 'Deployment' | 'StatefulSet'
   readonly selector: StringMap
-  /** The container for which the autoscaler measures CPU usage. Sidecars that users add do not count. */
+  /** The container for which the autoscaler measures CPU usage. The CPU usage of sidecars that users add is ignored. */
   readonly container: string
   readonly observed: KubeObject | undefined
 }

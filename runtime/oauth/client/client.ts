@@ -58,7 +58,7 @@ const methods: Record<ClientAuthMethod, (secret: string) => ClientAuth> = {
   none: None,
 }
 
-/** Sends an assertion that is valid for 60 s. Its audience is the server's issuer by default. */
+/** Sends an assertion that is valid for 60 s. By default, the audience of the assertion is the server's issuer. */
 function privateKeyJwt({ privateKey, assertionAudience }: OAuthClient): ClientAuth {
   if (!privateKey) throw new OAuthClientError('protocol', 'private_key_jwt requires a private key')
   return PrivateKeyJwt(privateKey, {

@@ -2,8 +2,8 @@
  * Nonces for DPoP proofs. A client that must send a nonce cannot create proofs in advance.
  *
  * A nonce is the sealed time of its creation, so that replicas with the same secrets accept each other's nonces without
- * a store. It is valid for five minutes, and replaced after half of that time. The first secret seals nonces; every
- * secret can open them.
+ * a store. A nonce is valid for five minutes, and is replaced after half of that time. The first secret seals nonces;
+ * every secret can open them.
  * Source: RFC 9449 sections 8 and 9; NIST SP 800-38D.
  */
 import {

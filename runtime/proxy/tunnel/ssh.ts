@@ -20,8 +20,8 @@ export interface SshSettings {
 }
 
 /**
- * A separate connection without prompts, used only for the forward. It fails if the forward is rejected, and detects a
- * lost peer.
+ * A separate connection without prompts, used only for the forward. The connection ends if the forward is rejected or
+ * the peer is lost.
  */
 const fixedOptions = [
   'BatchMode=yes',
