@@ -29,7 +29,7 @@ export interface ClusterRequest {
   /** Path of the request, including the query. */
   readonly path: string
   readonly body?: unknown
-  /** Media type of the body; application/json by default. For a patch, it selects the patch type. */
+  /** Media type of the body; application/json by default. For a patch, the media type selects the patch type. */
   readonly contentType?: string
   /** Requests only the metadata, so that a Secret, for example, is read without its values. */
   readonly only?: 'metadata'

@@ -2,9 +2,9 @@
  * Names of generated objects, unique across kinds and resources.
  *
  * A resource name may contain dots and may have up to 253 characters. A Service name must not contain dots and has at
- * most 63 characters. A name that does not fit is converted, and a hash of the full name is appended. Each kind has its
- * own prefix or suffix, so an MCPServer, an MCPRemoteProxy and a VirtualMCPServer with the same name never claim the
- * same object.
+ * most 63 characters. Gatehouse rewrites a name that does not fit, and appends a hash of the full name. Each kind has
+ * its own prefix or suffix, so an MCPServer, an MCPRemoteProxy and a VirtualMCPServer with the same name never claim
+ * the same object.
  */
 import { hashOf, shortName } from '../../schemas/index.ts'
 

@@ -4,9 +4,9 @@
  *
  * A request occupies one of its group's slots only after its body has arrived, so slow senders occupy no slot. The
  * bytes that slow senders have sent still count toward the memory budget. When the memory budget is exhausted, the body
- * that has been arriving the longest is dropped. An oversized body is released immediately. Before it responds, the
- * server reads and discards up to one more body of the maximum size, because many clients read the response only after
- * they have sent the whole body. Compressed bodies are rejected, because no legitimate caller sends them.
+ * that has been arriving the longest is dropped. An oversized body is released immediately. Before the server responds,
+ * it reads and discards up to one more body of the maximum size, because many clients read the response only after they
+ * have sent the whole body. Compressed bodies are rejected, because no legitimate caller sends them.
  * Source: RFC 9110 sections 15.5.14 and 15.5.16, RFC 9112 section 9.6.
  */
 import type { NextFunction, Request, Response } from 'express'
@@ -118,8 +118,8 @@ class Budget {
 }
 
 /**
- * Reads the whole body. Releases the memory and the slot when the response closes. When a limit is exceeded, rejects
- * after the rest of the body has been discarded.
+ * Reads the whole body. Releases the memory and the slot when the response closes. Rejects with an error for the first
+ * exceeded limit, after the rest of the body has been discarded.
  */
 function collect(request: Request, response: Response, limits: BodyLimits, budget: Budget): Promise<Body> {
   const bounds = new JsonBounds(limits)

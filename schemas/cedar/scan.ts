@@ -28,7 +28,7 @@ const lexemes = /\/\/[^\n\r]*|"(?:\\[^\n]|[^"\\])*("?)|[A-Za-z_0-9]+|\|\||&&|\S/
 
 export const notCedar = 'is not a Cedar policy'
 
-/** Returns a message that names the limit that a text exceeds and the location, or undefined. */
+/** Returns a message that names the exceeded limit and its location, or undefined. */
 export function textViolation(text: string): string | undefined {
   if (text.length > maxText) return `is longer than ${maxText} characters`
   const scan = new Scan()

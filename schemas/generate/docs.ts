@@ -94,7 +94,7 @@ function table({ path, schema }: Part, nested: Part[], bundle: Bundle): string[]
   ]
 }
 
-/** Returns the nested object of a field that has fields of its own: the field itself, its items or its map values. */
+/** Returns the object type inside a field: the field itself, its items or its map values. */
 function innerObject(path: string, field: Schema, bundle: Bundle): Part | undefined {
   if (field.items) return innerObject(`${path}[]`, inlined(field.items, bundle), bundle)
   if (typeof field.additionalProperties === 'object') {

@@ -68,7 +68,7 @@ export function unknownBackends(
   const suggest = suggestions([...names].slice(0, maxCompared))
   const violations = unknown.slice(0, maxViolations).map(({ path, name, within }): UnknownBackend => {
     const where = within === undefined ? '' : `${within}: `
-    // Only the tool of a step can be reported here although it is the name of a backend.
+    // Only a step's tool can be invalid although it is the name of a backend.
     if (names.has(name))
       return { path, message: `${where}"${name}" is a backend, not a tool: write "${name}.TOOL"` }
     const message = `${where}unknown backend ${JSON.stringify(name)}`

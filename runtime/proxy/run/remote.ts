@@ -120,7 +120,9 @@ function exchangeStrategy(exchange: ExchangeSettings, withLogin: boolean): Strat
   }
 }
 
-/** Returns a source of tokens to exchange. For every caller, it returns the token from the proxy's own login. */
+/**
+ * Returns a source of tokens to exchange. For every caller, the source returns the token from the proxy's own login.
+ */
 function upstreamOf(login: TokenSource): UpstreamTokens {
   return {
     async get() {

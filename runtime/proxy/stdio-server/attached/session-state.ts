@@ -1,7 +1,6 @@
 /**
- * The state that all clients share in the one session with the server: the most verbose log level that a client has
- * requested, and subscriptions, each for as long as a client needs it. This state is restored after the server
- * restarts.
+ * The state that all clients share in the one session with the server: the most verbose log level that any client has
+ * requested, and the subscriptions that at least one client needs. This state is restored after the server restarts.
  * Source: MCP 2025-11-25, logging, resources.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
