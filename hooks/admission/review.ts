@@ -86,7 +86,7 @@ function groupWarnings({ kind, status }: Readonly<Record<string, unknown>>): str
   const members = lists.reduce<number>((sum, list) => sum + (Array.isArray(list) ? list.length : 0), 0)
   if (kind !== 'MCPGroup' || members === 0) return []
   return [
-    `${members} members remain; virtual servers keep running and report GroupRefNotFound until the group is back`,
+    `${members} members remain; virtual servers keep running and report GroupRefNotFound until the group exists again`,
   ]
 }
 

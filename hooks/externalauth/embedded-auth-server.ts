@@ -77,17 +77,17 @@ export function authServerWarnings(config: EmbeddedAuthServerConfig, where: stri
   const found: string[] = []
   if (issuerFailure(config) !== undefined) {
     found.push(
-      `${where}.issuer: http on this host requires insecureAllowHTTP; without it the server does not start`,
+      `${where}.issuer: http on this host requires insecureAllowHTTP; without it, the server does not start`,
     )
   }
   if (!config.signingKeySecretRefs?.length) {
     found.push(
-      `${where}: without signingKeySecretRefs every restart invalidates all tokens (development only)`,
+      `${where}: without signingKeySecretRefs, every restart invalidates all tokens (development only)`,
     )
   }
   if (!config.hmacSecretRefs?.length) {
     found.push(
-      `${where}: without hmacSecretRefs every restart invalidates codes and refresh tokens (development only)`,
+      `${where}: without hmacSecretRefs, every restart invalidates codes and refresh tokens (development only)`,
     )
   }
   return [...found, ...replayWarnings(config, where)]
@@ -115,7 +115,7 @@ function replayWarnings(
   ]
   return paths.map(
     (path) =>
-      `${where}.${path}: with replay once, a pod gets no further token until the kubelet renews its token file; set replay to untilExpiry unless each job runs once`,
+      `${where}.${path}: with replay set to once, a pod gets no further token until the kubelet renews its token file; set replay to untilExpiry unless each job runs once`,
   )
 }
 

@@ -197,7 +197,7 @@ class Scan {
 
   #tooDeep(): string | undefined {
     if (this.#frame.expression.depth <= maxDepth) return undefined
-    return `nests operators more than ${maxDepth} deep; use sets instead of long chains, or several policies`
+    return `nests operators more than ${maxDepth} levels deep; use sets instead of long chains, or several policies`
   }
 }
 

@@ -271,7 +271,7 @@ export const serverMetrics = {
   revisionReclassifications: {
     name: 'gatehouse_vmcp_backend_revision_reclassifications',
     kind: 'counter',
-    help: "Times a backend's protocol revision changed",
+    help: "Number of times a backend's protocol revision changed",
     labels: ['target.workload_name', 'mcp.protocol.revision'],
   },
   malformedItems: {

@@ -94,7 +94,7 @@ const monsters: Readonly<Record<string, readonly [string, RegExp]>> = {
     `// a\r${when(nested('(', 'true', ')', 200))}`,
     /nests brackets/,
   ],
-  accessors: [when(`context${'.a'.repeat(5000)}`), /nests operators more than 64 deep/],
+  accessors: [when(`context${'.a'.repeat(5000)}`), /nests operators more than 64 levels deep/],
   indexes: [when(`context${'["a"]'.repeat(500)}`), /nests operators/],
   calls: [when(`context.a${'.contains(1)'.repeat(500)}`), /nests operators/],
   sums: [when(`1${' + 1'.repeat(5000)} == 1`), /nests operators/],

@@ -112,7 +112,7 @@ t.test('workflow: a template below the first level causes a warning', async (t) 
     warnings,
     ['a', 'each'].map(
       (id) =>
-        `w: {{ in ${id}.q is not evaluated: only strings of the first level are templates (nestedTemplates)`,
+        `w: {{ in ${id}.q is not evaluated: only strings at the first level are templates (nestedTemplates)`,
     ),
   )
 })
