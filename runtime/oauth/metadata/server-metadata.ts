@@ -121,7 +121,7 @@ export function checkServerMetadata(body: JsonRecord, issuer: string, allowHttp 
  */
 const unusableName = 'gatehouse_unusable_endpoints'
 
-/** Returns the error for an endpoint that a flow needs, but that the metadata omits or contains in an unusable form. */
+/** Returns the error for a required endpoint that the metadata omits or contains in an unusable form. */
 export function missingEndpoint(server: JsonRecord, name: (typeof endpoints)[number]): OAuthClientError {
   const unusable: unknown = server[unusableName]
   const problem = isFields(unusable) ? unusable[name] : undefined

@@ -21,7 +21,7 @@ import {
 import { ProxyExchange, type Upgrade } from '../model/exchange.ts'
 import { acceptUpgrade } from '../forward/upgrade.ts'
 
-/** Resolves when the exchange has ended in any way. Never rejects. */
+/** Resolves when the exchange has ended for any reason. Never rejects. */
 export function forward(
   dispatcher: Dispatcher,
   origin: string,

@@ -88,7 +88,7 @@ export function sshProvider(settings: SshSettings, env: Environment, program = '
   }
 }
 
-/** Irrelevant lines in the output of `-v`. */
+/** Matches irrelevant lines in the output of `ssh -v`. */
 const chatter = /^(?:debug|OpenSSH_|Authenticated to |Transferred: |Bytes per second: )/
 
 function authorityOf(host: string): string {
