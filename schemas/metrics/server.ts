@@ -158,7 +158,7 @@ export const serverMetrics = {
   events: {
     name: 'gatehouse_events',
     kind: 'counter',
-    help: 'Events in the server, by event type as in the log',
+    help: 'Server events, by event type as in the log',
     labels: ['type'],
   },
   certificateExpiry: {
