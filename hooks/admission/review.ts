@@ -72,20 +72,21 @@ function reviewDeletion(old: unknown): AdmissionVerdict {
   const referrers = referrersOf(old['status'])
   if (referrers.length === 0) return { violations: [], warnings: groupWarnings(old) }
   const shown = referrers.slice(0, 20).join(', ') + (referrers.length > 20 ? ', …' : '')
-  const message = `is in use by ${shown}; remove the references first, or annotate it with ${allowDelete}: "true"`
+  const message = `is in use by ${shown}; remove the references first, or annotate the object with ${allowDelete}: "true"`
   return { violations: [{ path: '', message }], warnings: [] }
 }
 
 /**
  * Allows the deletion of a group with a warning. A group contains no data and is often deleted together with its
- * members. The objects that refer to it keep running, report a condition, and recover when the group returns.
+ * members. The objects that refer to the group keep running, report a condition, and recover when the group is created
+ * again.
  */
 function groupWarnings({ kind, status }: Readonly<Record<string, unknown>>): string[] {
   const lists = isFields(status) ? [status['servers'], status['remoteProxies'], status['entries']] : []
   const members = lists.reduce<number>((sum, list) => sum + (Array.isArray(list) ? list.length : 0), 0)
   if (kind !== 'MCPGroup' || members === 0) return []
   return [
-    `${members} members remain; virtual servers keep running and report GroupRefNotFound until the group is back`,
+    `${members} members remain; virtual servers keep running and report GroupRefNotFound until the group exists again`,
   ]
 }
 

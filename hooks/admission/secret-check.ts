@@ -1,7 +1,6 @@
 /**
  * Checks references to Secrets and ConfigMaps against the given manifests. Secrets usually exist only on the cluster,
- * so a missing one is listed as unchecked. If a given object has a similar name, the missing one is reported as a
- * warning.
+ * so a missing Secret is listed as unchecked. If a given object has a similar name, the check returns a warning.
  */
 import { below, formatViolations, nearest, type Violation } from '../../schemas/index.ts'
 import { fieldsOf, type KubeObject } from '../base/kube.ts'
@@ -18,7 +17,7 @@ export interface SecretFindings {
   readonly unchecked: readonly Unchecked[]
 }
 
-/** Fields that contain the `name` of a ConfigMap, and usually a `key`. */
+/** Fields that refer to a ConfigMap by `name`, usually together with a `key`. */
 const configMapField = /^configMap(Ref)?$/
 const secretField = /^(secrets|imagePullSecrets|.*[sS]ecret(Key)?Refs?|passwordRef|initialAccessTokenRef)$/
 /** Fields whose content is not covered by Gatehouse's schemas. */

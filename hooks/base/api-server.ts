@@ -29,7 +29,7 @@ export interface ClusterRequest {
   /** Path of the request, including the query. */
   readonly path: string
   readonly body?: unknown
-  /** Media type of the body; application/json by default. A patch sets its patch type here. */
+  /** Media type of the body; application/json by default. For a patch, the media type selects the patch type. */
   readonly contentType?: string
   /** Requests only the metadata, so that a Secret, for example, is read without its values. */
   readonly only?: 'metadata'
@@ -62,8 +62,8 @@ export function apiServer(config: KubeConfig): ApiServer {
     const headers: Record<string, string> = {}
     const options: RequestOptions = { method, headers, signal: AbortSignal.timeout(timeoutMs) }
     await config.applyToHTTPSOptions(options)
-    // The client's own agent keeps the CA and certificate of the first request. Node's default agent uses the CA and
-    // certificate that each request sets.
+    // The Kubernetes client's agent keeps the CA and certificate of the first request. Node's default agent uses the CA
+    // and certificate that each request sets.
     if (!cluster.proxyUrl) delete options.agent
     const sent = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
     headers['accept'] = only === 'metadata' ? metadataType : 'application/json'

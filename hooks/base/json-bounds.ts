@@ -14,7 +14,7 @@ export interface JsonLimits {
 
 const [plain, quote, backslash, opener, closer, separator] = [0, 1, 2, 3, 4, 5] as const
 
-/** The token kind of each byte. Bytes of multi-byte characters are plain. */
+/** The token kind of each byte. Bytes of multi-byte characters have the kind `plain`. */
 const kinds = new Uint8Array(256)
 for (const [characters, kind] of [
   ['"', quote],

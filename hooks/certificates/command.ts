@@ -47,13 +47,13 @@ export function addCertificatesCommand(program: Command, report: (line: string) 
     .option('--lifetime <duration>', 'lifetime of a certificate, such as 2160h', parseDuration, hours(2160))
     .option(
       '--renew-before <duration>',
-      'rotate when less than this lifetime remains',
+      'rotate when less than this much of the lifetime remains',
       parseDuration,
       hours(720),
     )
     .option(
       '--settle <duration>',
-      'wait between steps, for clients and servers to reload',
+      'time to wait between steps while clients and servers reload',
       parseDuration,
       hours(1),
     )

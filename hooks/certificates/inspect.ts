@@ -55,12 +55,12 @@ export type Fitness =
 export function checkFitness(pair: Pair, bundle: string, names: readonly string[], now: Date): Fitness {
   if (!pair.certificate || !pair.key) return { fit: false, why: 'there is no certificate yet' }
   const leaf = parse(pair.certificate)
-  if (!leaf) return { fit: false, why: 'the stored certificate does not parse' }
+  if (!leaf) return { fit: false, why: 'the stored certificate cannot be parsed' }
   if (!keyMatches(leaf, pair.key))
     return { fit: false, why: 'the stored key does not belong to the certificate' }
-  if (!isValidAt(leaf, now)) return { fit: false, why: 'the certificate is not valid now' }
+  if (!isValidAt(leaf, now)) return { fit: false, why: 'the certificate has expired or is not valid yet' }
   const missing = names.filter((name) => leaf.checkHost(name) === undefined)
-  if (missing.length) return { fit: false, why: `the certificate does not name ${missing.join(', ')}` }
+  if (missing.length) return { fit: false, why: `the certificate does not cover ${missing.join(', ')}` }
   const issuer = currentCertificates(bundle, now).find((ca) => isSignedBy(ca, leaf))
   if (!issuer) return { fit: false, why: 'no trusted authority signed the certificate' }
   const ca = new X509Certificate(issuer)

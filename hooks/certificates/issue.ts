@@ -18,7 +18,7 @@ export interface IssuedCertificate {
 }
 
 export interface IssueRequest {
-  /** DNS names for subjectAltName, at least one. The first is also the common name. */
+  /** DNS names for subjectAltName, at least one. The first name is also the common name. */
   readonly names: readonly string[]
   readonly now: Date
   /** Lifetime of both certificates, counted from `now`. */

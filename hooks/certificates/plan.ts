@@ -1,6 +1,6 @@
 /**
- * Decides the next step in the serving certificate's lifecycle. A pure function of the state and the time returns one
- * step.
+ * Decides the next step in the serving certificate's lifecycle. The decision is a pure function of the stored state and
+ * the time.
  *
  * The order of the steps in a rotation matters. Every client trusts the new authority before any server presents the
  * new leaf, and trusts the old authority until no server presents the old leaf.
@@ -22,7 +22,7 @@ export interface Stored {
   readonly next: Pair
   /** The authorities that clients should trust: `ca.crt`. */
   readonly bundle: string
-  /** Time of the last step. An undefined time counts as long ago. */
+  /** Time of the last step. Undefined if the time is unknown; the next step then runs without a wait. */
   readonly since: Date | undefined
 }
 

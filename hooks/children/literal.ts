@@ -3,7 +3,7 @@
  *
  * In environment values, commands and arguments, Kubernetes replaces `$(NAME)` with a variable and `$$` with `$`.
  * Values in a resource are literal: a `$` in a password stays a `$`, and `$(NAME)` must not read another backend's
- * secret. A user's podTemplateSpec is not escaped, because pod rules apply to it.
+ * secret. A user's podTemplateSpec is not escaped: users can rely on Kubernetes' expansion there.
  * Source: Kubernetes core/v1, EnvVar.value, Container.command and args.
  */
 import type { ContainerSpec, ContainerEnvVar, PodTemplateSpec } from './pod.ts'

@@ -1,9 +1,10 @@
 /**
  * Names of generated objects, unique across kinds and resources.
  *
- * A resource name may contain dots and up to 253 characters. A Service name must not contain dots and has at most 63
- * characters. Names that do not fit get a hash of the full name. Each kind has its own prefix or suffix, so an
- * MCPServer, an MCPRemoteProxy and a VirtualMCPServer with the same name never claim the same object.
+ * A resource name may contain dots and may have up to 253 characters. A Service name must not contain dots and has at
+ * most 63 characters. Gatehouse rewrites a name that does not fit, and appends a hash of the full name. Each kind has
+ * its own prefix or suffix, so an MCPServer, an MCPRemoteProxy and a VirtualMCPServer with the same name never claim
+ * the same object.
  */
 import { hashOf, shortName } from '../../schemas/index.ts'
 

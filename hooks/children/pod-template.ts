@@ -2,9 +2,9 @@
  * Merges a user's podTemplateSpec into a generated pod template, and rejects changes that would break the pod.
  *
  * The user's fields take precedence as long as the pod still works: resources, scheduling, extra containers,
- * environment and security settings. They must not remove the main container or its mounts and volumes, or change the
- * labels that select the pod. Types are checked here, because the API server would reject the whole Deployment and the
- * resource would not show why.
+ * environment and security settings. The user's template must not remove the main container or its mounts and volumes,
+ * or change the labels that select the pod. Types are checked here, because the API server would reject the whole
+ * Deployment and the resource would not show why.
  */
 import type { Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../base/kube.ts'

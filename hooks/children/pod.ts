@@ -146,7 +146,7 @@ export function httpProbe(path: string, { delay, period, timeout, failures }: Pr
 }
 
 /**
- * Omits an empty list. The API server drops it as well, so the comparison would otherwise find a change at every sync.
+ * Omits an empty list. The API server drops empty lists, so the comparison would otherwise find a change at every sync.
  */
 export function unlessEmpty<K extends string, T>(
   key: K,

@@ -56,7 +56,10 @@ export function statefulSet(
   }
 }
 
-/** Returns the replica count to apply, or undefined to leave it unmanaged. An autoscaler starts with its minimum. */
+/**
+ * Returns the replica count to apply, or undefined to leave it unmanaged. An autoscaled workload starts with the
+ * minimum count.
+ */
 export function replicasToApply(
   { replicas, autoscaling }: DesiredReplicas,
   observed: KubeObject | undefined,

@@ -57,7 +57,7 @@ function clientViolations({ clients = [] }: EmbeddedAuthServerConfig, path: stri
   })
 }
 
-/** An unnamed upstream is called `default`, so the name is reserved when there are several. */
+/** An upstream without a name is called `default`, so this name is reserved when there are several upstreams. */
 function reservedName({ upstreamProviders }: EmbeddedAuthServerConfig, path: string): Violation[] {
   if (upstreamProviders.length < 2) return []
   return upstreamProviders.flatMap(({ name }, index) =>
@@ -77,17 +77,17 @@ export function authServerWarnings(config: EmbeddedAuthServerConfig, where: stri
   const found: string[] = []
   if (issuerFailure(config) !== undefined) {
     found.push(
-      `${where}.issuer: http on this host requires insecureAllowHTTP; without it the server does not start`,
+      `${where}.issuer: http on this host requires insecureAllowHTTP; without it, the server does not start`,
     )
   }
   if (!config.signingKeySecretRefs?.length) {
     found.push(
-      `${where}: without signingKeySecretRefs every restart invalidates all tokens (development only)`,
+      `${where}: without signingKeySecretRefs, every restart invalidates all tokens (development only)`,
     )
   }
   if (!config.hmacSecretRefs?.length) {
     found.push(
-      `${where}: without hmacSecretRefs every restart invalidates codes and refresh tokens (development only)`,
+      `${where}: without hmacSecretRefs, every restart invalidates codes and refresh tokens (development only)`,
     )
   }
   return [...found, ...replayWarnings(config, where)]
@@ -115,7 +115,7 @@ function replayWarnings(
   ]
   return paths.map(
     (path) =>
-      `${where}.${path}: with replay once, a pod gets no further token until the kubelet renews its token file; set replay to untilExpiry unless each job runs once`,
+      `${where}.${path}: with replay set to once, a pod gets no further token until the kubelet renews its token file; set replay to untilExpiry unless each job runs once`,
   )
 }
 
@@ -125,7 +125,7 @@ export function issuerFailure(config: EmbeddedAuthServerConfig): string | undefi
     (url) => url !== undefined && url.startsWith('http://') && !isLocal(url),
   )
   if (insecure === undefined || config.insecureAllowHTTP) return undefined
-  return 'issuer and authorizationEndpointBaseUrl must be https; http is for localhost, or for trusted in-cluster hosts with insecureAllowHTTP'
+  return 'issuer and authorizationEndpointBaseUrl must be https; http is only allowed for localhost, or with insecureAllowHTTP for trusted in-cluster hosts'
 }
 
 function isLocal(url: string): boolean {

@@ -40,7 +40,7 @@ export interface ExternalAuthModule {
   ) => ConfigPart<Strategy | undefined>
 }
 
-/** Places the files of the MCPExternalAuthConfig. */
+/** Returns the volume names and directories for the files of the MCPExternalAuthConfig. */
 export function credentialFiles({ needs, name }: StrategyTarget): CredentialFiles {
   return {
     needs,

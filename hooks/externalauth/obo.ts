@@ -1,8 +1,8 @@
 /**
  * Type `obo`: on-behalf-of token exchange with a directory provider.
  *
- * This module enforces the rules, because the schema makes every field optional. A build without the handler rejects
- * the type before any other check.
+ * This module enforces the rules, because the schema makes every field optional. An installation without the handler
+ * rejects the type before any other check.
  * Source: docs/reference/specification/external-auth.md#obo, "spec.obo".
  */
 import { type OboConfig, parseDuration, type Violation } from '../../schemas/index.ts'
@@ -14,7 +14,7 @@ import { clientAuthPart } from '../runtime-config/client-auth.ts'
 const defaultAuthority = 'https://login.microsoftonline.com'
 
 export const enterpriseRequired =
-  'On-behalf-of exchange requires a build with the handler; set GATEHOUSE_ENABLE_OBO=true'
+  'On-behalf-of exchange is not enabled in this installation; set GATEHOUSE_ENABLE_OBO=true'
 
 export const obo: ExternalAuthModule = {
   validate: () => [],

@@ -1,6 +1,6 @@
 /**
- * Hooks for configuration kinds. They validate the object, resolve its Secrets and ConfigMaps, and write a hash and a
- * list of referrers to the status. Configuration kinds have no children.
+ * Hooks for configuration kinds. The hooks validate an object, resolve its Secrets and ConfigMaps, and write a hash and
+ * a list of referrers to its status. Configuration kinds have no children.
  *
  * The hash covers the resource versions of referenced objects, so rotating a Secret changes the hash and restarts every
  * consumer's pods. The hash excludes Secrets that pods reread. An invalid object keeps its previous hash.

@@ -1,6 +1,6 @@
 /**
  * The interface between a kind's folder and the registry. Routes, admission, references and manifests are derived from
- * it.
+ * this interface.
  */
 import type { KindName, Kinds, Violation } from '../../schemas/index.ts'
 import type { ChildKind } from '../sync/child-kinds.ts'
@@ -17,8 +17,8 @@ export interface KindHooks<K extends KindName> {
   /** All kinds that a customize response may contain. */
   readonly relatedKinds: readonly RelatedKind[]
   /**
-   * Returns violations that the schema cannot express, for one resource that matches its schema and has its defaults.
-   * The webhook, the command line and the syncs call this function, which does not look at other objects.
+   * Returns violations that the schema cannot express, for one resource that matches its schema and contains all
+   * defaults. The webhook, the command line and the syncs call this function, which does not look at other objects.
    */
   readonly validate: ResourceCheck<K>
   /** Returns warnings for a valid resource. kubectl displays at most 120 characters of each warning. */

@@ -2,7 +2,8 @@
  * Finds errors in references between resources in a namespace: the object is absent, invalid or not ready.
  *
  * Validates a configuration with the code that admission uses, and adds the findings of the configuration's own sync,
- * such as missing Secrets. A consumer therefore neither waits for the other object's status nor trusts an outdated one.
+ * such as missing Secrets. A consumer therefore neither waits for the other object's status nor trusts an outdated
+ * status.
  */
 import {
   byText,

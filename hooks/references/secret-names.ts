@@ -1,6 +1,6 @@
 /**
  * Finds the names of Secrets and CA bundle ConfigMaps in an unvalidated part of a spec, by field name. `customize`
- * needs them before any validation.
+ * needs these names before any validation.
  */
 import { isFields, fieldsOf, filledTextOf } from '../base/kube.ts'
 

@@ -1,8 +1,8 @@
 /**
  * Validates one resource on its own: against the schema with its CEL rules, and with the checks of its kind.
  *
- * The webhook, the command line and the syncs share this function. A sync needs it because an object may have been
- * admitted before a rule existed or while the webhook was down. The function does not look at other objects.
+ * The webhook, the command line and the syncs share this function. A sync validates the object again, because it may
+ * have been admitted before a rule existed or while the webhook was down. The function does not look at other objects.
  */
 import { type Violation, validManifest, byText } from '../../schemas/index.ts'
 import { kindHooks } from './registry.ts'

@@ -43,7 +43,7 @@ export interface AuthServerTarget {
   readonly clusterDomain: string
   /** True when clients connect through a Gateway or an Ingress. */
   readonly behindEdge: boolean
-  /** True if the server asks clients for certificates. Otherwise, tokens are not bound to them. */
+  /** True if the server asks clients for certificates. Otherwise, tokens are not bound to certificates. */
   readonly clientCertificates: boolean
   readonly needs: PodNeeds
 }
@@ -264,7 +264,7 @@ export function rereadSecrets(config: EmbeddedAuthServerConfig): readonly Secret
 
 /**
  * Lists the Secrets that require new pods when they change. The running server rereads the other Secrets, so rotating a
- * job's secret ends no sessions.
+ * job's secret does not end any session.
  */
 export function restartSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
   const redis = config.storage?.redis
@@ -295,8 +295,9 @@ export function resourceFailure(
 }
 
 /**
- * Returns an error when a server for machines would run several replicas without a shared store. Such replicas share
- * neither used assertions nor the removal of clients and bindings. `replicas` is the number that the resource declares.
+ * Returns an error when a server with machine clients would run several replicas without a shared store. Such replicas
+ * share neither used assertions nor the removal of clients and bindings. `replicas` is the number that the resource
+ * declares.
  */
 export function machineReplicaFailure(
   { clients = [], inboundGrants, storage }: EmbeddedAuthServerConfig,
@@ -318,7 +319,7 @@ export function replicaFailure(
   if (replicas < 2) return undefined
   if (storage?.type !== 'redis') {
     const message =
-      'replicas do not share clients, codes, tokens and used assertions: a login that starts on one replica fails on ' +
+      'replicas do not share clients, codes, tokens or used assertions: a login that starts on one replica fails on ' +
       'another, and each replica accepts the same assertion'
     return { reason: 'MemoryStorageWithReplicas', message: `${message}; set storage to type redis` }
   }
@@ -331,7 +332,7 @@ export function replicaFailure(
   return { reason: 'EphemeralKeysWithReplicas', message: `${message}; set ${missing.join(' and ')}` }
 }
 
-/** Sets the warning condition. Leaves the condition absent without a failure. */
+/** Sets the warning condition. Omits the condition when there is no failure. */
 export function checkAuthServerReplicas(
   conditions: Conditions,
   server: EmbeddedAuthServerConfig,

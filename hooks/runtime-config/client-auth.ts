@@ -6,7 +6,10 @@ import type { ClientAuth, input, SecretRef, ServiceAccountToken } from '../../sc
 import { definedFields } from '../base/kube.ts'
 import type { PodNeeds } from './needs.ts'
 
-/** Places the files of one owner. Each file has its own directory, because different Secrets may contain the files. */
+/**
+ * Determines the volumes and directories for the files of one owner. Each file has its own directory, because different
+ * Secrets may contain the files.
+ */
 export interface CredentialFiles {
   readonly needs: PodNeeds
   /** Returns the name of the volume for a file. */

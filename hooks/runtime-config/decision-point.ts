@@ -184,7 +184,7 @@ function snakeCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-/** Converts field names inside a sentence. */
+/** Converts the field names in a message to snake_case. */
 function snakeNames(message: string): string {
   return message.replace(/\b[a-z]+(?:[A-Z][a-z]+)+\b/g, snakeCase)
 }

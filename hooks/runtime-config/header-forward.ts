@@ -1,9 +1,10 @@
 /**
  * Configures headers that are added to every request to a remote server, without writing secret values to a file.
  *
- * The `GATEHOUSE_SECRET_<identifier>` environment variable contains the value of an identifier, which is
- * `HEADER_FORWARD_<HEADER>_<OWNER>`. A proxy lists identifiers in its file. A virtual server has several remote
- * servers, each with `GATEHOUSE_HEADER_FORWARD_<OWNER>`, a JSON object with plain values and identifiers.
+ * An identifier has the form `HEADER_FORWARD_<HEADER>_<OWNER>`, and the environment variable
+ * `GATEHOUSE_SECRET_<identifier>` contains its value. A proxy lists identifiers in its file. A virtual server has
+ * several remote servers, each with a variable `GATEHOUSE_HEADER_FORWARD_<OWNER>`, which contains a JSON object with
+ * plain values and identifiers.
  */
 import {
   canonicalJson,
@@ -66,8 +67,8 @@ export function addHeaderForward(
 }
 
 /**
- * Returns the part of a variable name that identifies an object. Hyphens and dots both become `_`, so a name with a dot
- * also gets a hash. `a-b` and `a.b` then stay distinct.
+ * Returns the part of a variable name that identifies an object. Hyphens and dots both become `_`, so a hash is
+ * appended to names with a dot. `a-b` and `a.b` then stay distinct.
  */
 export function variablePart(name: string): string {
   return name.includes('.') ? `${envName(name)}_${hashOf(name).slice(0, 8).toUpperCase()}` : envName(name)

@@ -94,7 +94,7 @@ export function issuerReferenceViolations(
           }))
         : (['resourceUrl', 'scopes'] as const).map((field) => ({
             field,
-            message: 'can only be set for the first issuer, because it applies to the server',
+            message: 'can only be set for the first issuer, because it applies to the whole server',
           }))
     const conflicts = index === 0 ? [] : prefixConflicts(reference, all.slice(1, index))
     return [...misplaced.filter(({ field }) => reference[field] !== undefined), ...conflicts].map(

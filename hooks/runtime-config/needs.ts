@@ -116,7 +116,7 @@ export class PodNeeds {
   }
 }
 
-/** Returns a DNS label. Names with a dot get a hash, because `a.b` would otherwise collide with `a-b`. */
+/** Returns a DNS label. Appends a hash to names with a dot, because `a.b` would otherwise collide with `a-b`. */
 function volumeName(text: string): string {
   return shortName(text.includes('.') ? `${text.replaceAll('.', '-')}-${hashOf(text).slice(0, 8)}` : text, 63)
 }

@@ -2,8 +2,8 @@
  * Configures the validation of incoming tokens, from an MCPOIDCConfig and the server's own values.
  *
  * Secrets become environment variables and CA bundles become mounted directories; the configuration contains only names
- * and paths. When the config specifies a service account, the runtime checks the token's subject. Otherwise, it would
- * accept every pod in the cluster.
+ * and paths. When the config specifies a service account, the runtime checks the token's subject. Otherwise, the
+ * runtime would accept every pod in the cluster.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, "spec.incomingAuth".
  */
 import type {

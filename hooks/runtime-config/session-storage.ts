@@ -1,8 +1,8 @@
 /**
  * Configures the session store: the resource's own store, otherwise the installation's default, otherwise memory.
  *
- * An environment variable contains the password. Each server has its own key prefix, so several servers can share a
- * Redis. An explicit `memory` is respected.
+ * An environment variable contains the password. Each server has its own key prefix, so several servers can share one
+ * Redis instance. An explicit `memory` is respected.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage, "spec.sessionStorage".
  */
 import type { RuntimeSessionStorage, SecretRef, SessionStorageConfig } from '../../schemas/index.ts'
@@ -56,7 +56,7 @@ export function checkSessionPassword(
   return context.missingSecretsFailure([password], 'SecretNotFound', field)
 }
 
-/** Returns undefined without a configured store. The runtime then keeps sessions in memory. */
+/** Returns undefined if no store is configured. The runtime then keeps sessions in memory. */
 export function sessionStoragePart(
   config: SessionStorageConfig | undefined,
   settings: Pick<HookSettings, 'defaultRedis'>,

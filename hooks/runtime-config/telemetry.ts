@@ -1,8 +1,8 @@
 /**
  * Configures one server's telemetry from an MCPTelemetryConfig.
  *
- * Secret header values become environment variables, which the configuration refers to as `${VARIABLE}`. An endpoint
- * without a scheme gets one that depends on `insecure`.
+ * Secret header values become environment variables, which the configuration refers to as `${VARIABLE}`. If an endpoint
+ * has no scheme, `insecure` determines the scheme.
  * Source: docs/reference/specification/virtual-server.md#telemetry, "telemetry".
  */
 import {
@@ -51,7 +51,7 @@ export function telemetryPart(
 
 /**
  * Escapes `${NAME}` in a resource's headers, because the runtime would replace it with a variable from the pod's
- * environment. Values in a resource are literal text. They must not read other secrets from the environment.
+ * environment. Values in a resource are literal text. A value must not read other secrets from the environment.
  */
 export function literalHeaders(
   headers: Readonly<Record<string, string>> | undefined,

@@ -2,9 +2,9 @@
  * Writes the Kubernetes Events that result from a sync. A hook cannot return an Event, so the server writes the Event
  * through the API after the response. Writes are best effort and deduplicated.
  *
- * The name is derived from the parent, reason, message and generation. A replay gets "already exists", which counts as
- * success. The API server deletes an Event after an hour. After that hour, the server writes the Event again if the
- * condition persists or recurs with the same text.
+ * The name is derived from the parent, reason, message and generation. A repeated write fails with "already exists",
+ * which counts as success. The API server deletes an Event after an hour. After that hour, the server writes the Event
+ * again if the condition persists or recurs with the same text.
  * Source: docs/reference/specification/virtual-server.md#events, "Events".
  */
 import { createHash } from 'node:crypto'
@@ -112,7 +112,7 @@ function reasonOf(error: unknown): string {
 /** Builds a core/v1 Event about the parent. */
 export function eventObject({ parent, type, reason, message }: HookEvent, now: () => Date): KubeObject {
   const { name, namespace = 'default', uid = '', generation = 0, resourceVersion } = parent.metadata
-  // 64 bits are unique among the events of one object within an hour.
+  // 64 bits are enough for unique names among the events of one object within an hour.
   const identity = `${uid}\0${reason}\0${generation}\0${message}`
   const digest = createHash('sha256').update(identity).digest('hex').slice(0, 16)
   const time = `${now().toISOString().slice(0, 19)}Z`
@@ -139,8 +139,8 @@ export function eventObject({ parent, type, reason, message }: HookEvent, now: (
 }
 
 /**
- * Returns a writer for the API server of the pod's cluster or for the one in a kubeconfig. Throws if neither is
- * configured.
+ * Returns a writer for the API server of the pod's cluster or for the API server that a kubeconfig specifies. Throws if
+ * neither is configured.
  */
 export async function clusterEventWriter(kubeconfig?: string): Promise<EventWriter> {
   const { KubeConfig, apiPath, apiServer } = await import('../base/api-server.ts')

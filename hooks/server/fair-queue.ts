@@ -12,7 +12,7 @@ export interface QueueRequester {
 export class FairQueue<T> {
   readonly #addresses = new Turns<Turns<T[]>>()
 
-  /** Returns the number of waiting tasks of the user and of all users at the address. */
+  /** Returns two counts of waiting tasks: the user's tasks, and the tasks of all users at the address. */
   count({ address, user }: QueueRequester): { readonly user: number; readonly address: number } {
     const users = this.#addresses.get(address)
     return { user: users?.get(user)?.length ?? 0, address: users?.sum((tasks) => tasks.length) ?? 0 }

@@ -1,6 +1,6 @@
 /**
- * The hooks server's ports: one for all callers, or one each for Metacontroller and the API server. They use TLS when a
- * certificate is configured. All ports reload the certificate without a restart.
+ * The hooks server's ports: one for all callers, or one each for Metacontroller and the API server. The ports use TLS
+ * when a certificate is configured. All ports reload the certificate without a restart.
  */
 import { once } from 'node:events'
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'

@@ -62,11 +62,13 @@ const variables = {
   GATEHOUSE_RUNTIME_IMAGE: 'image for generated pods',
   GATEHOUSE_VERSION: 'version of this build',
   GATEHOUSE_ENABLE_OBO: 'true enables the on-behalf-of handler',
-  GATEHOUSE_DEFAULT_REDIS_ADDR: 'default session store for resources without their own, host:port',
-  GATEHOUSE_DEFAULT_REDIS_SECRET_NAME: 'Secret with its password, in the namespace of the resource',
-  GATEHOUSE_DEFAULT_REDIS_SECRET_KEY: 'key in that Secret (redis-password)',
+  GATEHOUSE_DEFAULT_REDIS_ADDR:
+    'address (host:port) of the default session store, for resources that do not configure a store',
+  GATEHOUSE_DEFAULT_REDIS_SECRET_NAME:
+    'Secret with the password of the default session store, in the namespace of the resource',
+  GATEHOUSE_DEFAULT_REDIS_SECRET_KEY: 'key of the password in the Secret (redis-password)',
   GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: 'pull secrets of generated pods, separated by commas',
-  GATEHOUSE_OPENSHIFT: 'true lets the platform assign user ids',
+  GATEHOUSE_OPENSHIFT: 'true lets the platform assign user IDs',
   GATEHOUSE_GATEWAY_API: 'true when the Gateway API is installed; enables HTTPRoutes',
   GATEHOUSE_STDIO_ATTACH: 'false disables attaching to containers; stdio servers then need a command',
   GATEHOUSE_CLUSTER_DOMAIN: 'DNS suffix of the cluster (cluster.local)',

@@ -3,10 +3,10 @@
  * all requests.
  *
  * A request occupies one of its group's slots only after its body has arrived, so slow senders occupy no slot. The
- * bytes that they have sent still count. When the memory budget is exhausted, the body that has been arriving the
- * longest is dropped. An oversized body is released immediately. Before it responds, the server discards up to one more
- * body of the maximum size, because many clients read the response only after they have sent everything. Compressed
- * bodies are rejected, because no legitimate caller sends them.
+ * bytes that slow senders have sent still count toward the memory budget. When the memory budget is exhausted, the body
+ * that has been arriving the longest is dropped. An oversized body is released immediately. Before the server responds,
+ * it reads and discards up to one more body of the maximum size, because many clients read the response only after they
+ * have sent the whole body. Compressed bodies are rejected, because no legitimate caller sends them.
  * Source: RFC 9110 sections 15.5.14 and 15.5.16, RFC 9112 section 9.6.
  */
 import type { NextFunction, Request, Response } from 'express'
@@ -70,7 +70,7 @@ interface Arrival {
 class Budget {
   readonly #limits: BodyLimits
   readonly #now: () => number
-  /** Arriving bodies, in the order of their start. */
+  /** Arriving bodies, oldest first. */
   readonly #arriving = new Set<Arrival>()
   #bytes = 0
   #requests = 0
@@ -118,8 +118,8 @@ class Budget {
 }
 
 /**
- * Reads the whole body. Releases the memory and the slot when the response closes. Rejects with the first exceeded
- * limit after it has discarded the rest.
+ * Reads the whole body. Releases the memory and the slot when the response closes. Rejects with an error for the first
+ * exceeded limit, after the rest of the body has been discarded.
  */
 function collect(request: Request, response: Response, limits: BodyLimits, budget: Budget): Promise<Body> {
   const bounds = new JsonBounds(limits)
@@ -209,8 +209,8 @@ function free({ buffer }: Uint8Array<ArrayBuffer>): void {
 const firstBytes = 16 * 1024
 
 /**
- * Returns the size of a buffer for `needed` bytes. The system gets back the memory of one large buffer, but not that of
- * a thousand chunks. A declared length alone allocates no memory.
+ * Returns the size of a buffer for `needed` bytes. One large buffer returns its memory to the system when it is freed;
+ * a thousand chunks do not. A declared length alone allocates no memory.
  */
 function capacityFor(needed: number, present: number, declared: number, most: number): number {
   if (needed <= present) return present

@@ -48,7 +48,7 @@ export interface ServerOptions {
    * bodies.
    */
   readonly workers?: { readonly hooks: EvaluationWorker; readonly reviews: EvaluationWorker }
-  /** Receives the events that result from a sync. The server does not wait for it. */
+  /** Receives the events that result from a sync. The server does not wait for the sink. */
   readonly events?: EventSink
 }
 
@@ -228,7 +228,8 @@ async function evaluateCall(
 const headBytes = 16 * 1024
 
 /**
- * Extracts the requester of a review from the first bytes without parsing. Reviews for one user wait for each other.
+ * Extracts the requester of a review from the first bytes without parsing. A worker alternates between requesters, so
+ * one user's reviews do not delay another's.
  */
 function requesterOf(head: Uint8Array, { socket }: Request): QueueRequester {
   const user = /"username":\s*"([^"\\]{1,256})"/.exec(Buffer.from(head).toString('latin1'))?.[1]

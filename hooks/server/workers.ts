@@ -1,10 +1,10 @@
 /**
  * Evaluates large bodies in a worker thread, so that they do not block the event loop for probes and other callers.
  *
- * A thread runs one task at a time, and callers with waiting tasks take turns. Admission to the queue and the total
- * body size are limited beforehand. After a very large body, the thread is replaced to return its heap to the system.
- * When a thread exits (for example, because its heap is full) or exceeds the deadline, its task fails and the next task
- * gets a new thread.
+ * A thread runs one task at a time, and callers with waiting tasks take turns. Callers must limit the number and the
+ * total size of the bodies. After a very large body, the thread is replaced to return its heap to the system. When a
+ * thread exits (for example, because its heap is full) or exceeds the deadline, its task fails and the next task gets a
+ * new thread.
  */
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -9,7 +9,7 @@ export interface ChildKind {
   readonly integration?: 'gatewayAPI'
 }
 
-/** Updates in place are correct for all kinds, because Deployments and StatefulSets roll their own pods. */
+/** Updates in place are correct for all kinds, because Deployments and StatefulSets replace their own pods. */
 function inPlace(apiVersion: string, kind: string, resource: string): ChildKind {
   return { apiVersion, kind, resource, updateStrategy: 'InPlace' }
 }

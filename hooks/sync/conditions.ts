@@ -67,7 +67,8 @@ export class Conditions {
 
   /**
    * Preserves the `observedGeneration` of a condition that was not evaluated for the current generation. A condition
-   * that newly became True gets an earlier generation, so that tools that wait for the current generation keep waiting.
+   * that newly became True is set to the previous generation, so that tools that wait for the current one keep
+   * waiting.
    */
   keepGeneration(type: string): void {
     const condition = this.#current.get(type)
@@ -108,7 +109,7 @@ export function failed(reason: string, message: string): { readonly failure: Syn
 /** Truncates a long message, but never within a character. */
 function truncate(message: string): string {
   if (message.length <= maxMessage) return message
-  // Half of a surrogate pair is not valid JSON for every parser.
+  // Not every JSON parser accepts half of a surrogate pair.
   return `${message.slice(0, maxMessage - 1).replace(/[\ud800-\udbff]$/, '')}…`
 }
 

@@ -2,7 +2,7 @@
  * The context of a sync: the request, typed access to its objects with defaults, and the conditions that the sync
  * builds.
  *
- * It is derived from the request alone, and no state is kept between calls.
+ * The context is derived from the request alone, and no state is kept between calls.
  */
 import {
   apiVersion,
@@ -165,7 +165,7 @@ export class SyncContext<K extends KindName> {
 /** Context for functions that do not use the parent, with a parent of any kind. */
 export type AnyContext = Omit<SyncContext<KindName>, 'parent' | 'spec'>
 
-/** Returns `observedGeneration` and `conditions`. Metacontroller injects the same generation. */
+/** Returns `observedGeneration` and `conditions`. Metacontroller sets `observedGeneration` to the same value. */
 export function observedFields(context: AnyContext): Fields {
   const { generation } = context.stored.metadata
   return {
@@ -180,7 +180,7 @@ function filledCopy<K extends KindName>(object: KubeObject, kind: K): Kinds[K] {
   return withDefaults(ofKind(rest, kind))
 }
 
-/** Narrows the object to its kind. Throws for any other kind, because that is a programming error. */
+/** Narrows the type of an object to its kind. Throws for any other kind, because that is a programming error. */
 function ofKind<K extends KindName>(object: KubeObject, kind: K): KubeObject & { readonly kind: K } {
   if (isOfKind(object, kind)) return object
   throw new TypeError(`expected a ${kind}`)

@@ -3,8 +3,8 @@
  *
  * A hook has no clock, because the same request must produce the same bytes. The API server records the time of every
  * write in `metadata.managedFields`. The newest timestamp is therefore the time of the change that caused the call.
- * Conditions that changed as a result get this time. If there are no timestamps (manifests rendered offline), the time
- * is the epoch.
+ * This time becomes the transition time of the conditions that change. If there are no timestamps (manifests rendered
+ * offline), the time is the epoch.
  */
 import { fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
 import type { SyncRequest } from './protocol.ts'

@@ -1,7 +1,7 @@
 /**
  * Sets the conditions Reconciling and Stalled, each present only while it is True. kubectl, Flux and other tools that
- * wait for an object also read observedGeneration. They detect whether the object is ready, in progress, or in need of
- * manual action.
+ * wait for an object also read observedGeneration. From these conditions, the tools detect whether the object is ready,
+ * in progress, or in need of manual action.
  *
  * Stalled means that the resource will not recover on its own: the manifest or the cause of the stuck rollout must be
  * fixed. A resource that waits for other objects is Reconciling, because one apply may create a reference before its
@@ -17,7 +17,7 @@ import type { AnyContext } from './context.ts'
 
 const rolloutInProgress = 'RolloutInProgress'
 
-/** Reasons that a manifest causes although it passes all checks. */
+/** Failure reasons that require a change to the manifest, although the manifest passes all checks. */
 const ownReasons: ReadonlySet<string> = new Set([
   'AttachDisabled',
   'ConfigInvalid',
@@ -85,7 +85,7 @@ export function stuckMessage(why: string): string {
 
 /**
  * Returns Warning events for problems that need manual action: the reason for a stall, and missing objects that the
- * user must create. Returns none while pods are still starting.
+ * user must create. Returns no events while pods are still starting.
  */
 export function progressEvents(parent: KubeObject, status: Fields): readonly HookEvent[] {
   if (isTerminating(parent)) return []

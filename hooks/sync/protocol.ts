@@ -58,7 +58,7 @@ export interface CustomizeResponse {
 export interface SyncResponse {
   /** Replaces the parent's whole status. */
   readonly status: Fields
-  /** All desired children. Owned children that are missing here are deleted. */
+  /** All desired children. Metacontroller deletes owned children that this list omits. */
   readonly children: readonly KubeObject[]
 }
 

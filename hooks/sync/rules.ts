@@ -18,7 +18,7 @@ export interface RelatedKind {
 }
 
 export interface WantedObjects {
-  /** Gatehouse kinds to request with all objects in the namespace. */
+  /** Gatehouse kinds for which all objects in the namespace are requested. */
   readonly kinds?: readonly string[]
   /** Names of the objects to request, for kinds that need only some objects. */
   readonly named?: Readonly<Record<string, readonly string[]>>

@@ -9,7 +9,7 @@ export interface WorkloadState {
   readonly replicas: number
   readonly readyReplicas: number
   readonly availableReplicas: number
-  /** Failure that Kubernetes reports for the current template: it cannot create pods or has given up. */
+  /** Failure that Kubernetes reports for the current template: pods cannot be created, or the rollout has timed out. */
   readonly failure: string | undefined
   /** True when the status is for the current template and every pod is available and up to date. */
   readonly isComplete: boolean

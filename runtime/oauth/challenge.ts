@@ -2,9 +2,10 @@
  * Reads and writes WWW-Authenticate challenges.
  *
  * The reader supports the whole grammar: several header lines, several challenges per line, token68, quoted strings,
- * case-insensitive names. It skips token68 values, because no supported scheme uses them. After a syntax error, it
- * drops the rest of the header and keeps what it has already read. It never throws. The writer quotes every value.
- * Source: RFC 9110 sections 11.2 to 11.6.1 and 5.6; RFC 6750 section 3; RFC 9449 section 7.1; RFC 9728 section 5.1.
+ * case-insensitive names. The reader skips token68 values, because no supported scheme uses them. After a syntax error,
+ * the reader drops the rest of the header and keeps the challenges that it has already read. The reader never throws.
+ * The writer quotes every value. Source: RFC 9110 sections 11.2 to 11.6.1 and 5.6; RFC 6750 section 3; RFC 9449 section
+ * 7.1; RFC 9728 section 5.1.
  */
 /** Algorithm of our DPoP proofs. */
 export const proofAlgorithm = 'ES256'
@@ -113,7 +114,7 @@ class Reader {
   }
 
   /**
-   * Reads a token68, which is the whole rest of its challenge. A parameter name followed by "=" and a value is not a
+   * Reads a token68, which fills the rest of its challenge. A parameter name followed by "=" and a value is not a
    * token68.
    */
   #token68(): string | undefined {

@@ -90,7 +90,7 @@ function causeOf({ cause, description }: OAuthErrorDetails): { readonly cause?: 
   return cause === undefined ? {} : { cause }
 }
 
-/** Returns the server's error text behind an error, for the operator's terminal; undefined when it sent none. */
+/** Returns the server's text from an error, for the operator's terminal; undefined when the server sent none. */
 export function serverWords(error: unknown): string | undefined {
   let failure: unknown = error
   for (let depth = 0; depth < 5 && failure instanceof Error; depth++) {

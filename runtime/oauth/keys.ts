@@ -1,10 +1,10 @@
 /**
  * An issuer's public keys: fetches, caches and renews the key set, and selects the key for a token.
  *
- * Runs one fetch at a time. A key set is renewed in the background after ten minutes. It is fetched again immediately
- * for an unknown key (at most every 30 s), and used for up to an hour while the issuer is down. jose selects the key:
- * type, curve, `kid`, `alg`, `use` and `key_ops` must all match, so a key cannot be used with another algorithm.
- * Source: RFC 7517, OpenID Connect Core section 10.1.1 (rotation).
+ * Runs one fetch at a time. A key set is renewed in the background after ten minutes. The set is fetched again
+ * immediately for an unknown key (at most every 30 s), and used for up to an hour while the issuer is down. jose
+ * selects the key: type, curve, `kid`, `alg`, `use` and `key_ops` must all match, so a key cannot be used with another
+ * algorithm. Source: RFC 7517, OpenID Connect Core section 10.1.1 (rotation).
  */
 import { isFields } from '../../schemas/index.ts'
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'

@@ -28,8 +28,9 @@ export interface ProviderHint {
   /** True when the provider supports PKCE with S256 without advertising it. */
   readonly silentPkce?: true
   /**
-   * Member of the token response that contains the user's tokens after a login. After a refresh, they are top-level
-   * members. In these responses, `token_type` contains the kind of user, because all tokens are bearer tokens.
+   * Member of the token response that contains the user's tokens after a login. After a refresh, the tokens are
+   * top-level members. In these responses, `token_type` contains the kind of user, because all tokens are bearer
+   * tokens.
    */
   readonly tokensIn?: string
 }

@@ -41,8 +41,8 @@ export function sendOAuthError(res: ServerResponse, error: unknown): void {
 }
 
 /**
- * Replaces characters that RFC 6749 section 5.2 does not allow. It allows printable ASCII except the double quote and
- * the backslash.
+ * Replaces characters that RFC 6749 section 5.2 does not allow. The section allows printable ASCII except the double
+ * quote and the backslash.
  */
 function toErrorDescription(text: string): string {
   return text.replace(/"/g, "'").replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, '?')

@@ -4,7 +4,9 @@ import { type OAuthCallOptions, send } from './call.ts'
 import { chooseAuthMethod, clientAuth, type OAuthClient } from './client/client.ts'
 import type { ServerMetadata } from './metadata/server-metadata.ts'
 
-/** Revokes the token. Returns false when the server has no revocation endpoint or refuses. Does not reject. */
+/**
+ * Revokes the token. Returns false when the server has no revocation endpoint or rejects the request. Does not reject.
+ */
 export async function revokeToken(
   server: ServerMetadata,
   client: OAuthClient,

@@ -143,7 +143,9 @@ export function tokenExchangeGrant(
   })
 }
 
-/** Uses a JWT as an authorization grant (RFC 7523 section 2.1). Also the on-behalf-of exchange, with `extra`. */
+/**
+ * Uses a JWT as an authorization grant (RFC 7523 section 2.1). With `extra`, also performs the on-behalf-of exchange.
+ */
 export function jwtBearerGrant(
   options: TokenRequestOptions & {
     readonly assertion: string
@@ -267,7 +269,7 @@ function nameOf({ endpointName }: TokenRequestOptions): string {
 function readTokens(raw: JsonRecord, options: TokenRequestOptions, proof: ProofAttempt): TokenSet {
   const what = nameOf(options)
   const body = options.map ? options.map(raw) : raw
-  // Some providers omit token_type, which RFC 6749 section 5.1 requires. Their tokens are bearer tokens.
+  // Some providers omit token_type, which RFC 6749 section 5.1 requires. Such tokens are bearer tokens.
   const tokenType = optionalString(what, body, 'token_type')?.toLowerCase() ?? 'bearer'
   const isBound = tokenType === 'dpop' && proof.isSent
   if (tokenType !== 'bearer' && !isBound && !options.tokenTypes?.includes(tokenType)) {

@@ -19,12 +19,12 @@ export interface IssuerViolation {
   readonly message: string
 }
 
-/** Returns the default prefix of an issuer's subjects and groups. An issuer contains no "#". */
+/** Returns the default prefix of an issuer's subjects and groups. Issuer URLs never contain "#". */
 export function issuerPrefix(issuer: string | undefined): string {
   return `${issuer ?? ''}#`
 }
 
-/** Returns the prefix of an issuer's subjects. The first issuer of a server has none. */
+/** Returns the prefix of an issuer's subjects. The first issuer of a server has no prefix. */
 export function subjectPrefixOf({ issuer, subjectPrefix }: IssuerSettings): string {
   return subjectPrefix ?? issuerPrefix(issuer)
 }

@@ -133,7 +133,7 @@ function idJagViolations(
     ...(preset === undefined ? [] : [{ path, message: `id_jag is not allowed for the preset ${preset}` }]),
     ...(clients.length > 0 || inboundGrants?.spiffeClientAuth !== undefined || cimd?.enabled === true
       ? []
-      : [{ path, message: 'id_jag needs clients, or cimd.enabled for clients with a metadata document' }]),
+      : [{ path, message: 'id_jag requires clients, or cimd.enabled for clients with a metadata document' }]),
   ]
 }
 
@@ -170,7 +170,7 @@ function issuerViolations(
   const first = trustedIssuers.findIndex((other) => other.issuerUrl === issuerUrl)
   return [
     ...(username === '' && password === '' ? [] : ['must not contain credentials']),
-    // A subject of this server is the issuer, "#" and the issuer's subject.
+    // A subject of this server consists of the issuer, "#" and the issuer's subject.
     ...(/[?#]/.test(issuerUrl) ? ['must not have a query or a fragment'] : []),
     ...(issuerUrl === issuer ? ['must not be the issuer of this server'] : []),
     ...(first === index ? [] : [`is already used by trustedIssuers[${first}]`]),

@@ -31,7 +31,7 @@ export type AuthorizationAnswer = Cedar.AuthorizationAnswer
 
 /** Thrown when the engine failed and was replaced, or could not be loaded. `cause` is for the log only. */
 export class EngineFailure extends ModuleError {
-  /** Message about the current input. Callers append it to the input's name. */
+  /** Message about the current input. Callers append the message to the input's name. */
   readonly verdict: string
 
   constructor(cause: unknown, { loaded = true }: { readonly loaded?: boolean } = {}) {
@@ -96,7 +96,7 @@ function load(): Loaded {
   }
 }
 
-/** Drops the instance. The next call loads a new one. */
+/** Drops the instance. The next call loads a new instance. */
 function drop(): void {
   present?.forget()
   present = undefined

@@ -1,8 +1,8 @@
 /**
  * Parses the document that contains the static entities. Checks the limits first and then calls the engine.
  *
- * The engine recurses over nested values and chains of parents. It computes all ancestors of every entity, and their
- * number can grow with the square of the document's length.
+ * The engine recurses over nested values and chains of parents. The engine also computes all ancestors of every entity,
+ * and their number can grow with the square of the document's length.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
 import { exactJson, isRawJson } from '../json/exact-json.ts'
@@ -36,7 +36,7 @@ export interface EntitiesRead {
   readonly message?: string
 }
 
-/** Returns the entities or a message. Never throws. */
+/** Returns the entities or an error message. Never throws. */
 export function readEntities(text: string): EntitiesRead {
   if (text.length > maxText) return { message: `is longer than ${maxText} characters` }
   let document: unknown

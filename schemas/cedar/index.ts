@@ -1,7 +1,7 @@
 /**
- * Public API for Cedar: parses policies and entities within limits, and evaluates them. Hooks check them at admission
- * and in syncs; the runtime checks them at startup and evaluates them. This entry point is separate, because it loads
- * the engine.
+ * Public API for Cedar: parses policies and entities within limits, and evaluates them. Hooks check policies and
+ * entities at admission and in syncs; the runtime checks them at startup and evaluates them. This entry point is
+ * separate, because it loads the engine.
  */
 export { cedarViolations } from './check.ts'
 export {

@@ -1,6 +1,6 @@
 /**
- * Warns about entity types, actions and attributes in policies that do not exist. Such a policy is valid but never
- * matches or always fails.
+ * Warns about unknown entity types, actions and attributes in policies. A policy that contains such a name is valid but
+ * never matches or always fails.
  * Source: docs/guides/policies.md.
  */
 import { isFields } from '../validation/fields.ts'

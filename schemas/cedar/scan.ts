@@ -28,7 +28,7 @@ const lexemes = /\/\/[^\n\r]*|"(?:\\[^\n]|[^"\\])*("?)|[A-Za-z_0-9]+|\|\||&&|\S/
 
 export const notCedar = 'is not a Cedar policy'
 
-/** Returns the limit that a text exceeds, and where, or undefined. */
+/** Returns a message that names the exceeded limit and its location, or undefined. */
 export function textViolation(text: string): string | undefined {
   if (text.length > maxText) return `is longer than ${maxText} characters`
   const scan = new Scan()
@@ -99,7 +99,7 @@ class Expression {
   }
 }
 
-/** Precedence of operators. Levels with higher precedence restart after an operator with lower precedence. */
+/** Precedence of operators. An operator resets the depth of all levels with higher precedence. */
 const levels: ReadonlyMap<string, number> = new Map(
   [
     ['if', 'then', 'else'],
@@ -148,7 +148,7 @@ class Scan {
   /** Reads the next lexeme; `quote` is the closing quote of a string. Returns an error message, or undefined. */
   take(lexeme: string, quote: string | undefined): string | undefined {
     if (lexeme.startsWith('//')) return undefined
-    if (++this.#tokens > maxTokens) return `contains more than ${maxTokens} tokens; divide the text`
+    if (++this.#tokens > maxTokens) return `contains more than ${maxTokens} tokens; split the text`
     const previous = this.#previous
     this.#previous = lexeme
     if (lexeme.startsWith('"')) {
@@ -197,7 +197,7 @@ class Scan {
 
   #tooDeep(): string | undefined {
     if (this.#frame.expression.depth <= maxDepth) return undefined
-    return `nests operators more than ${maxDepth} deep; use sets instead of long chains, or several policies`
+    return `nests operators more than ${maxDepth} levels deep; use sets instead of long chains, or several policies`
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * Serves a certificate from two files and reloads the files when they change, without a restart and without closing
- * connections. If the new pair is unusable, the observer gets the reason and the previous pair stays in use.
+ * connections. If the new pair is unusable, the observer receives the reason, and the previous pair stays in use.
  */
 import { X509Certificate } from 'node:crypto'
 import { type FSWatcher, readFileSync, watch } from 'node:fs'
@@ -20,7 +20,7 @@ export interface CertificateFiles {
 export interface CertificateObserver {
   /** Called after a new pair has been loaded. */
   readonly onReloaded?: (certificate: ServedCertificate) => void
-  /** Called once for each new content of the files that cannot be used. */
+  /** Called once whenever the new content of the files cannot be used. */
   readonly onUnusable?: (reason: string) => void
   /** Called once a minute, after the files have been checked. */
   readonly onPoll?: (certificate: ServedCertificate) => void
@@ -41,7 +41,7 @@ interface Pair {
 const pollMs = 60_000
 /** Delay before reading the files. Two files that are written one after the other are then read together. */
 const settleMs = 200
-/** Replaces the content when a file is missing. */
+/** Represents the content of the files while one of them is missing. */
 const missing = 'missing'
 
 export class ServedCertificate {
@@ -111,8 +111,8 @@ export class ServedCertificate {
   }
 
   /**
-   * Runs once a minute. A file that is still missing by then is lost, not part of an update. The observer may also
-   * check the expiry.
+   * Runs once a minute. A file that is still missing at that time was deleted; an update would have finished earlier.
+   * The observer may also check the expiry.
    */
   checkFiles(): void {
     if (contentOf(this.#files) !== undefined) this.reload()
@@ -214,7 +214,7 @@ function pathsOf({ certFile, keyFile, clientCaFile }: CertificateFiles): string[
   return [certFile, keyFile, ...(clientCaFile === undefined ? [] : [clientCaFile])]
 }
 
-/** Returns the combined contents of the files, or undefined while one is missing, as happens during an update. */
+/** Returns the combined contents of the files, or undefined while a file is missing, as happens during an update. */
 function contentOf(files: CertificateFiles): string | undefined {
   try {
     return pathsOf(files)

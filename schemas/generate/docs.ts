@@ -94,7 +94,7 @@ function table({ path, schema }: Part, nested: Part[], bundle: Bundle): string[]
   ]
 }
 
-/** Returns the object that has fields inside a field: the field itself, its items or its map values. */
+/** Returns the object type inside a field: the field itself, its items or its map values. */
 function innerObject(path: string, field: Schema, bundle: Bundle): Part | undefined {
   if (field.items) return innerObject(`${path}[]`, inlined(field.items, bundle), bundle)
   if (typeof field.additionalProperties === 'object') {
@@ -164,7 +164,7 @@ export function authTypesTable(bundle: Bundle): string {
   return ['| type | Description |', '|---|---|', ...rows].join('\n')
 }
 
-/** Returns the page with the generated section `name` replaced. Throws when the page does not contain it. */
+/** Returns the page with the generated section `name` replaced. Throws when the page does not contain the section. */
 export function withSection(page: string, name: string, text: string): string {
   const [begin, end] = [`<!-- generated: ${name} -->`, `<!-- end of ${name} -->`]
   const [from, to] = [page.indexOf(begin), page.indexOf(end)]

@@ -24,7 +24,8 @@ const sections: Readonly<Record<Program, { readonly title: string; readonly wher
   },
   authserver: {
     title: 'Embedded authorization server',
-    where: 'Served together with the metrics of the virtual server or proxy that hosts it.',
+    where:
+      'Served together with the metrics of the virtual server or proxy that hosts the authorization server.',
   },
   hooks: { title: 'Hooks', where: 'On `/metrics` of the port of the hooks.' },
 }

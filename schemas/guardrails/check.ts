@@ -58,8 +58,8 @@ function checkOf(source: string): number | string {
 }
 
 /**
- * Warns about valid settings that have no effect: limits that no result can reach, and exceptions to which the rule
- * does not apply anyway. `maxResultBytes` is the limit from `operational` in the same configuration.
+ * Warns about valid settings that have no effect: limits that no result can reach, and exceptions for values that the
+ * rule does not cover. `maxResultBytes` is the limit from `operational` in the same configuration.
  */
 export function guardrailWarnings(
   guardrails: unknown,

@@ -90,8 +90,8 @@ class States {
   }
 
   /**
-   * Adds all states that are reachable without consuming a character. Starts must be ascending. A state keeps its first
-   * start.
+   * Adds all states that are reachable without consuming a character. Starts must be ascending. If a state is added
+   * twice, the first start applies.
    */
   add(from: number, start: number, context: number): void {
     const stack = this.#stack

@@ -14,7 +14,7 @@ export const attachMetrics = {
   attachments: {
     name: 'gatehouse_attach_attachments',
     kind: 'counter',
-    help: 'Times the proxy attached to the server',
+    help: 'Number of times the proxy attached to the server',
     labels,
   },
   attachDetachments: {
@@ -26,7 +26,7 @@ export const attachMetrics = {
   attachInitializations: {
     name: 'gatehouse_attach_initializations',
     kind: 'counter',
-    help: 'Times the server was initialized; every time after the first follows a restart',
+    help: 'Number of times the server was initialized; each initialization after the first follows a restart',
     labels,
   },
   attachServerRestarts: {

@@ -63,7 +63,7 @@ export const proxyMetrics = {
     kind: 'histogram',
     unit: 's',
     bounds: requestBounds,
-    help: 'Time until the end of the response, except for streams',
+    help: 'Time from the arrival of a request until the end of its response, except for streams',
     labels: [],
   },
   proxyWorkers: {

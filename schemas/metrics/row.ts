@@ -10,7 +10,9 @@ export interface MetricRow {
   readonly legacy?: readonly string[]
   /** The buckets' upper bounds. */
   readonly bounds?: readonly number[]
-  /** True when each scrape reads the value from its owner. Otherwise, events update the value. */
+  /**
+   * True when each scrape reads the current value from the component that owns it. Otherwise, events update the value.
+   */
   readonly observed?: boolean
 }
 

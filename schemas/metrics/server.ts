@@ -158,7 +158,7 @@ export const serverMetrics = {
   events: {
     name: 'gatehouse_events',
     kind: 'counter',
-    help: 'Events in the server, by event type as in the log',
+    help: 'Server events, by event type as in the log',
     labels: ['type'],
   },
   certificateExpiry: {
@@ -195,7 +195,7 @@ export const serverMetrics = {
   decisionPointDuration: {
     name: 'gatehouse_decision_point_duration',
     ...seconds,
-    help: 'Time from a query to the external decision point to its response or failure',
+    help: 'Time from sending a query to the external decision point until its response or failure',
     labels: ['server'],
   },
   webhookCalls: {
@@ -207,7 +207,7 @@ export const serverMetrics = {
   webhookDuration: {
     name: 'gatehouse_webhook_duration',
     ...seconds,
-    help: 'Time from a request to a webhook to its response or failure',
+    help: 'Time from sending a request to a webhook until its response or failure',
     labels: ['server', 'webhook'],
   },
   ...guardrailMetrics,
@@ -271,7 +271,7 @@ export const serverMetrics = {
   revisionReclassifications: {
     name: 'gatehouse_vmcp_backend_revision_reclassifications',
     kind: 'counter',
-    help: "Times a backend's protocol revision changed",
+    help: "Number of times a backend's protocol revision changed",
     labels: ['target.workload_name', 'mcp.protocol.revision'],
   },
   malformedItems: {
@@ -382,7 +382,7 @@ export const serverMetrics = {
   rateLimitFailOpen: {
     name: 'gatehouse_rate_limit_fail_open',
     kind: 'counter',
-    help: 'Calls allowed because the rate limiter could not decide',
+    help: 'Calls allowed because the rate limit could not be checked',
     labels: limiter,
   },
   rateLimitCheckLatency: {

@@ -1,5 +1,5 @@
 /**
- * The regular expression engine. Programs load this part when they use the first pattern
+ * The regular expression engine. A program loads this module when it first uses a pattern
  * (`schemas/workflow/pattern.ts`).
  */
 export { RE2JS } from '@bufbuild/re2'

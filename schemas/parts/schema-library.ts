@@ -1,5 +1,5 @@
 /**
- * The JSON Schema compiler. Programs load this part when they use the first schema
+ * The JSON Schema compiler. A program loads this module when it first uses a schema
  * (`schemas/workflow/schema-check.ts`).
  */
 import addFormats from 'ajv-formats'

@@ -34,7 +34,7 @@ export const ownReasons: readonly ReasonRow[] = [
   {
     reasons: ['MemoryStorageWithReplicas'],
     means:
-      'an authorization server with several replicas keeps clients, codes and tokens in memory; with declared clients, it is an error',
+      'an authorization server with several replicas keeps clients, codes and tokens in memory; with declared clients, this is an error',
     isWarning: true,
     step: 'set `storage` to type `redis`',
   },
@@ -69,7 +69,7 @@ export const ownReasons: readonly ReasonRow[] = [
     means:
       'several replicas of an authorization server each generate a signing key, and reject tokens from the other replicas',
     isWarning: true,
-    step: 'set the fields in the message, from a Secret',
+    step: 'set the fields that the message names, with values from a Secret',
   },
   {
     reasons: ['EnterpriseRequired'],
@@ -136,7 +136,7 @@ export const ownReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['CrashLoopBackOff'],
-    means: 'a container keeps exiting; in the `Attached` condition, it is the container of a stdio server',
+    means: 'a container keeps exiting (in the `Attached` condition: the container of a stdio server)',
     step: 'read the output of `kubectl logs POD -c CONTAINER --previous`; a stdio server must use MCP on its standard streams',
   },
   {
@@ -147,7 +147,7 @@ export const ownReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['DependencyCycle', 'TemplateInvalid', 'WorkflowNotReady'],
-    means: 'a template in the workflow does not parse, or the workflow has errors',
+    means: 'a template in the workflow cannot be parsed, or the workflow has errors',
     step: 'fix the workflow: `status.validationErrors` lists them',
   },
   {

@@ -26,7 +26,7 @@ export const podReasons: readonly ReasonRow[] = [
   {
     reasons: ['Unschedulable'],
     means: 'no node can run the pod',
-    step: 'add nodes, free resources or request less: the message lists what is missing',
+    step: 'add nodes, free resources or lower the requests: the message lists the missing resources',
   },
   {
     reasons: ['Evicted'],
@@ -41,7 +41,7 @@ export const podReasons: readonly ReasonRow[] = [
   {
     reasons: ['FailedCreate', 'ReplicaFailure'],
     means: 'the API server rejects the pods: a quota, a pod security level or an admission policy',
-    step: 'fix the cause in the message',
+    step: 'fix the cause given in the message',
   },
   {
     reasons: ['ProgressDeadlineExceeded'],

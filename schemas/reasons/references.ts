@@ -35,7 +35,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['AuthzConfigInvalid', 'AuthzPolicySyntaxInvalid'],
-    means: 'a Cedar policy or entity does not parse',
+    means: 'a Cedar policy or entity cannot be parsed',
     step: 'fix the policy: the message contains its index',
   },
   {
@@ -101,12 +101,12 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['ConversionFailed'],
     means: 'a strategy cannot be converted to the runtime configuration, so its backend is excluded',
-    step: 'fix the strategy in the message',
+    step: 'fix the strategy that the message names',
   },
   {
     reasons: ['EmbeddingServerNotFound', 'EmbeddingServerNotReady'],
     means: "the optimizer's embedding service does not exist, or is still loading",
-    step: 'wait until the service is loaded, or check the EmbeddingServer',
+    step: 'wait until the service is ready; if it does not become ready, check the EmbeddingServer',
   },
   {
     reasons: ['GroupRefNotFound', 'GroupRefNotReady'],

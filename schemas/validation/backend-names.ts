@@ -25,14 +25,16 @@ export interface NamingSettings {
   readonly webhookConfig?: WebhookDefinition | undefined
 }
 
-/** Webhooks from another document. The violations point to the reference to that document. */
+/** Webhooks from another document. The path of a violation is the path of the reference to that document. */
 export interface WebhookDefinition {
   readonly path: string
   readonly title: string
   readonly webhooks: unknown
 }
 
-/** A workflow from another document. Violations in its steps point to the reference to that document. */
+/**
+ * A workflow from another document. The path of a violation in its steps is the path of the reference to that document.
+ */
 export interface WorkflowDefinition {
   /** Path to the reference. */
   readonly path: string
@@ -66,7 +68,7 @@ export function unknownBackends(
   const suggest = suggestions([...names].slice(0, maxCompared))
   const violations = unknown.slice(0, maxViolations).map(({ path, name, within }): UnknownBackend => {
     const where = within === undefined ? '' : `${within}: `
-    // Of the unknown names, only a step's tool can match the name of a backend.
+    // Only a step's tool can be invalid although it is the name of a backend.
     if (names.has(name))
       return { path, message: `${where}"${name}" is a backend, not a tool: write "${name}.TOOL"` }
     const message = `${where}unknown backend ${JSON.stringify(name)}`

@@ -23,8 +23,8 @@ const check = checker(compiled)
 type Validator = ((data: unknown) => boolean) & { errors?: readonly SchemaError[] | null }
 
 /**
- * Returns a function that uses the compiled validators to validate documents that already have their defaults. The
- * function throws for an unknown definition.
+ * Returns a function that uses the compiled validators to validate documents to which defaults have already been
+ * applied. The function throws for an unknown definition.
  */
 export function checker(validators: Readonly<Record<string, Validator>>) {
   return (name: string, document: unknown): Violation[] => {

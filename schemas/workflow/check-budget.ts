@@ -15,8 +15,8 @@ export class CheckBudget {
   #isReported = false
 
   /**
-   * Checks one workflow. Returns false when the check exceeds the budget. The following workflows then do not pay for
-   * its schemas, but do pay for its work on defaults.
+   * Checks one workflow. Returns false when the check exceeds the budget. The schemas of such a workflow do not count
+   * toward the budget for later workflows, but its work on defaults does.
    */
   attempt(check: () => void): boolean {
     const schemas = this.#schemas
@@ -51,6 +51,6 @@ export class CheckBudget {
     this.#isReported = true
     return this.#schemas < 0
       ? `all workflows together may have ${maxSchemas} schemas in their parameters and elicitations; this workflow exceeds the limit`
-      : 'checking the defaults of all workflows takes too much work; this workflow exceeds the limit'
+      : 'checking the defaults of all workflows is too expensive; this workflow exceeds the limit'
   }
 }

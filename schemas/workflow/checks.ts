@@ -1,6 +1,6 @@
 /**
- * Validates what the schema of composite tools (workflows) cannot express. Inline workflows, definitions and syncs
- * share this code, so an invalid workflow never reaches a running server.
+ * Checks composite tools (workflows) against rules that the schema cannot express. Inline workflows, definitions and
+ * syncs share this code, so an invalid workflow never reaches a running server.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, "compositeTools".
  */
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'

@@ -21,7 +21,7 @@ export function stepGraphViolations(steps: readonly WorkflowStep[], path: string
     : unknown
 }
 
-/** Returns the IDs in one cycle, with the first ID repeated at the end. Returns undefined without a cycle. */
+/** Returns the IDs in one cycle, with the first ID repeated at the end. Returns undefined if there is no cycle. */
 function circleIn(steps: readonly WorkflowStep[]): readonly string[] | undefined {
   const byId = new Map(steps.map((step) => [step.id, step]))
   const done = new Set<string>()

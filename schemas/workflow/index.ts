@@ -1,6 +1,6 @@
 /**
- * Public API for composite tools (workflows): the template language, and validation of what the schema cannot express.
- * This entry point is separate, because it loads a JSON Schema compiler.
+ * Public API for composite tools (workflows): the template language, and checks against rules that the schema cannot
+ * express. This entry point is separate, because it loads a JSON Schema compiler.
  */
 export { CheckBudget } from './check-budget.ts'
 export { workflowViolations } from './checks.ts'

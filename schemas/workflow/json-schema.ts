@@ -105,8 +105,7 @@ function defaultError(schema: Fields, name: string, value: unknown, budget: Chec
   let left = maxUnits
   const spend = (units: number) => {
     left -= units
-    if (!budget.takeUnits(units) || left < 0)
-      throw new Error('takes too much work to check against its schema')
+    if (!budget.takeUnits(units) || left < 0) throw new Error('is too expensive to check against its schema')
   }
   const pointer = encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))
   try {

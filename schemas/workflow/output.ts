@@ -35,7 +35,7 @@ function namedViolations(name: string, property: OutputProperty, parent: string,
 
 function propertyViolations(property: OutputProperty, path: string, depth: number): Violation[] {
   const { type, value, properties } = property
-  if (depth > maxDepth) return [{ path, message: `is nested more than ${maxDepth} deep` }]
+  if (depth > maxDepth) return [{ path, message: `is nested more than ${maxDepth} levels deep` }]
   if (!isJsonType(type)) return [{ path: `${path}.type`, message: `must be one of ${jsonTypes.join(', ')}` }]
   if (value !== undefined && properties !== undefined)
     return [{ path, message: 'has both value and properties' }]

@@ -2,8 +2,8 @@
  * Regular expressions from users: `pattern` in the JSON Schemas of workflows. Matching takes linear time, so no pattern
  * or text can block the server.
  *
- * The syntax is RE2, plus `\uXXXX`. It excludes lookaround and backreferences, which cannot be matched in linear time,
- * and repetition counts above 1000. Portable JSON Schemas should use an even smaller subset.
+ * The syntax is RE2, plus `\uXXXX`. The syntax excludes lookaround and backreferences, which cannot be matched in
+ * linear time, and repetition counts above 1000. Portable JSON Schemas should use an even smaller subset.
  * Source: RE2 syntax; JSON Schema 2020-12, core, section 6.4.
  */
 import type { RE2JS } from '@bufbuild/re2'
@@ -48,7 +48,7 @@ export function compilePattern(source: string): Pattern {
 
 /**
  * Returns the program of a pattern, for searches that need match positions. With `checksOnly`, small classes replace
- * Unicode classes, so the program is only good for checks. Throws PatternError.
+ * Unicode classes, so the program can only be used for checks. Throws PatternError.
  */
 export function compileProgram(
   source: string,

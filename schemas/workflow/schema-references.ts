@@ -25,7 +25,7 @@ export function referenceError(root: Fields): string | undefined {
   for (const schema of schemasIn(root)) {
     const endless = search.endless(schema)
     if (endless !== undefined)
-      return `the reference ${shown(endless)} leads back to itself without end, or through more than ${maxInPlace} schemas`
+      return `the reference ${shown(endless)} leads back to itself endlessly, or leads through more than ${maxInPlace} schemas`
   }
   return undefined
 }

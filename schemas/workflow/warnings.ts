@@ -13,13 +13,13 @@ export function workflowWarnings({ name, steps, nestedTemplates }: CompositeTool
       Object.entries(fieldsOf(values)).flatMap(([argument, value]) =>
         nestedTemplates !== true && typeof value !== 'string' && hasBraces(value, 0)
           ? [
-              `{{ in ${clip(id)}.${clip(argument)} is not evaluated: only strings of the first level are templates (nestedTemplates)`,
+              `{{ in ${clip(id)}.${clip(argument)} is not evaluated: only strings at the first level are templates (nestedTemplates)`,
             ]
           : [],
       ),
     )
     const fixed = hasBraces(defaultResults, 0)
-      ? [`{{ in ${clip(id)}.defaultResults is not evaluated: default results have no templates`]
+      ? [`{{ in ${clip(id)}.defaultResults is not evaluated: default results cannot contain templates`]
       : []
     const undecided = [condition, step?.condition].some(isUndecided)
       ? [`the condition of ${clip(id)} fails in every run: it is a string, but must be true or false`]

@@ -12,7 +12,7 @@ const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc'] as const
 /** Volume fields that are not volume sources. */
 const nonSourceFields = new Set(['name'])
 
-/** The scope of a check. */
+/** Determines which parts of a pod template a check covers. */
 export interface RuleScope {
   /**
    * Names of the generated containers that are later merged with the template. These containers may also add volumes.

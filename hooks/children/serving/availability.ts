@@ -29,7 +29,7 @@ export function mostReplicas({ replicas, autoscaling }: DesiredReplicas, observe
 export interface Scaled extends DesiredReplicas {
   readonly kind: 'Deployment' | 'StatefulSet'
   readonly selector: StringMap
-  /** The container for which the autoscaler measures CPU usage. Sidecars that users add do not count. */
+  /** The container for which the autoscaler measures CPU usage. The CPU usage of sidecars that users add is ignored. */
   readonly container: string
   readonly observed: KubeObject | undefined
 }
@@ -111,8 +111,8 @@ function autoscaler(meta: ChildMeta, { kind, container }: Scaled, scaling: Scali
 }
 
 /**
- * Prefers different nodes and zones. The constraints do not depend on the number of pods. Otherwise, adding a pod would
- * change the template and replace all pods.
+ * Spreads pods across nodes and zones where possible. The constraints do not depend on the number of pods. Otherwise,
+ * adding a pod would change the template and replace all pods.
  */
 export function topologySpread(selector: StringMap): readonly object[] {
   return ['kubernetes.io/hostname', 'topology.kubernetes.io/zone'].map((topologyKey) => ({
@@ -125,10 +125,13 @@ export function topologySpread(selector: StringMap): readonly object[] {
 
 /** Grace period of generated pods, in seconds. */
 export const terminationSeconds = 60
-/** Seconds that the pod keeps serving after it is stopped, until every node has removed the pod from its endpoints. */
+/**
+ * Seconds that the pod keeps serving after termination starts, so that every node can remove the pod from its
+ * endpoints.
+ */
 const endpointRemovalSeconds = 5
 
-/** Hook for containers that use the runtime image. The rest of the grace period is for requests in flight. */
+/** `preStop` hook for containers that use the runtime image. The rest of the grace period is for requests in flight. */
 export const preStopDelay = { preStop: { sleep: { seconds: endpointRemovalSeconds } } } as const
 export const shutdownGrace = `${terminationSeconds - 2 * endpointRemovalSeconds}s`
 

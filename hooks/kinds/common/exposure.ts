@@ -1,8 +1,8 @@
 /**
  * `spec.exposure`: checks whether a server may use its host name, and reports the state of its route.
  *
- * A host name belongs to one server. Within a namespace, the oldest server owns it. Across namespaces, the Gateway or
- * the Ingress controller decides.
+ * A host name belongs to one server. Within a namespace, the oldest server owns a host name. Across namespaces, the
+ * Gateway or the Ingress controller determines the owner.
  */
 import { byText, type Exposure } from '../../../schemas/index.ts'
 import { publicOrigin, route, type RouteTarget } from '../../children/serving/exposure.ts'

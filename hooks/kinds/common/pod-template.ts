@@ -1,4 +1,4 @@
-/** Reports errors in a user's pod template, or in its merge with the generated template, in a condition. */
+/** Sets a condition that reports errors in a user's pod template or in its merge with the generated template. */
 import type { Violation } from '../../../schemas/index.ts'
 import { specFailure } from '../../references/resolve.ts'
 import type { Conditions, SyncFailure } from '../../sync/conditions.ts'

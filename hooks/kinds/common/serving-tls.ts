@@ -50,7 +50,7 @@ export function servedUrl(context: Context, url: string): string {
 }
 
 /**
- * Returns the address for the status. While an error keeps the previous children running, the children still serve the
+ * Returns the address for the status. While an error keeps the previous children running, the children still use the
  * previous scheme.
  */
 export function statusUrl({ stored }: AnyContext, url: string, children: unknown): string {
@@ -66,7 +66,7 @@ export function checkTls(context: Context, url: string): SyncFailure | undefined
   const tls = tlsOf(context)
   if (!tls) return undefined
   const failure = tlsFailure(context, tls) ?? authorityFailure(context, tls)
-  const served = `The certificate of Secret ${tls.secretName} is served`
+  const served = `Serving the certificate from Secret ${tls.secretName}`
   const warnings = failure ? [] : trustNotes(context, tls, new URL(url).hostname)
   context.conditions.check('TLSReady', failure, 'CertificateServed', [served, ...warnings].join('; '))
   return failure

@@ -56,8 +56,8 @@ export function generatedTemplate(context: Context): PodTemplateSpec {
           env: environment(parent, cached),
           ports: [{ name: 'http', containerPort: spec.port, protocol: 'TCP' }],
           ...(spec.resources && { resources: spec.resources }),
-          // Waits long, because the server listens only after it has loaded its model, which may include a large
-          // download.
+          // Allows a long start, because the server listens only after it has loaded its model, which may require a
+          // large download.
           startupProbe: httpProbe('/health', { period: 10, timeout: 5, failures: 180 }),
           livenessProbe: httpProbe('/health', { period: 30, timeout: 10, failures: 3 }),
           readinessProbe: httpProbe('/health', { period: 10, timeout: 5, failures: 3 }),

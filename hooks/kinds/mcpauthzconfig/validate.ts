@@ -3,7 +3,7 @@
  *
  * For cedarv1, every policy and every entity must parse. httpv1 and authzenv1 configure an external decision point for
  * MCPServer and MCPRemoteProxy. A VirtualMCPServer configures its own decision point in authzConfig and reports a
- * shared one in a condition.
+ * shared decision point in a condition.
  */
 import {
   own,

@@ -1,8 +1,8 @@
 /**
  * MCPGroup: lists its members, which join through their own groupRef. It has no children.
  *
- * Members of different kinds may have the same name, which gives two servers one backend name. The group reports the
- * conflict, and virtual servers use the first member in the order MCPServer, MCPRemoteProxy, MCPServerEntry.
+ * Members of different kinds may have the same name, so that two servers have the same backend name. The group reports
+ * the conflict, and virtual servers use the first member in the order MCPServer, MCPRemoteProxy, MCPServerEntry.
  */
 import { type SyncContext, observedFields } from '../../sync/context.ts'
 import { groupMembers, memberKinds } from '../../references/members.ts'

@@ -29,7 +29,7 @@ export interface Attach {
   /** Container that runs next to the proxy. */
   readonly sidecar: ContainerSpec
   readonly volumes: readonly VolumeSpec[]
-  /** Restarts the sidecar when this value changes. */
+  /** The sidecar restarts when this value changes. */
   readonly revision: string
   /** Modifies the server's pod template so that the sidecar can attach to its streams. */
   readonly apply: (template: Fields) => Fields
@@ -44,8 +44,8 @@ const tokenVolume = 'gatehouse-attach-token'
 const tokenDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 const tokenSeconds = 3_600
 /**
- * Ports of the bridge on the loopback interface and of its health endpoint. `otherPorts` apply when the proxy's own
- * port collides with them.
+ * Ports of the bridge on the loopback interface and of its health endpoint. `otherPorts` are used instead when the
+ * proxy's own port equals one of these ports.
  */
 const ports = { bridge: 15_080, health: 15_081 } as const
 const otherPorts = { bridge: 15_082, health: 15_083 } as const

@@ -50,8 +50,8 @@ export function bridgeOf(context: SyncContext<'MCPServer'>, own: Fields): Config
   const [program = '', ...fixed] = wordsOf(own['command'])
   const file = {
     name: context.name,
-    // The bridge expands variables as the kubelet does. Arguments from the podTemplateSpec follow pod rules. Arguments
-    // from the resource are literal.
+    // The bridge expands variables as the kubelet does. Variables in arguments from the podTemplateSpec are therefore
+    // expanded, and arguments from the resource are escaped.
     stdio: {
       command: program,
       args: [

@@ -1,6 +1,6 @@
 /**
- * Builds the server pod's network policy. Only the proxy may connect to it, and the permission profile limits outgoing
- * connections.
+ * Builds the server pod's network policy. Only the proxy may connect to the pod, and the permission profile limits
+ * outgoing connections.
  *
  * A NetworkPolicy supports ports and address ranges, but not host names or file system access. A condition lists the
  * parts of a profile that the policy cannot enforce.
@@ -55,7 +55,7 @@ export function networkPolicy(context: Context): {
   return { policy, failure: profile.failure }
 }
 
-/** Adds DNS, which connections by host name need. */
+/** Adds the DNS ports, which connections by host name require. */
 function egressPorts(ports: readonly number[]) {
   return [
     { protocol: 'UDP', port: 53 },

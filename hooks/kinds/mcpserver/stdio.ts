@@ -52,7 +52,7 @@ function withLocalCommand({ stored }: Context): Stdio {
   return {
     failure: {
       reason: 'LocalCommandMissing',
-      message: `transport stdio without a cluster requires a local command: annotate it with ${localCommandAnnotation}`,
+      message: `transport stdio without a cluster requires a local command: annotate the MCPServer with ${localCommandAnnotation}`,
     },
   }
 }

@@ -113,7 +113,7 @@ export function serverWarnings(server: MCPServer): readonly string[] {
   ]
   // A host that cannot exist (RFC 2606). `gatehouse import` writes this host as a placeholder for an unknown image.
   if (/^[^/]+\.invalid(?::\d+)?\//.test(spec.image)) {
-    found.push('image is a placeholder that no cluster can pull; set the real image')
+    found.push('the image is a placeholder that no cluster can pull; set the real image')
   }
   if (spec.transport === 'stdio' && !hasCommand(spec)) {
     found.push(

@@ -88,7 +88,7 @@ function sync(context: SyncContext<'MCPServerEntry'>): SyncResponse {
   const { conditions } = context
   const specFailed = specFailure(context.violations, 'ConfigInvalid')
   if (!specFailed) check(context)
-  // Lists the individual failures instead of the summary, because each reason decides whether to wait or to report a
+  // Lists the individual failures instead of the summary, because its reason determines whether to wait or to report a
   // problem.
   const failures = specFailed ? [specFailed] : conditions.list().filter(({ status }) => status === 'False')
   const valid = failures.length === 0

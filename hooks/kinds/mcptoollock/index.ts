@@ -1,6 +1,6 @@
 /**
  * MCPToolLock: the approved definitions of one backend. It has no children. Virtual servers with `config.pinning` copy
- * it into their configuration and report differences.
+ * the lock into their configuration and report differences.
  */
 import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated } from '../../sync/rules.ts'

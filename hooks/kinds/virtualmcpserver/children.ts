@@ -139,7 +139,8 @@ export function childrenOf(
       },
       files,
     ),
-    // It has no data: the pods fill it, and Metacontroller never removes fields that it has not applied.
+    // This ConfigMap has no data, because the pods fill it. Metacontroller never removes fields that it has not
+    // applied.
     configMap({
       name: names.report,
       namespace,

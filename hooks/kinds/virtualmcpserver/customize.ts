@@ -1,6 +1,6 @@
 /**
- * Requests a virtual server's related objects: all possible group members in the namespace, with their configurations,
- * and, by name, the objects that the resource refers to. The response is cached, so it depends only on the spec and the
+ * Requests a virtual server's related objects: all possible group members in the namespace with their configurations,
+ * and the objects that the resource refers to by name. The response is cached, so it depends only on the spec and the
  * name.
  */
 import { fieldsOf, textOf } from '../../base/kube.ts'

@@ -178,7 +178,7 @@ function compositeViolations({ config }: VirtualMCPServerSpec): Violation[] {
   )
 }
 
-/** Rejects addresses of static backends and the embedding service that no legitimate server uses. */
+/** Rejects static backends and an embedding service with addresses that no legitimate server uses. */
 function addressViolations({ config }: VirtualMCPServerSpec): Violation[] {
   const named = [
     ...(config?.backends ?? []).map(({ url }, index) => [`spec.config.backends[${index}].url`, url] as const),

@@ -30,8 +30,8 @@ export interface OAuthClient {
 const preference: readonly ClientAuthMethod[] = ['client_secret_basic', 'client_secret_post', 'none']
 
 /**
- * Returns the authentication method. With a key, it is `private_key_jwt`; with an assertion, `client_assertion`;
- * without a credential, `none`. With a secret, it is the first of basic, post and none that `supported` lists, or basic
+ * Returns the authentication method: `private_key_jwt` with a key, `client_assertion` with an assertion, and `none`
+ * without a credential. With a secret, the method is the first of basic, post and none that `supported` lists, or basic
  * when `supported` is empty. (`none` is included because some servers for public clients return a secret at
  * registration.) Throws OAuthClientError `protocol` when the server supports none of them.
  */
@@ -58,7 +58,7 @@ const methods: Record<ClientAuthMethod, (secret: string) => ClientAuth> = {
   none: None,
 }
 
-/** Sends an assertion that is valid for 60 s. Its audience is the server's issuer by default. */
+/** Sends an assertion that is valid for 60 s. By default, the audience of the assertion is the server's issuer. */
 function privateKeyJwt({ privateKey, assertionAudience }: OAuthClient): ClientAuth {
   if (!privateKey) throw new OAuthClientError('protocol', 'private_key_jwt requires a private key')
   return PrivateKeyJwt(privateKey, {

@@ -21,8 +21,8 @@ export function readGrantAssertion(text: string, field: string): string {
 
 /**
  * Throws OAuthClientError `protocol` unless every audience of the assertion is the server's issuer or token endpoint.
- * Otherwise, a malicious MCP server could direct the client to its own authorization server, which would present the
- * assertion at the authorization server that the assertion is for.
+ * Otherwise, a malicious MCP server could direct the client to its own authorization server, which could then present
+ * the assertion to the intended authorization server.
  */
 export function checkGrantAudience(
   assertion: string,

@@ -137,7 +137,10 @@ export async function updateRegistration(
   }
 }
 
-/** Deletes a registration. Returns false when the server does not support this or rejects it. Does not reject. */
+/**
+ * Deletes a registration. Returns false when the server does not support deletion or rejects the request. Does not
+ * reject.
+ */
 export async function deleteRegistration(
   { registrationAccessToken: token, registrationClientUri: uri }: Registration,
   options: OAuthCallOptions,
@@ -185,7 +188,7 @@ function milliseconds(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value * 1000 : undefined
 }
 
-/** Converts the registration to a client for token requests. */
+/** Converts the registration to a client object for token requests. */
 export function registeredClient(registration: Registration): OAuthClient {
   return {
     clientId: registration.clientId,

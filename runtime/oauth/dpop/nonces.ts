@@ -2,8 +2,8 @@
  * Nonces for DPoP proofs. A client that must send a nonce cannot create proofs in advance.
  *
  * A nonce is the sealed time of its creation, so that replicas with the same secrets accept each other's nonces without
- * a store. It is valid for five minutes, and replaced after half of that time. The first secret seals nonces; every
- * secret can open them.
+ * a store. A nonce is valid for five minutes, and is replaced after half of that time. The first secret seals nonces;
+ * every secret can open them.
  * Source: RFC 9449 sections 8 and 9; NIST SP 800-38D.
  */
 import {
@@ -23,7 +23,7 @@ const tagLength = 16
 const length = ivLength + 8 + tagLength
 
 export interface Nonces {
-  /** Returns a nonce that is valid for at least half of its life. */
+  /** Returns a nonce that remains valid for at least half of its lifetime. */
   current(): string
   isValid(nonce: string): boolean
   /** True if the client should switch to the current nonce. */
@@ -33,7 +33,7 @@ export interface Nonces {
 export interface NonceParts {
   /** Returns the secrets, with the current secret first. */
   readonly secrets: () => readonly Uint8Array[]
-  /** Name of the endpoint. Other endpoints do not accept its nonces. */
+  /** Name of the endpoint. Endpoints with another name do not accept its nonces. */
   readonly purpose: string
   readonly now: () => number
 }

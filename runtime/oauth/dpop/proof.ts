@@ -1,5 +1,5 @@
 /**
- * Verifies DPoP proofs: JWTs with which a client proves for one request that it possesses the key of its token.
+ * Verifies DPoP proofs: JWTs that prove, for one request, that the client possesses the key of its token.
  *
  * jose checks the signature, the algorithm and the type. Only elliptic-curve keys are accepted, because a client
  * chooses its own key and the cost of RSA depends on the key. The caller checks replay (`replay.ts`), and compares

@@ -2,10 +2,11 @@
  * The local HTTP server that receives the redirect of a login, on every address that the browser may use for it.
  *
  * A browser resolves localhost to 127.0.0.1 or to ::1. Another program on one of these addresses could receive the
- * code, so both must be free. The server runs only during a login. It responds to redirects with an unknown state but
- * otherwise ignores them. Any web page can send such a redirect, and must not be able to end the login.
+ * code, so the port must be free on both. The server runs only during a login. The server responds to redirects with an
+ * unknown state but otherwise ignores them. Any web page can send such a redirect, and must not be able to end the
+ * login.
  *
- * A login may be limited to browsers that entered it here: a one-time ticket in the entrance URL sets a cookie, and a
+ * A login may be limited to browsers that open its entrance URL: a one-time ticket in this URL sets a cookie, and a
  * redirect without the cookie is ignored.
  * Source: RFC 8252 section 7.3; RFC 6749 section 10.12; docs/reference/specification/proxy-command.md
  * (--remote-auth-callback-port).

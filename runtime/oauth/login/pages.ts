@@ -1,8 +1,8 @@
 /**
  * The pages that the browser shows at the end of a login, in the style of all Gatehouse pages.
  *
- * All text is fixed: the pages never repeat input from the URL or the authorization server. They contain no scripts or
- * frames, and are not cached.
+ * All text is fixed: the pages never repeat input from the URL or the authorization server. The pages contain no
+ * scripts or frames, and are not cached.
  */
 import type { ServerResponse } from 'node:http'
 import { html, page, sendBody } from '../../net/index.ts'
@@ -18,7 +18,7 @@ const pages = {
   },
   foreign: {
     status: 400,
-    ...simple('This link is not valid', 'No login is waiting for it.'),
+    ...simple('This link is not valid', 'No login is in progress for this link.'),
   },
   waiting: { status: 200, ...simple('Waiting for a login', 'Follow the link in your terminal to sign in.') },
 } as const

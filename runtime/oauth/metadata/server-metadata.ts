@@ -90,8 +90,8 @@ export async function fetchServerMetadata(
 }
 
 /**
- * Returns the document as metadata. Throws OAuthClientError `protocol` when it belongs to another issuer or is
- * malformed.
+ * Validates a document and returns it as server metadata. Throws OAuthClientError `protocol` when the document belongs
+ * to another issuer or is malformed.
  */
 export function checkServerMetadata(body: JsonRecord, issuer: string, allowHttp = false): ServerMetadata {
   const named = requiredString(what, body, 'issuer')
@@ -121,7 +121,7 @@ export function checkServerMetadata(body: JsonRecord, issuer: string, allowHttp 
  */
 const unusableName = 'gatehouse_unusable_endpoints'
 
-/** Returns the error for an endpoint that a flow needs, but that the metadata omits or contains in an unusable form. */
+/** Returns the error for a required endpoint that the metadata omits or contains in an unusable form. */
 export function missingEndpoint(server: JsonRecord, name: (typeof endpoints)[number]): OAuthClientError {
   const unusable: unknown = server[unusableName]
   const problem = isFields(unusable) ? unusable[name] : undefined

@@ -1,7 +1,7 @@
 /**
- * Sends a request to the target and ensures that the client gets exactly one response. Before it writes anything to the
- * client, it follows redirects on the target's own authority, reopens a lost session, and renews a rejected credential.
- * It also repeats a request whose DPoP proof lacks the target's nonce.
+ * Sends a request to the target and ensures that the client gets exactly one response. Before the forwarder writes
+ * anything to the client, it follows redirects on the target's own authority, reopens a lost session, and renews a
+ * rejected credential. The forwarder also repeats a request whose DPoP proof lacks the target's nonce.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -33,7 +33,7 @@ import type { ProxiedSession } from '../model/session.ts'
 import type { ProxiedSessionTable } from '../session/sessions.ts'
 import { targetPath } from './target.ts'
 
-/** One attempt with a new token and one with a new login. */
+/** Maximum number of renewals per request: one for a new token and one for a new login. */
 const maxRenewals = 2
 
 /** Receives the outcome of each attempt. */
@@ -146,7 +146,9 @@ class Forwarding implements ResponsePolicy {
     this.watchEvents = exchange.session?.eventIds?.scanner()
   }
 
-  /** Adds header lines; injected headers take precedence. A proof belongs to the credential's own token. */
+  /**
+   * Adds header lines; injected headers take precedence. A proof is omitted together with the token that it belongs to.
+   */
   #add(lines: readonly string[]): void {
     const { injected } = this.#options.headers
     for (let i = 0; i < lines.length; i += 2) {
@@ -237,7 +239,10 @@ class Forwarding implements ResponsePolicy {
     return mayResend(refusal, { isRepeatable: false })
   }
 
-  /** Decides what to do when the target no longer recognizes the session. A DELETE also ends here. */
+  /**
+   * Decides what to do when the target no longer recognizes the session. Also handles a DELETE for a session that the
+   * target has lost.
+   */
   #lostSession(status: number): RelayDecision {
     const { session, req } = this.#exchange
     if (session && req.method === 'DELETE') this.#forget(session.clientId)

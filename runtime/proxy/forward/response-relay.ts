@@ -35,7 +35,7 @@ export interface ResponsePolicy {
   readonly rules: ResponseRules
   /** Receives a response's bytes before the client does. */
   readonly watchEvents?: ((chunk: Buffer) => void) | undefined
-  /** The target's origin. Absolute URLs in its `endpoint` events are reduced to a path. */
+  /** The target's origin. Absolute URLs of this origin in `endpoint` events are reduced to a path. */
   readonly targetOrigin: string
   /** Prefix for the path of an `endpoint` event. */
   readonly endpointPrefix: string
@@ -161,11 +161,12 @@ export class ResponseRelay implements DispatchHandler {
       this.#length = Number(headers['content-length'])
       return
     }
-    // Send the head of a stream without waiting for its first byte. Waiting one tick lets both share a packet.
+    // Send the head of a stream without waiting for its first byte. Waiting one tick lets the head and the first byte
+    // share a packet.
     process.nextTick(flushHead, res)
     if (firstValue(headers['content-type'])?.startsWith('text/event-stream') !== true) return
     this.#exchange.streamed = true
-    // The stream may stay open for days. Its raw headers (1.5 KB per stream) are not needed.
+    // The stream may stay open for days, so release its raw headers (1.5 KB per stream).
     if (this.#controller) this.#controller.rawHeaders = null
     if (isEndless(this.#exchange)) registerCallerStream(this.#exchange, () => this.#endStream())
     else registerStream(res, () => this.#endStream())
@@ -190,7 +191,7 @@ export class ResponseRelay implements DispatchHandler {
     if (!this.#pass(chunk)) waitForDrain(this.#exchange.res, controller)
   }
 
-  /** Returns false when the client must read first. */
+  /** Returns false when the client must read the buffered data before the next chunk. */
   #pass(chunk: Buffer): boolean {
     this.#policy.watchEvents?.(chunk)
     if (chunk.length === this.#length) {

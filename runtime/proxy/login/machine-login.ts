@@ -39,8 +39,8 @@ interface HeldToken extends AccessToken {
 /** A token is renewed this long before it expires, or after half its lifetime if that is later. */
 const aheadMs = 30_000
 /**
- * A token that replaced a rejected one is not replaced for this long, because the target would also reject the next
- * token.
+ * A token that replaced a rejected token is not replaced again within this time, because the target would also reject
+ * the next token.
  */
 const freshMs = 5_000
 /** Pause after a failed request. The longer pause follows a rejection, because a retry rarely helps. */
@@ -51,7 +51,7 @@ export class MachineLogin implements OwnLogin {
   readonly #parts: MachineLoginParts
   readonly #flights = new ExclusiveWork<'token'>()
   readonly #stepUps: StepUps
-  /** The key that tokens are bound to, if the target or the authorization server demands it. */
+  /** The key that tokens are bound to, if the target or the authorization server requires bound tokens. */
   readonly #prover: Prover
   readonly #tokens = new LoginTokens()
   #located: Located | undefined
@@ -109,7 +109,7 @@ export class MachineLogin implements OwnLogin {
 
   async refused({ status, challenge, url, usedToken }: Rejection): Promise<void> {
     const token = this.#token
-    // Another request has already replaced it.
+    // Another request has already replaced the token.
     if (token && token.value !== usedToken) return
     if (status === 403) return this.#flights.once('token', () => this.#stepUp(challenge))
     const refusedProof = token?.proof && proofRefusal(challenge)
@@ -194,7 +194,7 @@ export class MachineLogin implements OwnLogin {
     })
   }
 
-  /** Remembers a failure for a while, so that callers do not each cause another request. */
+  /** Caches a failure for a short time, so that each caller does not cause another request. */
   async #attempt(run: () => Promise<void>): Promise<void> {
     const { signal, now, log } = this.#parts
     if (this.#failure && now() < this.#failure.untilMs) throw this.#failure.error

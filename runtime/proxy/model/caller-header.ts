@@ -1,7 +1,7 @@
 /**
  * The header that identifies callers to the bridge of a stdio server, so that the bridge never mixes their processes.
- * It contains a digest of the caller, and is set only when the configuration marks the target as such a bridge. A
- * header with this name from a client is never forwarded.
+ * The header contains a digest of the caller, and is set only when the configuration marks the target as such a bridge.
+ * A header with this name from a client is never forwarded.
  */
 import { hash } from 'node:crypto'
 

@@ -2,8 +2,8 @@
  * Authenticates the proxy to its target, with its own login or a strategy from runtime/outgoing (fixed bearer token,
  * token exchange and others).
  *
- * A credential adds header lines to an attempt once everything else about the attempt is final. It is renewed when the
- * target rejects it. Headers from the configuration override the credential.
+ * A credential adds header lines to an attempt once everything else about the attempt is final. The credential is
+ * renewed when the target rejects it. Headers from the configuration override the credential.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Caller, localIssuer, makeCaller } from '../../net/index.ts'
@@ -29,7 +29,8 @@ export interface TargetCredential {
   /** True when a response with this status (401, 403) and challenge concerns this credential. */
   concerns(status: number, challenge: HeaderValue): boolean
   /**
-   * Called when the target rejected the credential at `url`. Renews it for the next `lines`, or throws GatehouseError.
+   * Called when the target rejected the credential at `url`. Renews the credential for the next call of `lines`, or
+   * throws GatehouseError.
    */
   renew(exchange: ProxyExchange, status: number, challenge: HeaderValue, url: string): Promise<void>
 }
@@ -80,7 +81,10 @@ function clientLines({ req }: ProxyExchange): readonly string[] {
   return ['Authorization', authorization, ...(typeof dpop === 'string' ? ['DPoP', dpop] : [])]
 }
 
-/** A strategy. Without incoming authentication, it uses the bearer token that the client sent. */
+/**
+ * Returns a credential from a strategy. Without incoming authentication, the strategy uses the bearer token that the
+ * client sent.
+ */
 export function strategyCredential(strategy: CredentialStrategy): TargetCredential {
   async function linesFor(exchange: ProxyExchange, request: OutgoingRequest): Promise<readonly string[]> {
     exchange.outgoing = request

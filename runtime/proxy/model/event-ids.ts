@@ -22,7 +22,7 @@ export class EventIds {
     return this.#ids.has(keyOf(id))
   }
 
-  /** Stores an id, and drops the oldest one when the limit is exceeded. */
+  /** Stores an id, and drops the oldest id when the limit is exceeded. */
   add(id: string): void {
     const key = keyOf(id)
     this.#ids.delete(key)

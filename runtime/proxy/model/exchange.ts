@@ -16,13 +16,13 @@ export interface Upgrade {
 }
 
 export class ProxyExchange extends Exchange {
-  /** The request's session, if this proxy has it. */
+  /** The request's session, if this proxy tracks it. */
   session: ProxiedSession | undefined
   /** The access token used in the last attempt. */
   usedToken: string | undefined
   /** Signs the proofs for that token, if it is bound to a key. */
   proof: TokenProof | undefined
-  /** The last attempt, as the outgoing strategy saw it. */
+  /** The last attempt, as passed to the outgoing strategy. */
   outgoing: OutgoingRequest | undefined
   /** True when the response is an event stream. */
   streamed = false
@@ -56,7 +56,7 @@ export class ProxyExchange extends Exchange {
     return this.message?.kind === 'request' ? this.message.id : undefined
   }
 
-  /** True for a GET that requests events, and for an upgrade. Their first byte may take a long time. */
+  /** True for a GET that requests events, and for an upgrade. The first byte of the response may take a long time. */
   get asksForStream(): boolean {
     const { method, headers } = this.req
     if (this.upgrade !== undefined) return true

@@ -120,7 +120,9 @@ function exchangeStrategy(exchange: ExchangeSettings, withLogin: boolean): Strat
   }
 }
 
-/** Returns the token from the proxy's own login as the token to exchange, which is the same for every caller. */
+/**
+ * Returns a source of tokens to exchange. For every caller, the source returns the token from the proxy's own login.
+ */
 function upstreamOf(login: TokenSource): UpstreamTokens {
   return {
     async get() {

@@ -101,7 +101,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
       targetRequiresLogin: parts.targetRequiresLogin,
       strip: [
         ...(authServer?.config.disableUpstreamTokenInjection ? strippedHeaders : []),
-        // Drops the client's proof. Otherwise, the target could send the proof again.
+        // Drops the client's proof. Otherwise, the target could replay the proof.
         ...(config.oidc || parts.incoming ? ['dpop'] : []),
       ],
       credential: made.credential,
@@ -171,7 +171,7 @@ function moreMetrics(
   return () => secretUseMetrics(authServer?.secretUses()) + counted() + certificateMetrics(certificate)
 }
 
-/** Returns where to mark DPoP proofs as used; undefined if no proofs are accepted. */
+/** Returns the store that marks DPoP proofs as used; undefined if no proofs are accepted. */
 async function proofStoreOf(
   { dpop }: ProxySettings,
   { proofs }: RunParts,
@@ -189,7 +189,7 @@ async function sharedStoreOf(
   { secret, log }: RunParts,
 ): Promise<Store | undefined> {
   if (sessionStorage?.provider !== 'redis') return undefined
-  // Load it on demand, because the store's client is large and most proxies do not use it.
+  // Load the store on demand, because its client is large and most proxies do not use it.
   const { makeRedisStore, sealStore } = await import('../../store/index.ts')
   const { address, db, keyPrefix } = sessionStorage
   const password = secret?.(vmcpEnvironment.redisPassword)

@@ -185,7 +185,7 @@ export interface MetricsAddress {
   readonly certificate: ServedCertificate | undefined
 }
 
-/** Serves `/metrics` on a separate port. Rejects with the system's error when it cannot be bound. */
+/** Serves `/metrics` on a separate port. Rejects with the system's error when the port cannot be bound. */
 export function serveMetrics(
   metrics: { render(): string | Promise<string> },
   address: MetricsAddress,

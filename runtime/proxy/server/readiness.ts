@@ -1,12 +1,12 @@
 /**
- * Decides for `/readyz` whether this proxy can serve. The proxy is not ready while it shuts down, while a required
- * login is missing, or while its embedded authorization server cannot work. It is also not ready after several
- * consecutive requests in which the target was unreachable or lost its sessions.
+ * Decides for `/readyz` whether this proxy can serve requests. The proxy is not ready while it shuts down, while a
+ * required login is missing, or while its embedded authorization server cannot work. The proxy is also not ready after
+ * several consecutive requests in which the target was unreachable or lost its sessions.
  *
- * While requests reach the target, it is not probed. Once it is considered unreachable, readiness requests probe it, at
- * most every few seconds, so that a proxy without traffic recovers. Sessions cannot be probed without a client: after
- * half a minute the proxy is ready again until the next failure. Reasons are fixed text or client-facing messages,
- * without addresses.
+ * The target is not probed while requests reach it. Once the target is considered unreachable, readiness requests probe
+ * it, at most every few seconds, so that a proxy without traffic recovers. Sessions cannot be probed without a client:
+ * after half a minute the proxy is ready again until the next failure. Reasons are fixed text or client-facing
+ * messages, without addresses.
  * Source: reference behavior of target health, as readiness instead of an exit.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -19,7 +19,7 @@ import type { TokenSource } from '../../outgoing/index.ts'
 const maxFailures = 5
 const askTimeoutMs = 5_000
 const askEveryMs = 5_000
-/** After this time without a failed session, another session may try. */
+/** After this time without a failed session, the proxy is ready again. */
 const sessionTrialMs = 30_000
 
 export interface Readiness extends TargetWatch {

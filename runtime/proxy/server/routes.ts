@@ -1,5 +1,6 @@
 /**
- * Routes that the proxy handles itself and never forwards. They require no origin check, authentication or body.
+ * Routes that the proxy handles itself and never forwards. These routes require no origin check, authentication or
+ * body.
  *
  * All other paths below `/.well-known/` return 404, because a client must not discover the target's authorization
  * server through the proxy. The exception is a target that authenticates the proxy's clients.

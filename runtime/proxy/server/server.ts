@@ -50,7 +50,7 @@ export interface ProxyAddress {
 export interface ProxyOptions {
   readonly target: TargetAddress
   readonly host: string
-  /** 0 lets the kernel choose. */
+  /** Port to listen on; 0 lets the kernel choose. */
   readonly port: number
   /** Enables TLS. The creator of the certificate closes it. */
   readonly certificate?: ServedCertificate | undefined

@@ -1,7 +1,7 @@
 /**
  * Reopens a session that the target has lost. Sends the client's own initialize request again, then
  * `notifications/initialized` and the client's settings (watched resources, log level), and stores the new id. The
- * client keeps its id.
+ * client keeps its session id.
  *
  * Each session has at most one recovery at a time, and all requests that need it wait for it.
  */
@@ -158,7 +158,7 @@ async function resultInStream(body: AsyncIterable<Buffer>): Promise<Buffer | und
     length += chunk.length
     for (const event of events.splice(0)) response ??= await responseIn(event.data())
     if (response) break
-    if (length > maxResponseBytes) throw new Error('the stream has no response')
+    if (length > maxResponseBytes) throw new Error('the stream contains no response')
   }
   return response?.result
 }

@@ -2,8 +2,8 @@
  * State that a client sets on its server for the lifetime of a session: watched resources and the log level. A new
  * session at the target lacks this state, so a recovery sends the same requests again.
  *
- * The state is limited in number and bytes. Beyond the limits, the client must set the state again after the target
- * restarts.
+ * The number and the total size of the stored requests are limited. Beyond the limits, the client must set the state
+ * again after the target restarts.
  * Source: MCP 2025-11-25, server/resources "Subscriptions", server/utilities/logging.
  */
 import { type Message, paramsOf } from '../../mcp/index.ts'
@@ -12,7 +12,7 @@ import type { ProxiedSessionState } from '../model/session.ts'
 const maxEntries = 1_000
 const maxBytes = 131_072
 
-/** Every method that sets state has one of these in its name, so other bodies are not parsed. */
+/** Every method that sets state contains one of these prefixes, so other bodies are not parsed. */
 const hints = [Buffer.from('resources/'), Buffer.from('logging/')]
 
 /** True when a body may contain a request that sets state. */

@@ -19,7 +19,7 @@ export interface ProxiedSessionRecord {
   readonly upstreamId: string
   /** UTF-8 text of the initialize request. */
   readonly initBody?: string | undefined
-  /** State that the client has set since then, as pairs of key and request text. */
+  /** State that the client has set in the session, as pairs of key and request text. */
   readonly state?: readonly (readonly [string, string])[] | undefined
 }
 

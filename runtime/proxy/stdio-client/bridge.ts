@@ -261,7 +261,7 @@ export class RawBridge {
     if (message.method === 'tools/list' && era === 'stateless') await this.#tools.readPage(response.result)
   }
 
-  /** Sends a message. Resends it once after a lost session or mismatched mirrored arguments. */
+  /** Sends a message. Resends the message once after a lost session or mismatched mirrored arguments. */
   async #deliver(
     message: Message,
     era: Era,

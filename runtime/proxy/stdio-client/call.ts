@@ -61,8 +61,8 @@ export interface BridgeTransport {
 }
 
 /**
- * Returns a message's protocol era. Notifications do not declare it, so they use the era of the last request, `before`.
- * Throws MessageError for ambiguous params.
+ * Returns a message's protocol era. Notifications do not declare their era, so they use the era of the last request,
+ * `before`. Throws MessageError for ambiguous params.
  */
 export function eraOfMessage(message: Message, before: Era): Era {
   if (message.kind === 'result' || message.kind === 'error') return 'session'

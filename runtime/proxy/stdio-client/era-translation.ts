@@ -53,7 +53,7 @@ export class EraTranslation {
     this.#options = options
   }
 
-  /** Translates a message from the client if necessary. Returns undefined when it is forwarded unchanged. */
+  /** Translates a message from the client if necessary. Returns undefined when the message is forwarded unchanged. */
   carry(message: Message, era: Era, signal: AbortSignal = never): Promise<void> | undefined {
     if (era === 'session') return this.#session?.fromClient(message)
     if (!this.#stateless || message.kind !== 'request') return undefined

@@ -168,7 +168,7 @@ export function abandon({ body }: RawResponse): void {
   body.on('error', () => {}).destroy()
 }
 
-/** Reads a whole body. Rejects with BACKEND_PROTOCOL if it exceeds the limit. */
+/** Reads a whole body. Rejects with BACKEND_PROTOCOL if the body exceeds the limit. */
 export async function readBody(response: RawResponse, signal: AbortSignal): Promise<Buffer> {
   rejectCompressed(response)
   const pieces = new Pieces()
@@ -202,8 +202,8 @@ export function isEventStream({ headers }: { readonly headers: IncomingHttpHeade
 }
 
 /**
- * Detects an error from the proxy itself, where the request did not reach the server. The proxy uses JSON-RPC for
- * messages and problem details for other requests.
+ * Detects an error that the proxy itself returned, which means that the request did not reach the server. The proxy
+ * uses JSON-RPC for messages and problem details for other requests.
  */
 export function unreachable(status: number, body: Buffer): GatehouseError | undefined {
   const code = status === 502 ? 'BACKEND_UNREACHABLE' : status === 504 ? 'BACKEND_TIMEOUT' : undefined
@@ -220,10 +220,10 @@ const unreachableTexts = {
 export function statusError(status: number): GatehouseError {
   const data = { status }
   if (status === 401 || status === 403) {
-    const detail = `the server answered HTTP ${status}: sign in with --remote-auth or set --remote-auth-bearer-token-file`
+    const detail = `the server returned HTTP ${status}: sign in with --remote-auth or set --remote-auth-bearer-token-file`
     return new GatehouseError('BACKEND_AUTH_FAILED', { detail, data })
   }
-  const detail = `the server answered HTTP ${status}`
+  const detail = `the server returned HTTP ${status}`
   if (status === 429 || status === 503) return new GatehouseError('BACKEND_UNAVAILABLE', { detail, data })
   return new GatehouseError('BACKEND_PROTOCOL', { detail, data })
 }

@@ -1,5 +1,5 @@
 /**
- * The deprecated HTTP+SSE transport: one GET stream transports all responses, and its first event contains the URL for
+ * The deprecated HTTP+SSE transport: one GET stream carries all responses, and its first event contains the URL for
  * POST.
  *
  * That URL must be on the server's own origin. When the stream ends, the session ends: pending requests fail, and the
@@ -161,7 +161,7 @@ export class OldSseTransport implements BridgeTransport {
   }
 
   listen(): void {
-    // The stream is already open and transports all messages.
+    // The stream is already open and carries all messages.
   }
 
   forget(): void {

@@ -1,8 +1,8 @@
 /**
- * The start and the end of an input line that is too long. Clients write the id in one of the two.
+ * The start and the end of an input line that is too long. Clients write the id near the start or the end of a message.
  *
  * An error response needs the id of its request, because the sender would otherwise wait. The id is searched for in the
- * buffered parts. It is accepted only where the surrounding text proves that it is a field of the message itself.
+ * buffered parts. An id is accepted only where the surrounding text proves that it is a field of the message itself.
  */
 
 /** Number of buffered bytes at each end. */
@@ -17,7 +17,7 @@ export class Oversize {
     this.tail = tail
   }
 
-  /** Returns the message's raw JSON id; undefined when it is at neither end. */
+  /** Returns the message's raw JSON id; undefined when neither end contains it. */
   get id(): string | undefined {
     return (
       idAtStart.exec(this.head.toString('latin1'))?.[1] ?? idAtEnd.exec(this.tail.toString('latin1'))?.[1]

@@ -2,7 +2,7 @@
  * `proxy stdio`: connects an MCP client on standard input and output to an HTTP server.
  *
  * Runs the transparent proxy on a loopback port that only this process can use, so that login, injected headers,
- * redirects and session recovery work as in the proxy. Nothing but messages is written to the output.
+ * redirects and session recovery work as in the proxy. Only messages are written to the output.
  * Source: docs/reference/specification/proxy-command.md (`proxy stdio`); MCP 2025-11-25 and 2026-07-28, transports.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto'

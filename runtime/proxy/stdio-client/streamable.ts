@@ -1,5 +1,5 @@
 /**
- * Streamable HTTP: each message is a POST with a JSON response or an event stream. A GET stream transports unsolicited
+ * Streamable HTTP: each message is a POST with a JSON response or an event stream. A GET stream carries unsolicited
  * messages from the server.
  *
  * Stores the session id and the negotiated revision. In the session era, a broken response stream is resumed with
@@ -227,7 +227,7 @@ export class StreamableTransport implements BridgeTransport {
       const from = position.lastEventId
       const response = await this.#getReachable(from, signal)
       if (response === undefined) {
-        // The server may be unavailable only briefly, and the session may survive that.
+        // The server may be unavailable only briefly, and the session may survive the outage.
       } else if (response.statusCode === 200 && isEventStream(response)) {
         hadStream = true
         pace.opened()
@@ -247,8 +247,8 @@ export class StreamableTransport implements BridgeTransport {
         )
           return this.#events.onLost()
         if (response.statusCode < 500 && !temporaryRefusals.has(response.statusCode)) {
-          // The server has no such stream. If the server might only have dropped the event, try once more without the
-          // id.
+          // The server does not offer a GET stream. If the server may only have dropped the event, try once more
+          // without the id.
           if (from === undefined) return
           position = newPosition()
         }

@@ -53,7 +53,7 @@ import { ServedStatelessSide } from './stateless-side.ts'
 
 export interface BridgeOptions {
   readonly host: string
-  /** 0 lets the kernel choose. */
+  /** Port to listen on; 0 lets the kernel choose. */
   readonly port: number
   /** Rejects requests without one of these tokens. Default: no token is required. */
   readonly localTokens?: LocalTokens | undefined

@@ -37,7 +37,9 @@ export class LineReader {
     this.#lines = new TurnQueue((parts) => this.#hand(parts), handlers.onOverflow)
   }
 
-  /** Set while lines wait or are handled; never rejects. Do not push anything until it settles. */
+  /**
+   * Pending while lines wait or are handled, otherwise undefined; never rejects. Do not push anything until it settles.
+   */
   get busy(): Promise<void> | undefined {
     return this.#lines.busy
   }

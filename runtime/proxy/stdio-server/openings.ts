@@ -2,9 +2,9 @@
  * Conversations with the server that were started with `initialize` and are not in use: the server is still starting,
  * or the client disconnected before it used the conversation.
  *
- * A client that stops waiting, such as a health check, never ends or duplicates a starting process. The process stays,
- * and the next client with the same `initialize` uses it. The number of unused conversations is limited. A conversation
- * ends when it is idle or when its server does not start in time.
+ * A client that stops waiting, such as a health check, never ends or duplicates a starting process. The process keeps
+ * running, and the next client with the same `initialize` uses it. The number of unused conversations is limited. A
+ * conversation ends when it is idle or when its server does not start in time.
  * Source: MCP 2025-11-25, lifecycle.
  */
 import {

@@ -23,15 +23,17 @@ process.on('exit', () => {
 /** Reason of `groupEnded` when the program does not exist. */
 export const commandNotFound = 'the command was not found'
 
-/** Returns the exit code in a reason of `groupEnded`. Undefined if the program did not exit on its own. */
+/**
+ * Extracts the exit code from a reason that `groupEnded` returned. Undefined if the program did not exit on its own.
+ */
 export function exitCodeIn(why: string): number | undefined {
   const code = /^exited with code (\d+)$/.exec(why)?.[1]
   return code === undefined ? undefined : Number(code)
 }
 
 /**
- * Manages a child that was spawned with `detached: true`. Resolves with the reason after it has ended, and then ends
- * the rest of its group. Never rejects.
+ * Manages a child that was spawned with `detached: true`. Resolves with the reason after the child has ended, and then
+ * ends the rest of its group. Never rejects.
  */
 export function groupEnded(child: ChildProcess): Promise<string> {
   const { pid } = child

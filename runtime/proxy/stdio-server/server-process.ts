@@ -150,7 +150,7 @@ export class Processes implements ServerSource {
     if (!this.#closed) this.#spare ??= this.#startOne()
   }
 
-  /** Starts no more processes and ends the spare one. Processes in use are closed by their callers. */
+  /** Starts no more processes and ends the spare process. Processes in use are closed by their callers. */
   async close(): Promise<void> {
     this.#closed = true
     this.#failed.resolve('stopped')

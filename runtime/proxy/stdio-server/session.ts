@@ -2,11 +2,11 @@
  * One client's session over HTTP, with its own stdio server process.
  *
  * A POST request waits here for its response. Standard output does not show which request a notification or a server
- * request belongs to. Progress goes to the request with the matching token. Everything else goes to the newest pending
- * request or, if there is none, to the standing stream. Without either, a limited number of messages is buffered for
- * the next stream. Over the deprecated HTTP+SSE transport, everything goes to the one stream that the client opened. A
- * client that does not read is disconnected. When a program rejects `initialize` and supports the stateless era, its
- * messages are translated.
+ * request belongs to. A progress notification goes to the request with the matching token. Every other message goes to
+ * the newest pending request or, if there is none, to the standing stream. Without either, a limited number of messages
+ * is buffered for the next stream. Over the deprecated HTTP+SSE transport, all messages go to the one stream that the
+ * client opened. A client that does not read is disconnected. When a program rejects `initialize` and supports the
+ * stateless era, its messages are translated.
  * Source: MCP 2025-11-25, transports; MCP 2024-11-05, "HTTP with SSE"; MCP 2026-07-28, stdio.
  */
 import type { ServerResponse } from 'node:http'

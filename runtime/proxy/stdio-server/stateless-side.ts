@@ -128,7 +128,8 @@ export class ServedStatelessSide {
         now,
         log,
         infoFor: () => info,
-        // Does not use a process that the next session could use.
+        // Uses the stored introduction while an unused process is available, so that the process stays free for the
+        // next session.
         introduction: () => (openings.hasUnused ? this.#introduction : undefined),
       })
     }

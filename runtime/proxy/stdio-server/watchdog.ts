@@ -56,7 +56,7 @@ export class Watchdog {
     }
     shell.on('error', over).on('exit', over)
     shell.stdin.on('error', over)
-    // Do not keep this process running.
+    // The shell must not keep this process running.
     shell.unref()
     if (shell.stdin instanceof Socket) shell.stdin.unref()
     this.#shell = shell

@@ -1,6 +1,6 @@
 /**
- * A tunnel's authenticator. It is replaced when the tunnel comes up under a different URL, because tokens are issued
- * for that URL and clients see it.
+ * A tunnel's authenticator. The authenticator is replaced when the tunnel receives a different public URL, because
+ * tokens are issued for that URL and clients see it.
  */
 import type { Authenticator } from '../../incoming/index.ts'
 

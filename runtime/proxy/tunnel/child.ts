@@ -1,8 +1,8 @@
 /**
  * Runs a tunnel's program without a shell and forwards its output lines. Ends the program and all of its child
- * processes with the tunnel.
+ * processes when the tunnel is closed.
  *
- * The program does not get this program's own variables, because they contain secrets.
+ * The program does not inherit Gatehouse's own environment variables, because they contain secrets.
  */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'

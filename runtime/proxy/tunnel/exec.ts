@@ -13,7 +13,10 @@ import { keepRunning, type Tunnel, type TunnelEvents, type TunnelProvider } from
 export interface ExecSettings {
   /** The program and its arguments; `{target}` becomes the proxy's URL, and `{port}` its port. */
   readonly command: readonly string[]
-  /** The public URL is the first group, or the whole match. Both of the program's outputs are searched. */
+  /**
+   * The public URL is the first group, or the whole match. The program's standard output and standard error are
+   * searched.
+   */
   readonly urlPattern: RegExp
   /** The environment variable that passes the token to the program. */
   readonly authTokenEnv: string | undefined

@@ -1,12 +1,12 @@
 /**
  * The interface between a tunnel and its provider. A provider makes a local port reachable from outside, and reports
- * its URL. It restarts its program with growing delays until it is closed.
+ * its URL. A provider restarts its program with growing delays until the tunnel is closed.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../net/index.ts'
 
 export interface TunnelEvents {
-  /** Called when the tunnel is up under this URL, and again after a restart, possibly with a different URL. */
+  /** Called when the tunnel is available at this URL, and again after a restart, possibly with a different URL. */
   readonly onUp: (url: string) => void
   /** Called when an attempt has failed; more attempts follow. */
   readonly onDown: (error: unknown) => void

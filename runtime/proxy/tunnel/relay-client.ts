@@ -61,7 +61,7 @@ interface Slot {
   readonly onUp: (url: string) => void
 }
 
-/** Runs one connection. Resolves when the relay uses the connection, so that its slot is free. */
+/** Runs one connection. Resolves when the relay starts to use the connection, which frees the slot. */
 async function hold(slot: Slot): Promise<void> {
   const { stream, publicUrl } = await dial(slot)
   if (slot.signal.aborted) {

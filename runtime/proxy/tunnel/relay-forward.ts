@@ -2,8 +2,8 @@
  * Forwards one public request through a tunnel byte by byte. Both bodies are streamed and not stored. MCP is not
  * inspected here; the proxy at the other end does that.
  *
- * Only drops hop-by-hop headers (RFC 9110 section 7.6.1). If a tunnel breaks during a response, the response is
- * aborted.
+ * The relay drops only hop-by-hop headers (RFC 9110 section 7.6.1). If a tunnel breaks during a response, the response
+ * is aborted.
  */
 import { addTrailers, clientGone, sendHead, waitForDrain } from '../forward/client-side.ts'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
@@ -21,7 +21,7 @@ import {
 import { ProxyExchange, type Upgrade } from '../model/exchange.ts'
 import { acceptUpgrade } from '../forward/upgrade.ts'
 
-/** Resolves when the exchange has ended in any way. Never rejects. */
+/** Resolves when the exchange has ended for any reason. Never rejects. */
 export function forward(
   dispatcher: Dispatcher,
   origin: string,

@@ -3,7 +3,7 @@
  *
  * The client keeps a few idle WebSockets open at the relay. When the relay needs a connection, it uses one of these
  * WebSockets for an HTTP/1.1 connection to the client's proxy, as plain bytes. The client then opens another idle
- * WebSocket. Nothing is multiplexed, so a slow request never delays another.
+ * WebSocket. Nothing is multiplexed, so a slow request never delays another request.
  *
  *   GET /.gatehouse/tunnel?hostname=<name>&session=<id>   Authorization: Bearer <token>
  *   101, Gatehouse-Public-Url: <url>                      401 wrong token, 409 name taken by another session

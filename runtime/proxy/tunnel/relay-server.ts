@@ -1,5 +1,5 @@
 /**
- * `gatehouse relay`: a public address for proxies without a public address. Accepts tunnels from clients that present
+ * `gatehouse relay`: provides public addresses for proxies that have none. Accepts tunnels from clients that present
  * the token, and forwards each request for `<name>.<domain>` through that name's tunnel.
  *
  * The relay streams bytes and does not authenticate requests; the proxy at the other end does. A name belongs to one
@@ -19,7 +19,7 @@ import { acceptKey, WebSocketStream } from './websocket.ts'
 
 export interface RelayOptions {
   readonly host: string
-  /** 0 lets the kernel choose. */
+  /** Port to listen on; 0 lets the kernel choose. */
   readonly port: number
   /** Tunnels have the address `<name>.<domain>`. */
   readonly domain: string
@@ -96,7 +96,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
   function join(query: URLSearchParams): RelayTunnel {
     const session = query.get('session') ?? ''
     if (!/^[\w-]{16,64}$/.test(session))
-      throw new GatehouseError('BAD_REQUEST', { detail: 'session: 16 to 64 letters' })
+      throw new GatehouseError('BAD_REQUEST', { detail: 'session: must be 16 to 64 letters, digits, _ or -' })
     const asked = query.get('hostname')?.toLowerCase()
     if (asked !== undefined && !hostnamePattern.test(asked)) {
       throw new GatehouseError('BAD_REQUEST', { detail: 'hostname: must be a DNS label' })

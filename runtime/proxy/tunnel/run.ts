@@ -2,8 +2,8 @@
  * `proxy tunnel`: runs the proxy on a loopback port, with a provider that makes it reachable from outside.
  *
  * The whole pipeline protects the target. Without incoming authentication, the tunnel opens only with an explicit flag.
- * Once the public name is known, it is added to the allowed hosts. It is also the resource of the tokens, unless
- * --resource-url sets a different one.
+ * Once the public URL is known, its host is added to the allowed hosts. The URL is also the resource of the tokens,
+ * unless --resource-url sets a different resource.
  * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
  */
 import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
@@ -129,7 +129,7 @@ class Opening {
     this.#options = options
   }
 
-  /** Opens the tunnel. Resolves with its first URL. */
+  /** Opens the tunnel. Resolves with the tunnel's first URL. */
   async open(port: number): Promise<string> {
     const { provider, log, signal, upWithinMs = 60_000 } = this.#options
     const { promise, resolve, reject } = Promise.withResolvers<string>()

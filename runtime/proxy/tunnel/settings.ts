@@ -95,7 +95,7 @@ function relayUrl(args: Reader): string {
   if (value === undefined) return ''
   const { protocol, hostname, pathname, search, hash, username, password } = new URL(value)
   if (pathname !== '/' || search + hash + username + password !== '') {
-    args.failure('url', 'must be scheme and host only')
+    args.failure('url', 'must contain only a scheme and a host')
   }
   if (/^(?:ws|http):$/.test(protocol) && !isLoopbackHost(hostname)) {
     args.failure('url', 'must begin with wss:// or https://, except for a relay on this machine')

@@ -1,7 +1,7 @@
 /**
  * A tunnel that uses the system's ssh client: a reverse forward from a port on a server to the proxy.
  *
- * The client's own configuration provides keys, known hosts and everything else. With BatchMode, the client never
+ * The ssh client's own configuration provides keys, known hosts and everything else. With BatchMode, the client never
  * prompts. The tunnel is up once ssh reports that the remote forward was accepted.
  */
 import type { Environment } from '../../config/index.ts'
@@ -20,8 +20,8 @@ export interface SshSettings {
 }
 
 /**
- * A separate connection without prompts, used only for the forward. It fails if the forward is rejected, and detects a
- * lost peer.
+ * A separate connection without prompts, used only for the forward. The connection ends if the forward is rejected or
+ * the peer is lost.
  */
 const fixedOptions = [
   'BatchMode=yes',
@@ -88,7 +88,7 @@ export function sshProvider(settings: SshSettings, env: Environment, program = '
   }
 }
 
-/** Irrelevant lines in the output of `-v`. */
+/** Matches irrelevant lines in the output of `ssh -v`. */
 const chatter = /^(?:debug|OpenSSH_|Authenticated to |Transferred: |Bytes per second: )/
 
 function authorityOf(host: string): string {

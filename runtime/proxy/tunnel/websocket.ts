@@ -3,8 +3,7 @@
  * the client's frames are masked.
  *
  * Emits `alive` for every received frame. Extensions and text frames are not supported, and message boundaries are
- * ignored. An invalid or oversized frame ends the stream. Pings are answered unless the peer does not read; `ping`
- * sends one.
+ * ignored. An invalid or oversized frame ends the stream. Pings are answered while the peer reads; `ping` sends a ping.
  * Source: RFC 6455 sections 4 to 7.
  */
 import { createHash, randomFillSync } from 'node:crypto'

@@ -1,6 +1,6 @@
 /**
- * The process that manages a proxy's workers and their shared state: the login, the sessions and the metrics port. It
- * serves no requests itself.
+ * The process that manages a proxy's workers and their shared state: the login, the sessions and the metrics port. This
+ * process serves no requests itself.
  */
 import { LRUCache } from 'lru-cache'
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
@@ -22,7 +22,10 @@ import { isRecord } from './worker.ts'
 
 const maxSessions = 100_000
 
-/** Starts `config.workers` processes, with this process's arguments. Rejects when the first processes cannot serve. */
+/**
+ * Starts `config.workers` processes, with this process's arguments. Rejects when the first processes cannot serve
+ * requests.
+ */
 export async function runPrimary(config: ProxySettings, parts: RunParts): Promise<RunningCommand> {
   for (const warning of config.warnings) parts.log.warn(warning)
   if (!config.oidc && !parts.localTokens)

@@ -10,7 +10,7 @@ export interface LoginState {
   /** The key that the token is bound to. */
   readonly proofKey?: ProofKey | undefined
   readonly idToken?: string | undefined
-  /** Time until which the token can be sent, in Unix milliseconds; undefined for no limit. */
+  /** Time after which the token must not be sent, in Unix milliseconds; undefined for no limit. */
   readonly usableUntil?: number | undefined
   /** False when the login is not complete. The worker then requests the state again. */
   readonly known: boolean

@@ -146,7 +146,7 @@ function nameAt(template: string, at: number): string {
   return name.exec(template)?.[0] ?? ''
 }
 
-/** Requires a character that cannot be part of a name after a name. */
+/** True at the end of the template, or when the next character cannot be part of a name. */
 function endsWord(template: string, at: number): boolean {
   const char = template[at]
   return char === undefined || isSpace(char) || '.,|:()'.includes(char) || template.startsWith('}}', at)

@@ -127,7 +127,7 @@ class Parser {
   }
 
   #push(block: Omit<Block, 'body' | 'otherwise' | 'hasElse'>): void {
-    if (this.#blocks.length >= maxDepth) throw new TemplateError('blocks are nested too deep')
+    if (this.#blocks.length >= maxDepth) throw new TemplateError('blocks are nested too deeply')
     this.#blocks.push({ ...block, body: [], otherwise: [], hasElse: false })
   }
 
@@ -148,7 +148,7 @@ class Parser {
   #else(): void {
     const block = this.#blocks.at(-1)
     if (!block || block.hasElse || block.word === 'define' || block.word === 'block')
-      throw new TemplateError('else has no if, with or range')
+      throw new TemplateError('else does not follow an if, with or range')
     block.hasElse = true
     this.#variables = block.inside
     const next = this.#tokens[this.#at]
@@ -247,7 +247,7 @@ class Parser {
     const rest: Operand[] = []
     for (let next = this.#peek(); next; next = this.#peek()) {
       if (next.kind === 'pipe' || next.kind === 'close') break
-      if (!next.apart) throw new TemplateError(`a blank is missing before ${JSON.stringify(next.text)}`)
+      if (!next.apart) throw new TemplateError(`a space is missing before ${JSON.stringify(next.text)}`)
       const operand = this.#operand()
       if (!operand) throw new TemplateError(`${JSON.stringify(next.text)} is not expected here`)
       rest.push(operand)
@@ -301,7 +301,7 @@ class Parser {
 
   #parenthesis(): Operand {
     this.#depth += 1
-    if (this.#depth > maxDepth) throw new TemplateError('parentheses are nested too deep')
+    if (this.#depth > maxDepth) throw new TemplateError('parentheses are nested too deeply')
     const pipe = this.#pipe('parenthesis')
     this.#depth -= 1
     if (this.#peek()?.kind !== 'close') throw new TemplateError('unclosed parenthesis')

@@ -10,7 +10,8 @@ import type { Command, Node, Operand, Pipe, Template } from './tree.ts'
 export type Path = readonly string[]
 
 /**
- * Maximum number of visits to named templates. The search visits a template once for each dot that it is called with.
+ * Maximum number of visits to named templates. The search visits a named template once for each dot with which the
+ * template is called.
  */
 const maxVisits = 1000
 /** Maximum number of recorded names per path. No check needs more names. */

@@ -7,7 +7,7 @@
 import { ModuleError } from '../../errors.ts'
 export type Node =
   | { readonly kind: 'text'; readonly text: string }
-  /** A pipe in an action. Prints its value, unless the pipe declares or sets variables. */
+  /** A pipe in an action. The action prints the value of the pipe, unless the pipe declares or sets variables. */
   | { readonly kind: 'action'; readonly pipe: Pipe }
   | {
       readonly kind: 'if' | 'with' | 'range'

@@ -70,8 +70,8 @@ t.test('validate and serve warn about valid but unusual workflow settings', asyn
   const text = `name: x\ngroupRef: g\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: inline}\naggregation: {}\ncompositeTools: [${workflow}]\n`
   const file = join(t.testdir({ 'vmcp.yaml': text }), 'vmcp.yaml')
   const warnings = [
-    'compositeTools: flow: {{ in a.q is not evaluated: only strings of the first level are templates (nestedTemplates)',
-    'compositeTools: flow: {{ in a.defaultResults is not evaluated: default results have no templates',
+    'compositeTools: flow: {{ in a.q is not evaluated: only strings at the first level are templates (nestedTemplates)',
+    'compositeTools: flow: {{ in a.defaultResults is not evaluated: default results cannot contain templates',
     'compositeTools: flow: the condition of a fails in every run: it is a string, but must be true or false',
   ]
   const { code, stderr } = await runGatehouse(['vmcp', 'validate', '-c', file])

@@ -125,7 +125,7 @@ const rules: readonly (readonly [title: string, given: Case, path: string, messa
     'identity assertions that no client can present',
     { policy: { acceptedAssertionTypes: ['id_jag'] }, more: { cimd: { enabled: false } } },
     `${policyAt}.acceptedAssertionTypes`,
-    'id_jag needs clients, or cimd.enabled for clients with a metadata document',
+    'id_jag requires clients, or cimd.enabled for clients with a metadata document',
   ],
   [
     'a client of an unknown issuer',
@@ -261,16 +261,16 @@ t.test('admission warns that a pod presents the same token again', async (t) => 
     const server = { type: 'embeddedAuthServer', embeddedAuthServer: embedded(values) }
     return validateResource(resource('MCPExternalAuthConfig', 'server', server)).warnings.join('\n')
   }
-  t.match(warningsFor({}), `${policyAt}: with replay once, a pod gets no further token`)
-  t.notMatch(warningsFor({ replay: 'untilExpiry' }), 'with replay once')
+  t.match(warningsFor({}), `${policyAt}: with replay set to once, a pod gets no further token`)
+  t.notMatch(warningsFor({ replay: 'untilExpiry' }), 'with replay set to once')
   const warningsForClient = (federated: Fields): string => {
     const more = { inboundGrants: undefined, clients: [client({ subject, ...federated })] }
     const values = settings({ issuer: { preset: 'kubernetes' }, more })
     const server = { type: 'embeddedAuthServer', embeddedAuthServer: embedded(values) }
     return validateResource(resource('MCPExternalAuthConfig', 'server', server)).warnings.join('\n')
   }
-  t.match(warningsForClient({}), 'clients[0].federated: with replay once, a pod gets no further token')
-  t.notMatch(warningsForClient({ replay: 'untilExpiry' }), 'with replay once')
+  t.match(warningsForClient({}), 'clients[0].federated: with replay set to once, a pod gets no further token')
+  t.notMatch(warningsForClient({ replay: 'untilExpiry' }), 'with replay set to once')
 })
 
 t.test('a missing file of an issuer prevents startup', async (t) => {

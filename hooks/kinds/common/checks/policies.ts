@@ -1,4 +1,4 @@
-/** Validates the policies and entities inside a resource. Each violation has its exact path. */
+/** Validates the policies and entities inside a resource. Each violation contains its exact path. */
 import { cedarViolations, cedarWarnings } from '../../../../schemas/cedar/index.ts'
 import type { AuthzConfig, Violation } from '../../../../schemas/index.ts'
 import { pointIn, type TypedPoint } from '../../../runtime-config/decision-point.ts'

@@ -42,13 +42,13 @@ const configDirectory = '/etc/gatehouse/proxy'
 export const proxyFile = 'proxy.yaml'
 export const proxyContainer = 'gatehouse'
 
-/** The parts of a proxy's workload that each kind decides. */
+/** The parts of a proxy's workload that depend on the kind. */
 export interface ProxyWorkload {
   readonly context: ProxyContext
   /** Kind in lowercase, for labels. */
   readonly app: string
   readonly names: { readonly proxy: string; readonly proxyConfig: string }
-  /** Part of the labels; set if the resource has a workload in addition to the proxy. */
+  /** Value of the component label; set if the resource has a workload in addition to the proxy. */
   readonly component?: string
   readonly replicas: number | undefined
   /** Name of an existing service account to use. */
@@ -57,7 +57,10 @@ export interface ProxyWorkload {
   readonly podTemplateSpec?: unknown
   /** Pod annotations to add to the generated annotations. */
   readonly annotations?: StringMap
-  /** Container that runs in the proxy's pod. If possible, a rollout runs only one such pod at a time. */
+  /**
+   * Additional containers in the proxy's pod, with their volumes. If possible, a rollout runs only one such pod at a
+   * time.
+   */
   readonly sidecar?:
     | { readonly containers: readonly ContainerSpec[]; readonly volumes: readonly VolumeSpec[] }
     | undefined
@@ -168,7 +171,7 @@ function withOverrides(meta: ChildMeta, overrides: MetadataOverrides | undefined
 
 interface ProxyPodInput {
   readonly args: readonly string[]
-  /** Restarts the proxy when this value changes. */
+  /** The proxy restarts when this value changes. */
   readonly restart: string
   readonly accountToken: boolean
 }

@@ -139,7 +139,7 @@ export function clientUrls(context: ProxyContext): ClientUrls {
   }
 }
 
-/** Returns the embedded authorization server. Only one of the two references may define it. */
+/** Returns the embedded authorization server. Only one of the two references may define the server. */
 function embeddedServer(
   target: ProxyTarget,
   { externalAuth: external, authServer: reference }: Values,
@@ -179,7 +179,7 @@ function certificateFailure(
   tls: ServingTLS | undefined,
 ): string | undefined {
   if (binds !== true || tls?.clientCABundleRef) return undefined
-  return 'spec.tls.clientCABundleRef: is required, because the embedded authorization server binds tokens to certificates'
+  return 'spec.tls.clientCABundleRef is required, because the embedded authorization server binds tokens to certificates'
 }
 
 /**

@@ -163,7 +163,7 @@ function warnAboutImplicitUpstream(
     'AuthzUpstreamSelectionWarning',
     'True',
     'AuthzUpstreamAutoSelected',
-    `Policies read the claims of ${server.upstreamProviders[0]?.name}, the first upstream; set authServerConfig.primaryUpstreamProvider to choose`,
+    `Policies read the claims of ${server.upstreamProviders[0]?.name}, the first upstream; set authServerConfig.primaryUpstreamProvider to choose another`,
   )
 }
 

@@ -139,8 +139,8 @@ function headersFailure(context: Context, { kind, name, object }: GroupMember): 
 }
 
 /**
- * Returns the addresses that connections to an entry may use. Its host name may resolve to a different address than it
- * did at admission.
+ * Returns the addresses that connections to an entry may use. The entry's host name may now resolve to a different
+ * address than at admission.
  */
 function addressesOf({ settings }: Context, { object, url }: GroupMember): AddressPolicy {
   const allowPrivateEndpoint = fieldsOf(object['spec'])['allowPrivateEndpoint'] === true

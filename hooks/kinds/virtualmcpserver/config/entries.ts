@@ -1,4 +1,7 @@
-/** Resolves backends, sets their conditions, and adds what entries need to the pod: headers and trust anchors. */
+/**
+ * Resolves backends, sets their conditions, and adds the headers, trust anchors and client certificates of entries to
+ * the pod.
+ */
 import { conditionOf } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { addHeaderForward } from '../../../runtime-config/header-forward.ts'
@@ -40,7 +43,7 @@ export function backendsWithNeeds(
 
 function setCondition(context: Context, resolved: ResolvedBackend): void {
   const { name, failure, authConfigRef, strategy, explicit } = resolved
-  // The condition of the default covers the backends that use the default.
+  // The condition for the default strategy covers the backends that use it.
   if (authConfigRef === undefined || (!strategy && !failure)) return
   const type = `${explicit ? 'BackendAuthConfig' : 'DiscoveredAuthConfig'}-${name}`
   const spec = fieldsOf(context.find('MCPExternalAuthConfig', authConfigRef)?.['spec'])

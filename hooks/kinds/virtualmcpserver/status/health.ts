@@ -1,10 +1,11 @@
 /**
  * Computes the phase, the backend list and the backend count in a virtual server's status.
  *
- * Without a ready pod, the last report is meaningless, so the pods decide first. Then the backends decide: the phase is
- * Ready when all backends are routable or the group is empty, Degraded when only some or none are routable, and Pending
- * while the state of every backend is unknown. A stuck rollout is Degraded while older pods still serve requests.
- * Source: docs/reference/specification/virtual-server.md#status, "status" (backendCount is ready plus unauthenticated).
+ * Without a ready pod, the last report is meaningless, so the state of the pods is checked first. With a ready pod, the
+ * backends determine the phase: it is Ready when all backends are routable or the group is empty, Degraded when only
+ * some or none are routable, and Pending while the state of every backend is unknown. A stuck rollout is Degraded while
+ * older pods still serve requests. Source: docs/reference/specification/virtual-server.md#status, "status"
+ * (backendCount is ready plus unauthenticated).
  */
 import { canonicalJson, type DiscoveredBackend } from '../../../../schemas/index.ts'
 import type { WorkloadState } from '../../../sync/workload-state.ts'
@@ -49,8 +50,8 @@ function knownHealth(
 const heartbeatMs = 5 * 60_000
 
 /**
- * Keeps the old check time when a report differs only in the time. A status write wakes every kind that reads virtual
- * servers, so the time is copied only every `heartbeatMs`.
+ * Keeps the old check time when a report differs only in the time. A status write triggers a sync of every kind that
+ * reads virtual servers, so the time is copied only every `heartbeatMs`.
  */
 function withoutHeartbeat(current: DiscoveredBackend, previous: Fields | undefined): DiscoveredBackend {
   const before = previous && backendOf(previous)

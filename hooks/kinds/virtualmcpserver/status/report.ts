@@ -72,7 +72,7 @@ function parse(text: string): Fields | undefined {
   return isFields(value) ? value : undefined
 }
 
-/** Parses one backend from a report or a status. Returns undefined if it has no name or status. */
+/** Parses one backend from a report or a status. Returns undefined if the backend has no name or status. */
 export function backendOf(item: Fields): DiscoveredBackend | undefined {
   const { name, url, status } = item
   if (typeof name !== 'string' || name === '' || !isStatus(status)) return undefined

@@ -55,7 +55,7 @@ const elsewhere: AttachReport = {
   attached: false,
   reason: 'AnotherProxyAttached',
   message:
-    'another proxy is attached to this server; this proxy takes over when the other one ends or stops reporting',
+    'another proxy is attached to this server; this proxy takes over when the other proxy ends or stops reporting',
 }
 const silent: AttachReport = {
   attached: false,
@@ -72,7 +72,7 @@ export class Connection {
   readonly #retryMs: number
   #running: Promise<void> | undefined
   #report: AttachReport | undefined
-  /** The server run that was last attached. */
+  /** The run of the server that this proxy last attached to. */
   #known: string | undefined
 
   constructor(options: ConnectionOptions) {
@@ -185,7 +185,7 @@ export class Connection {
     return true
   }
 
-  /** Forwards requests once the server has introduced itself. */
+  /** Requests the server's introduction, and then forwards requests. */
   async #introduce(stream: Attachment, run: ContainerRun, over: (end: End) => void): Promise<void> {
     const { server, record, events } = this.#options
     const id = runId(run)

@@ -48,7 +48,7 @@ export interface AttachedBridge extends StdioBridge {
   drained(graceMs: number): Promise<void>
 }
 
-/** Here, sessions do not need their own process. */
+/** Maximum number of sessions. Sessions do not need their own process here. */
 const maxSessions = 1_000
 
 /** Starts serving, even before the server is available. Rejects with the system's error when a port cannot be bound. */

@@ -1,8 +1,8 @@
 /**
- * The introduction of a process that many clients share. It is requested once per run of the process and returned to
- * every client that opens a session.
+ * The introduction of a process that many clients share. This program requests the introduction once per run of the
+ * process, and returns it to every client that opens a session.
  *
- * The request is made in this program's name. It declares no sampling, elicitation or roots, because such server
+ * The request identifies this program as the client. It declares no sampling, elicitation or roots, because such server
  * requests would not belong to a specific client. An earlier writer may have left an incomplete line before the
  * request, so an unanswered request is repeated.
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio.
@@ -80,8 +80,8 @@ function askUntilAnswered(requester: LinkRequester, method: string, params: stri
 }
 
 /**
- * Returns the InitializeResult for one client, with the older of its revision and the server's. Omits tasks, because
- * listing them would expose one client's tasks to another.
+ * Returns the InitializeResult for one client, with the older of the client's and the server's revisions. Omits tasks,
+ * because listing them would expose one client's tasks to another.
  */
 export function introductionFor(introduction: JsonObject, wanted: string | undefined): Buffer {
   const own = introduction.text('protocolVersion') ?? latestSessionVersion

@@ -1,7 +1,6 @@
 /**
- * The state that all clients share in the one session with the server: the most verbose log level that a client has
- * requested, and subscriptions, each for as long as a client needs it. This state is restored after the server
- * restarts.
+ * The state that all clients share in the one session with the server: the most verbose log level that any client has
+ * requested, and the subscriptions that at least one client needs. This state is restored after the server restarts.
  * Source: MCP 2025-11-25, logging, resources.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -110,11 +109,11 @@ export class SharedSessionState {
     try {
       await this.#requester.request(this.#requester.newId(), method, JSON.stringify(params))
     } catch {
-      // The process has ended. The next process gets the request again.
+      // The process has ended. The request is sent again to the next process.
     }
   }
 
-  /** Sends a request in this program's own name. Resolves with the response for the client. Never rejects. */
+  /** Sends the request with a new id. Resolves with the response for the client. Never rejects. */
   async #carry({ id = '', method, params }: Message): Promise<Buffer> {
     try {
       const outcome = await this.#requester.request(this.#requester.newId(), method, params ?? '{}')

@@ -1,6 +1,6 @@
 /**
- * One client's conversation with a server that several clients share. It behaves like a separate process, and survives
- * the replacement of the real process.
+ * One client's conversation with a server that several clients share. To the client, the conversation behaves like a
+ * separate process, and it survives the replacement of the real process.
  */
 import { type Message, scanMessage, type ServerLink, linkEnded } from '../../../mcp/index.ts'
 

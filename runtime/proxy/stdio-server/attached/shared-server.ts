@@ -3,8 +3,8 @@
  * which survives a restart of the process.
  *
  * Requests that are pending when the streams break get an error and are never sent again, because they may have been
- * executed. Later requests wait until the process is back. Ids have a random part, so that responses meant for an
- * earlier or different writer are not delivered. Server messages without a request go to the affected clients: list
+ * executed. Later requests wait until a process is available again. Ids have a random part, so that responses meant for
+ * an earlier or different writer are not delivered. Server messages without a request go to the affected clients: list
  * changes to all clients, updates to subscribers, and log messages to the waiting client if there is only one. Server
  * requests are rejected, because they do not belong to a specific client.
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
@@ -165,7 +165,7 @@ export class SharedServer implements LinkOwner {
     for (const link of this.#links) link.end('the proxy is shutting down')
   }
 
-  /** Handles a line that was too long. If it was a response, its request fails. */
+  /** Handles a line that was too long. If the line was a response, its request fails. */
   skipped(ends: Buffer): void {
     for (const [found] of ends.toString('latin1').matchAll(new RegExp(`"${this.#prefix}\\d+"`, 'g'))) {
       const sent = this.#settle(found)

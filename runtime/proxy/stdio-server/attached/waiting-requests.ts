@@ -1,7 +1,7 @@
 /**
- * Client messages that wait until the server is available again. They have not been sent yet, so sending them later is
- * safe. The waiting time and the total number are limited. The number per client is also limited, so that no client can
- * use all slots.
+ * Client messages that wait until the server is available again. These messages have not been sent yet, so sending them
+ * later is safe. The waiting time and the total number are limited. The number per client is also limited, so that no
+ * client can use all slots.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { errorMessage, type Message } from '../../../mcp/index.ts'
@@ -58,7 +58,7 @@ export class WaitingRequests {
     return own.length < maxWaitingOfOne && own.reduce((sum, one) => sum + one, bytes) <= maxBytesOfOne
   }
 
-  /** Drops the client's waiting request with this raw id. Returns false when there is none. */
+  /** Drops the client's waiting request with this raw id. Returns false when no such request is waiting. */
   cancel(link: SharedLink, id: string | undefined): boolean {
     const found = [...this.#waiting].find((one) => one.link === link && one.message.id === id)
     if (found) this.#remove(found)

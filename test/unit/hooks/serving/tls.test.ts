@@ -225,7 +225,7 @@ t.test('tokens can be bound to certificates only by a server that requests them'
   t.match(condition(w, 'MCPServer', 'files', 'AuthServerRefValidated'), {
     status: 'False',
     message:
-      'spec.tls.clientCABundleRef: is required, because the embedded authorization server binds tokens to certificates',
+      'spec.tls.clientCABundleRef is required, because the embedded authorization server binds tokens to certificates',
   })
 })
 

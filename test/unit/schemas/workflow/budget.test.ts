@@ -48,7 +48,7 @@ t.test('admission: work on defaults counts together', async (t) => {
   t.match(violations, [
     {
       path: /^spec\.config\.compositeTools\[\d\]\.parameters\.properties\.p\d+\.default$/,
-      message: 'checking the defaults of all workflows takes too much work; this workflow exceeds the limit',
+      message: 'checking the defaults of all workflows is too expensive; this workflow exceeds the limit',
     },
   ])
   t.equal(violations.length, 1)

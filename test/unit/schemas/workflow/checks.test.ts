@@ -112,7 +112,7 @@ t.test('workflow: a template below the first level causes a warning', async (t) 
     warnings,
     ['a', 'each'].map(
       (id) =>
-        `w: {{ in ${id}.q is not evaluated: only strings of the first level are templates (nestedTemplates)`,
+        `w: {{ in ${id}.q is not evaluated: only strings at the first level are templates (nestedTemplates)`,
     ),
   )
 })
@@ -167,7 +167,7 @@ t.test('workflow checks: a chain with too many references is rejected', async (t
     $defs: { ...$defs, d300: {} },
   }
   t.match(violationsOf({ parameters }), [
-    /leads back to itself without end, or through more than 100 schemas/,
+    /leads back to itself endlessly, or leads through more than 100 schemas/,
   ])
 })
 

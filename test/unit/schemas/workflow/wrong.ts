@@ -117,7 +117,7 @@ export const wrong: readonly Wrong[] = [
   [
     'a reference to itself',
     { parameters: { type: 'object', properties: { a: { $ref: '#/properties/a', default: 1 } } } },
-    /parameters: is not a JSON Schema: the reference "#\/properties\/a" leads back to itself without end/,
+    /parameters: is not a JSON Schema: the reference "#\/properties\/a" leads back to itself endlessly/,
   ],
   [
     'references in a circle',
@@ -127,17 +127,17 @@ export const wrong: readonly Wrong[] = [
         properties: { a: { $ref: '#/properties/b' }, b: { allOf: [{ $ref: '#/properties/a' }] } },
       },
     },
-    /parameters: is not a JSON Schema: the reference "#\/properties\/a" leads back to itself without end/,
+    /parameters: is not a JSON Schema: the reference "#\/properties\/a" leads back to itself endlessly/,
   ],
   [
     'a circle through a condition',
     { parameters: { type: 'object', properties: { a: { if: { not: { $ref: '#/properties/a' } } } } } },
-    /parameters: is not a JSON Schema: the reference "#\/properties\/a" leads back to itself without end/,
+    /parameters: is not a JSON Schema: the reference "#\/properties\/a" leads back to itself endlessly/,
   ],
   [
     'a dynamic reference to itself',
     { parameters: { type: 'object', properties: { a: { $dynamicAnchor: 'n', $dynamicRef: '#n' } } } },
-    /parameters: is not a JSON Schema: the reference "#n" leads back to itself without end/,
+    /parameters: is not a JSON Schema: the reference "#n" leads back to itself endlessly/,
   ],
   [
     'a dynamic reference to nothing',
