@@ -46,7 +46,7 @@ export interface BackendStrategies {
   close(): Promise<void>
 }
 
-/** Makes the credentials of all backends. Throws INVALID_CONFIG if the configuration is invalid. */
+/** Creates the credentials for all backends. Throws INVALID_CONFIG if the configuration is invalid. */
 export function makeOutgoingAuth(
   env: Environment,
   upstream: UpstreamTokens | undefined,

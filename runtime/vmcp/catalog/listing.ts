@@ -33,7 +33,7 @@ export interface Listing {
   readonly templates: readonly CatalogItem[]
   readonly prompts: readonly CatalogItem[]
   readonly violations: ListErrors
-  /** Problems with whole lists. Absent if there are none. */
+  /** Problems with whole lists. Undefined if there are no such problems. */
   readonly defects?: readonly ListDefect[]
   /** Reason why pinning blocks the whole backend. */
   readonly closed?: PinReason

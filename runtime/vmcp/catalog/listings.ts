@@ -1,6 +1,7 @@
 /**
  * Caches one backend's listings for each kind of client, because a backend may offer different items to different
- * clients. Declared capabilities define a kind of client, together with credentials if the lists depend on them.
+ * clients. Clients are of the same kind if they declare the same capabilities and, if the lists depend on credentials,
+ * use the same credentials.
  *
  * There is one read at a time for each key, and concurrent callers share this read. A listing is valid until the
  * backend announces a change, or for a limited time. If a listing cannot be reread, the last good listing stays in use
@@ -169,7 +170,7 @@ export class Listings {
     }
   }
 
-  /** Returns to the shared listing when a session's own listing is equal to the shared one. */
+  /** Switches a session back to the shared listing when the session's separate listing has the same content. */
   #rejoinShared(client: OperationClient, key: string, listing: Listing): Listing {
     const { session } = client
     if (!session || key !== this.keys.forkOf(client)) return listing
@@ -191,8 +192,8 @@ export class Listings {
   }
 
   /**
-   * Gives a session its own lists. The backend announced a change on the session's own connection, so the backend may
-   * show different items to this session.
+   * Creates separate lists for a session. The backend announced a change on the session's own connection, so the
+   * backend may show different items to this session.
    */
   fork(scope: SessionScope): void {
     const key = this.keys.fork(scope)

@@ -66,8 +66,8 @@ export class Lookup {
   }
 
   /**
-   * Looks up a target. Rereads the lists before reporting the target as unknown. The target's backend may currently
-   * receive no requests.
+   * Looks up a target. Rereads the lists before reporting the target as unknown. The result may be a target whose
+   * backend is currently unavailable.
    */
   async find<E>(
     client: OperationClient,

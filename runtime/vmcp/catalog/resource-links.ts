@@ -19,7 +19,7 @@ const maxTotalSize = 16 * 1024 * 1024
 const maxUriBytes = 4 * 1024
 const maxLinksPerResult = 1_000
 
-/** Methods with results that may contain links. */
+/** Methods whose results may contain links. */
 const linkMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
 /**
@@ -116,7 +116,7 @@ export class ResourceLinks {
   }
 }
 
-/** URIs that one backend returned to one owner. The least recently used ones are evicted. */
+/** URIs that one backend returned to one owner. The least recently used URIs are evicted. */
 class LinkSet {
   /** URIs in the order of their last use, most recent last. */
   readonly #uris = new Set<string>()

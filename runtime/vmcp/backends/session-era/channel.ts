@@ -69,7 +69,7 @@ export interface ChannelEvents {
 
 /**
  * The response belongs to the other protocol era. The backend did not execute the request and may have changed eras.
- * `outcome` is the request's outcome if the backend has in fact kept its era.
+ * `outcome` is the request's outcome if the backend turns out not to have changed eras.
  */
 export class WrongEra extends GatehouseError {
   readonly outcome: Outcome | undefined

@@ -1,6 +1,6 @@
 /**
- * Session-era codec for a backend. Sends `initialize` once, followed by concurrent requests. Passes progress, log
- * messages and questions to the operations to which they belong.
+ * Implements the session-era protocol for a backend. Sends `initialize` once, followed by concurrent requests. Passes
+ * progress, log messages and questions to the operations to which they belong.
  *
  * A connection works over any channel. If the backend has lost the session, the connection opens a new one, but only
  * once. The connection repeats the failed request if the request was not executed or may be executed twice

@@ -37,11 +37,11 @@ export type ConnectionScope =
   | { readonly kind: 'listing'; readonly key: string }
   | { readonly kind: 'pool'; readonly key: string }
 
-/** A session's client, reachable outside any call. */
+/** A session's client, which can receive messages and questions outside any call. */
 export type SessionListener = Pick<ClientSession, 'deliver' | 'ask'>
 
 export interface ManagedConnection extends PooledConnection {
-  /** Key among the managed connections. */
+  /** Key that identifies the connection among all managed connections. */
   readonly key: string
   readonly connection: SessionConnection
   readonly scope: ConnectionScope
@@ -290,7 +290,7 @@ export class Connections {
     this.#pool.spend(managed)
   }
 
-  /** Returns a session's connections. Also removes the connections if `forget` is true. */
+  /** Returns a session's connections. If `forget` is true, also stops managing these connections. */
   ofSession(
     session: ClientSession,
     { forget = false }: { readonly forget?: boolean } = {},

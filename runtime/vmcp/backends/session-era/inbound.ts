@@ -32,7 +32,7 @@ export interface Pending {
 
 /**
  * Selects the request in flight for a message that does not identify its request. `newest` applies if all requests are
- * from one client. A function applies otherwise, and returns true if the message can belong to the only request.
+ * from one client. Otherwise, a function returns true if the message can belong to the only request in flight.
  */
 export type Assignment = 'newest' | (() => boolean)
 

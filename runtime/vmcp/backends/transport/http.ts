@@ -254,7 +254,7 @@ class ResponseHandler implements DispatchHandler {
     onStream?.(this.#headers)
   }
 
-  /** Handles the body by its first bytes if they contradict the content type. */
+  /** Uses the first bytes of the body to determine the format if they contradict the content type. */
   #correctType(chunk: Buffer): void {
     const { onEvent, onMislabelled } = this.#request
     if (this.#events) {
@@ -385,7 +385,7 @@ function connectionError(cause: Error, began: boolean): GatehouseError {
     : new GatehouseError('BACKEND_UNREACHABLE', { cause })
 }
 
-/** Converts an error in a backend's data, because the client's request did not cause the error. */
+/** Converts an error in the data from a backend to a BACKEND_* error, because the client's request is not the cause. */
 function asProtocolError(cause: unknown): GatehouseError {
   const ours = cause instanceof GatehouseError && cause.code.startsWith('BACKEND_')
   return ours ? cause : new GatehouseError('BACKEND_PROTOCOL', { cause })

@@ -23,7 +23,7 @@ const sharedKey = 'shared'
 interface ChangingLists {
   /** Marks the lists of one kind of client, or all lists, as outdated. */
   expire(key?: string): void
-  /** Gives a session its own lists. */
+  /** Creates separate lists for a session. */
   fork(scope: SessionScope): void
   hasFork(scope: SessionScope): boolean
 }

@@ -12,7 +12,10 @@ import { systemClock, type Clock } from '../../model/time/clock.ts'
 export interface Pace {
   /** Number of changes that take effect before pauses start to increase. */
   readonly free: number
-  /** Minimum time between two free changes. A backend announces the same change on all of its connections at once. */
+  /**
+   * Minimum time between two changes that take effect without a longer pause. A backend announces the same change on
+   * all of its connections at once.
+   */
   readonly burstMs: number
   readonly firstPauseMs: number
   readonly maxPauseMs: number

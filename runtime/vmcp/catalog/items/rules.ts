@@ -58,7 +58,7 @@ export const time: ItemRule = textThat((value) => {
   if (!match) return false
   const [year, month, day] = match.slice(1).map(Number)
   const date = new Date(Date.UTC(year ?? 0, (month ?? 0) - 1, day))
-  // Date.UTC maps the years 0 to 99 to 1900 to 1999.
+  // Date.UTC adds 1900 to years below 100.
   date.setUTCFullYear(year ?? 0, (month ?? 0) - 1, day)
   return date.getUTCMonth() === (month ?? 0) - 1 && date.getUTCDate() === day
 })

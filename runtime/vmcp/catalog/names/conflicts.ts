@@ -1,4 +1,4 @@
-/** Reports each naming conflict and alias in the current catalogs once. Reports again when a conflict is resolved. */
+/** Reports each naming conflict and alias in the current catalogs once. Also reports when a conflict is resolved. */
 import { type Events, visibleText } from '../../../observe/index.ts'
 import type { Aliases } from './aliases.ts'
 import type { Catalog } from '../catalog.ts'

@@ -219,7 +219,7 @@ function isSame(a: ListedBackend, b: ListedBackend): boolean {
   )
 }
 
-/** True if the configuration only observes all existing differences. */
+/** True if the configuration sets the action for all existing differences to `observe`. */
 function isQuiet({ onChanged, onNew, onRemoved }: PinSettings, counts: PinReport['counts']): boolean {
   return (
     (counts.changed === 0 || onChanged === 'observe') &&

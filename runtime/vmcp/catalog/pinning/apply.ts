@@ -124,7 +124,7 @@ function makeFrozenForm(
   return check && { ...frozen, mirrored: item.mirrored, check }
 }
 
-/** Removes the output schema, because the backend's results may no longer match the approved one. */
+/** Removes the output schema, because the backend's results may no longer match the approved schema. */
 function withoutOutput(json: Buffer): Buffer {
   return new JsonObject(json).with({ outputSchema: undefined })
 }

@@ -15,11 +15,11 @@ export type LockState = 'ok' | 'missing' | 'invalid'
 export interface PinReport {
   readonly backend: string
   readonly lock: LockState
-  /** Names of the MCPToolLocks. Empty if there are none. */
+  /** Names of the backend's MCPToolLocks. */
   readonly locks: readonly string[]
   /** Reason why the lock cannot be used. */
   readonly failure: string | undefined
-  /** True if none of the backend's items are offered because it has no lock. */
+  /** True if all of the backend's items are withheld because the backend has no lock. */
   readonly closed: boolean
   readonly counts: Readonly<Record<PinState, number>>
   /** False until the backend has been listed. */
