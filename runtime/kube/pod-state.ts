@@ -121,7 +121,7 @@ function crashing(name: string, container: Fields): string {
   )
 }
 
-/** Returns text such as ` (exit code 1, Error)`; '' without details. */
+/** Returns text such as ` (exit code 1, Error)`, or '' if no details are available. */
 function exitOf(terminated: unknown): string {
   const { exitCode, reason } = fieldsOf(terminated)
   return typeof exitCode === 'number' ? ` (exit code ${exitCode}, ${textOf(reason)})` : ''

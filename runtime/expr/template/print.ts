@@ -16,7 +16,10 @@ export function writeAction(value: TemplateValue, out: MeteredOutput): void {
   else writeValue(value, printed, out)
 }
 
-/** Returns the text that an action prints for a value. Throws EvaluationError beyond the limits, and WorkLimitError. */
+/**
+ * Returns the text that an action prints for a value. Throws EvaluationError if the text is too long or the value is
+ * nested too deeply, and WorkLimitError.
+ */
 export function valueText(value: TemplateValue, meter: TemplateMeter): string {
   const out = new MeteredOutput(meter)
   writeAction(value, out)

@@ -33,7 +33,7 @@ type Scalar = boolean | number | bigint | string
 /** Maximum field width and precision. */
 const maxSize = 10_000
 
-/** Formats the arguments. Throws EvaluationError beyond the limits. */
+/** Formats the arguments. Throws EvaluationError if a width, a precision or the output exceeds its limit. */
 export function printf(format: string, values: readonly TemplateValue[], meter: TemplateMeter): string {
   return new Printf(format, values, meter).run()
 }

@@ -1,6 +1,6 @@
 /**
  * Locates the programs of worker threads. When Gatehouse runs from source, a program is a file in its module. In a
- * build, it is `<name>.js` (or `.mjs`) next to the bundled program with the same extension.
+ * build, the program is `<name>.js` (or `.mjs`) next to the bundled program with the same extension.
  */
 import { existsSync } from 'node:fs'
 import { extname } from 'node:path'

@@ -297,7 +297,7 @@ function annotationsIn(json: Buffer): Fields {
   return fieldsOf(fieldsOf(JSON.parse(json.toString()))['annotations'])
 }
 
-/** Merges an override's annotations into the tool's own. */
+/** Merges an override's annotations into the tool's own annotations. */
 function mergeAnnotations(own: Fields, override: ToolAnnotations): Fields {
   const set = hintNames.flatMap((hint) =>
     (override[hint] ?? undefined) === undefined ? [] : [[hint, override[hint]] as const],

@@ -1,6 +1,6 @@
 /**
- * Provides a client's current view, which consists of the merged listings of all backends. Merges the listings once for
- * each set.
+ * Provides a client's current view, which consists of the merged listings of all backends. Merges each set of listings
+ * only once.
  *
  * `down` contains the backends that cannot be listed. The core decides how these backends affect a request.
  */

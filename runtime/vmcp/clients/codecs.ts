@@ -33,7 +33,7 @@ export interface EdgesOptions {
   /** Selects the advertised capabilities, which are all capabilities or only those of the backends. */
   readonly advertise: 'everything' | 'backends'
   readonly allowlist: HeaderAllowlist
-  /** Identifies the server. All replicas of a server have the same value. */
+  /** Identifies the server. All replicas of a server use the same value. */
   readonly server: string
   /**
    * Returns key material that the replicas share. While this function returns undefined, state is valid only on this

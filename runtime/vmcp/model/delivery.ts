@@ -4,7 +4,7 @@ import type { GatehouseError } from '../../../schemas/index.ts'
 /** Limit for a response, or for a single event of a stream. */
 export interface ResponseLimit {
   readonly bytes: number
-  /** Returns the error for a larger response. */
+  /** Returns the error for a response that exceeds the limit. */
   readonly error: () => GatehouseError
 }
 

@@ -261,7 +261,7 @@ function readClauses(tokens: TokenReader, end: string): Clause[] {
     if (tokens.has('for')) {
       const target = readTargets(tokens)
       tokens.expect('in')
-      // Reads no conditional expression, which would consume the `if` of the next clause.
+      // Does not read a conditional expression, because that would consume the `if` of the next clause.
       const over = tokens.nested(() => readBinary(tokens, 0))
       clauses.push({ kind: 'for', target, over, ...position })
     } else if (tokens.has('if')) clauses.push({ kind: 'if', condition: readSimpleTest(tokens), ...position })

@@ -65,7 +65,7 @@ export class ErrorCollector {
       this.#repaired,
       kind,
       key,
-      (what) => `${what} is offered with repaired members: ${members.join(', ')}`,
+      (what) => `${what} was repaired; affected members: ${members.join(', ')}`,
     )
   }
 
@@ -89,7 +89,7 @@ export class ErrorCollector {
         ...leftOut.named,
         ...this.#more(leftOut, 'are left out'),
         ...repaired.named,
-        ...this.#more(repaired, 'are offered with repaired members'),
+        ...this.#more(repaired, 'were repaired'),
       ],
     }
   }

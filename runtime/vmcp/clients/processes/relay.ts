@@ -26,7 +26,7 @@ import { messagesPath, type VmcpExchange } from '../../model/exchange.ts'
 const secretHeader = 'x-gatehouse-worker'
 /** Address of the client, as seen by the worker that accepted the client's connection. */
 const addressHeader = 'x-gatehouse-worker-client'
-/** Headers that belong to one connection, or that get a new value in the forwarded request. */
+/** Headers that belong to one connection, or that receive a new value in the forwarded request. */
 const replacedHeaders: ReadonlySet<string> = new Set([
   'connection',
   'content-length',

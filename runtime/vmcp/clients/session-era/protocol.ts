@@ -45,7 +45,7 @@ export interface SessionProtocolOptions {
   readonly life: SessionLife
   readonly serverInfo: string
   readonly advertise: Advertise
-  /** Pending responses. A response that takes a long time is kept alive. */
+  /** Pending responses. Used to keep the connection alive while a response takes a long time. */
   readonly responses: InFlight<ClientResponse>
   readonly log: Log
 }

@@ -10,7 +10,7 @@ import type { MaskText } from '../../../observe/index.ts'
 import { apart, type MaskedRange, RuleSearch, ScanLimit, withMasks } from './look/matches.ts'
 import type { CompiledRule } from './rules.ts'
 
-/** Maximum number of steps, which take about 10 ms. */
+/** Maximum number of steps. Executing this many steps takes about 10 ms. */
 const maxSteps = 120_000
 const leftOut = '[redacted]'
 

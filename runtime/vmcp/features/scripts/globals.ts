@@ -185,7 +185,7 @@ function stringIn(json: string, meter: ScriptMeter): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** Parses JSON. Returns any other text unchanged. */
+/** Parses JSON. Returns text that is not JSON unchanged. */
 function textValue(bytes: string, meter: ScriptMeter): StarlarkValue {
   try {
     return readJson(bytes, meter)
@@ -195,7 +195,7 @@ function textValue(bytes: string, meter: ScriptMeter): StarlarkValue {
   }
 }
 
-/** Returns text as strings and other content as objects. Returns a single item without a list. */
+/** Returns text as strings and other content as objects. Returns a single item on its own, not in a list. */
 function contentValue(content: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   if (!(content instanceof List)) return content
   const values = content.items.map((item) => {

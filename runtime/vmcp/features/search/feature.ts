@@ -1,10 +1,10 @@
 /**
  * Implements tool search. Clients see find_tool and call_tool instead of all tools.
  *
- * The list handler runs outside the guards. The handler answers tools/list and converts call_tool to a call to the tool
- * in its arguments. Policies, rate limits and hidden-tool rules therefore apply to that tool. All other names are
- * rejected, so a client cannot find out which names exist. The find_tool tool itself runs behind the guards and
- * searches the caller's tools.
+ * The list handler runs outside the guards. The handler answers tools/list and converts a call to call_tool to a call
+ * to the tool named in the arguments. Policies, rate limits and hidden-tool rules therefore apply to that tool. All
+ * other names are rejected, so a client cannot find out which names exist. The find_tool tool itself runs behind the
+ * guards and searches the caller's tools.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and "Endpoints" (find_tool,
  * call_tool).
  */
@@ -151,7 +151,7 @@ function isAbsence(name: string): (failure: unknown) => boolean {
     failure instanceof GatehouseError && failure.code === 'INVALID_PARAMS' && failure.message === message
 }
 
-/** Returns the tools as listed, and the number of saved tokens. */
+/** Returns the tools as listed, and the number of tokens saved. */
 function render({ tools, tokens: baseline }: Found) {
   const returned = tools.reduce((sum, { tokens }) => sum + tokens, 0)
   const savings = baseline === 0 ? 0 : ((baseline - returned) / baseline) * 100

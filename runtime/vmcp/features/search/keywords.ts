@@ -50,7 +50,7 @@ export class KeywordIndex {
     this.#insert.run(at, withParts(name), description, parameters.map(withParts).join(' '))
   }
 
-  /** Finishes the index. The caller calls this method once, after the last row and before the first search. */
+  /** Finishes the index. Call this method once, after the last row and before the first search. */
   finish(): void {
     this.#database.exec('COMMIT')
   }

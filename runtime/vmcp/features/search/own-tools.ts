@@ -40,7 +40,7 @@ const definitions = [
     name: callToolName,
     description:
       'Runs a tool by name and returns its result. Call find_tool first: it returns the exact names and the ' +
-      'parameters that each tool takes.',
+      'parameters that each tool accepts.',
     inputSchema: {
       type: 'object',
       properties: {

@@ -1,7 +1,7 @@
 import type { MirroredArgument } from '../../../mcp/index.ts'
 import type { ArgumentCheck } from './pinning.ts'
 
-/** A tool, prompt, resource or resource template that clients can name. */
+/** A tool, prompt, resource or resource template that clients can address. */
 export interface CatalogEntry {
   /** Name, URI or URI template that clients use. */
   readonly key: string

@@ -79,7 +79,7 @@ export class MarkedLists {
     return this.#instructions.has(listing)
   }
 
-  /** Scan all items and instructions in the listing. Never throws. */
+  /** Scans all items and instructions in the listing. Never throws. */
   *prepare(listing: Listing): TurnWork<void> {
     let began = performance.now()
     for (const kind of kinds) {

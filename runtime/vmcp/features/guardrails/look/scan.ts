@@ -48,7 +48,7 @@ export interface ScanOptions {
   readonly frame?: TextFrame | undefined
 }
 
-/** Maximum number of steps, which take a few seconds. */
+/** Maximum number of steps. Executing this many steps takes a few seconds. */
 const maxSteps = 30_000_000
 const bytesPerStep = 64
 const maxDepth = 258

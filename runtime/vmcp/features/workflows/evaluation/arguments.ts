@@ -86,7 +86,7 @@ export function expandArguments(
   return Object.fromEntries(members.filter(([, value]) => value !== undefined))
 }
 
-/** A list item without a value is null. */
+/** A list item without a value becomes null. */
 function expandValue(value: ArgumentTemplate, scope: ExpansionScope, types: ArgumentTypes): TemplateValue {
   if ('value' in value) return value.value
   if ('items' in value) return value.items.map((item) => expandValue(item, scope, types) ?? null)

@@ -1,6 +1,6 @@
 /**
- * Evaluates a task without side effects and within its meter's limits. Small tasks run in the server, other tasks in a
- * worker.
+ * Evaluates a task without side effects and within its meter's limits. Small tasks run in the server, and all other
+ * tasks run in a worker.
  */
 import type { Fields } from '../../../../../schemas/index.ts'
 import { schemaCheck } from '../../../../../schemas/workflow/index.ts'

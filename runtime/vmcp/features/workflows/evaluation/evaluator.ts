@@ -1,6 +1,6 @@
 /**
- * Evaluates the tasks of executions. Small tasks run immediately, other tasks run in a worker, so data from callers and
- * backends cannot block the server.
+ * Evaluates the tasks of executions. Small tasks run immediately, and all other tasks run in a worker, so data from
+ * callers and backends cannot block the server.
  *
  * A task starts in the server with a small work budget. When the budget is exhausted, the task runs again in a worker.
  * A task goes directly to a worker if it exceeds the remaining budget of the current event loop turn. The whole
@@ -221,7 +221,7 @@ class Run {
     signal.addEventListener('abort', onAbort, { once: true })
     try {
       if (signal.aborted) onAbort()
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread, not a window
       else worker.postMessage(message)
       return await ended.promise
     } finally {

@@ -132,7 +132,7 @@ async function once(
 
 /**
  * Returns the operation for a step. Drops the progress token, because the step's progress would conflict with the
- * workflow's.
+ * workflow's progress.
  */
 function inner(operation: Operation, params: Buffer, signal: AbortSignal): Operation {
   const made = innerOperation(operation, 'tools/call', new JsonObject(params))
