@@ -30,7 +30,7 @@ export function expand(template: Template, data: TemplateValue, meter: TemplateM
   return run.text
 }
 
-/** True when the template is a single action. Its value then needs no conversion to text. */
+/** True when the template is a single action. The action's value then needs no conversion to text. */
 export function isSingleAction({ body }: Template): boolean {
   const [first] = body
   return body.length === 1 && first?.kind === 'action' && first.pipe.variables.length === 0

@@ -5,7 +5,8 @@
  */
 
 /**
- * Limit below which whole numbers have no exponent, which keeps ids readable. Go uses an exponent from a million on.
+ * Limit below which whole numbers have no exponent, which keeps ids readable. Go uses an exponent for numbers from one
+ * million upwards.
  */
 const largestWhole = 2 ** 53
 

@@ -14,7 +14,7 @@ export interface PoolOptions {
   readonly maxParkedPerCaller: number
   /** Limit on the total memory of parked tasks. */
   readonly maxParkedBytes: number
-  /** Number of idle workers to keep, and the time to keep them. */
+  /** Number of idle workers to keep, and the time for which they are kept. */
   readonly maxIdle: number
   readonly idleMs: number
   /** Heap size of one worker, in MiB. */

@@ -18,7 +18,7 @@ export function workerFile({ name, source }: WorkerProgram, here = import.meta.u
   return ending === '.ts' ? source : new URL(`./${name}${ending}`, here)
 }
 
-/** Returns the reasons why a program cannot run; empty when it can. */
+/** Returns the reasons why a program cannot run. The list is empty when the program can run. */
 export function workerViolations(program: WorkerProgram): string[] {
   const file = workerFile(program)
   return existsSync(file) ? [] : [`${fileURLToPath(file)} is missing; the file must be next to the program`]

@@ -38,8 +38,8 @@ export interface Served {
 }
 
 /**
- * Serves until the primary stops this worker or exits. Resolves when everything is closed. Rejects when it cannot
- * start, after informing the primary.
+ * Serves until the primary stops this worker or exits. Resolves when everything is closed. Rejects when the worker
+ * cannot start, after reporting the error to the primary.
  */
 export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Served>): Promise<void> {
   const ended = Promise.withResolvers<void>()

@@ -25,7 +25,7 @@ export interface ServerCapabilities {
   readonly subscribe: boolean
   /** Kinds of lists for which the backend announces changes. */
   readonly listChanged: ReadonlySet<ListKind>
-  /** Kinds of lists with a declared capability that is not an object. */
+  /** Kinds of lists whose declared capability is not an object. */
   readonly misdeclared?: readonly ListKind[]
 }
 

@@ -96,7 +96,7 @@ function authFor(outgoing: StrategyRegistry, backend: string, config: VmcpConfig
 
 /**
  * Returns one backend's fixed headers. Throws INVALID_CONFIG if the variable is invalid or matches two backends. For
- * example, `a-b` and `a.b` map to the same variable, and neither backend may get the other's headers.
+ * example, `a-b` and `a.b` map to the same variable, and no backend may receive another backend's headers.
  */
 function headersFor(
   backend: string,

@@ -133,8 +133,8 @@ export class Core {
   }
 
   /**
-   * Returns the backend for a URI that no list contains. This is the only backend, or the backend that returned the
-   * URI.
+   * Returns the backend for a URI that no list contains. The result is the only configured backend, or the backend that
+   * returned the URI.
    */
   #linkedBackend(client: OperationClient, uri: string): string | undefined {
     const { onlyBackend, links, members, views } = this.parts

@@ -145,7 +145,8 @@ export function groupClaimsOf(authz: VmcpConfig['incomingAuth']['authz']): reado
 }
 
 /**
- * Returns the token source for policies. Prefers a `required` source, because policies deny requests without its token.
+ * Returns the token source for policies. Prefers a `required` source, because policies deny requests without a token
+ * from that source.
  */
 function policyTokens(
   tokens: UpstreamTokens | undefined,

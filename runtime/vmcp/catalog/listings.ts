@@ -57,7 +57,7 @@ export interface ListingsOptions {
 }
 
 export interface ViewOptions {
-  /** True if the caller waits for a new listing when the cached one is out of date. */
+  /** True if the caller waits for a new listing when the cached listing is out of date. */
   readonly waitForFresh: boolean
   /** True if the caller waits after the backend has announced a change. */
   readonly waitForAnnounced?: boolean
@@ -68,7 +68,7 @@ export class Listings {
   readonly changes: AnnouncedChanges
   readonly #backend: Backend
   readonly #options: ListingsOptions
-  /** Cached listings in the order of their last use. */
+  /** Cached listings in order of last use. */
   readonly #cached = new Map<string, CachedListing>()
   readonly keys: ListingKeys
   readonly #readReports: ListReadReports
@@ -135,8 +135,8 @@ export class Listings {
   }
 
   /**
-   * Returns the listing for a client. With `waitForFresh`, waits for a new listing if the cached one is out of date.
-   * Without `waitForFresh`, returns the cached listing and renews that listing in the background. Rejects with
+   * Returns the listing for a client. With `waitForFresh`, waits for a new listing if the cached listing is out of
+   * date. Without `waitForFresh`, returns the cached listing and renews that listing in the background. Rejects with
    * BACKEND_* errors.
    */
   async get(
@@ -257,7 +257,7 @@ export class Listings {
 
   #succeeded(key: string, cached: CachedListing, client: OperationClient, listing: Listing): Listing {
     const before = cached.listing
-    // Equal content keeps its identity, so it is not merged or stored again.
+    // A listing with equal content is replaced by the existing object, so the content is not merged or stored again.
     const present = this.#equalTo(listing, before) ?? listing
     cached.listing = present
     cached.failure = undefined
@@ -364,7 +364,7 @@ export class Listings {
     return listing
   }
 
-  /** Returns the listings that clients see. Outdated listings are included only if no others exist. */
+  /** Returns the listings that clients see. Outdated listings are included only if no current listings exist. */
   all(): readonly Listing[] {
     const cached = [...this.#cached.values()].filter(({ listing }) => listing)
     const present = cached.filter(({ freshUntil }) => freshUntil > 0)

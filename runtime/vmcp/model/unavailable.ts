@@ -8,7 +8,7 @@ export interface UnavailableOptions {
   /** Replaces the whole message if a retry does not help. The text contains each backend and the required change. */
   readonly reason?: string | undefined
   readonly cause?: Error | undefined
-  /** The backends in this error that are left out because their settings are invalid. */
+  /** The backends in this error that are excluded because their settings are invalid. */
   readonly leftOut?: readonly string[] | undefined
 }
 

@@ -83,7 +83,7 @@ function readLambda(tokens: TokenReader, { conditional }: { readonly conditional
   return { kind: 'lambda', fn, ...position }
 }
 
-/** Reads the parameters before `end`, without consuming `end`. The resolver checks their order. */
+/** Reads the parameters before `end`, without consuming `end`. The resolver checks the order of the parameters. */
 export function readParameters(tokens: TokenReader, end: string): Parameter[] {
   const parameters: Parameter[] = []
   while (!tokens.is(end, 'end of file')) {

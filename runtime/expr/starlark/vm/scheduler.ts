@@ -2,7 +2,7 @@
  * Executes a script. The script's tasks take turns on one thread, and external operations run concurrently.
  *
  * The whole script shares one meter and one limit on concurrent waits, however deeply `parallel` is nested. All
- * functions of a `parallel` call run to the end, even when one of them fails. The call then fails with the first
+ * functions of a `parallel` call run to completion, even when one of them fails. The call then fails with the first
  * failure in list order.
  */
 import { LimitError, StarlarkError } from '../errors.ts'

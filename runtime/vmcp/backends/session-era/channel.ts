@@ -34,7 +34,7 @@ export interface BackendChannel {
   /**
    * Sends a message. Resolves when the response to the message has ended. If responses arrive on another stream,
    * resolves when the backend has accepted the message. Rejects with BACKEND_* errors. Rejects with BackendSessionLost
-   * if the backend does not recognize the session and the message may be sent again in a new one.
+   * if the backend does not recognize the session and the message may be sent again in a new session.
    */
   send(message: Buffer, options: SendOptions): Promise<void>
   /**
@@ -89,7 +89,7 @@ export class ConnectionClosed extends GatehouseError {
   }
 }
 
-/** The backend no longer recognizes the session, and the message may be sent again in a new one. */
+/** The backend no longer recognizes the session, and the message may be sent again in a new session. */
 export class BackendSessionLost extends GatehouseError {
   constructor() {
     super('BACKEND_SESSION_LOST')

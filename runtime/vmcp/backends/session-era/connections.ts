@@ -137,7 +137,7 @@ export class Connections {
 
   /**
    * Closes a session's least recently used idle connection if the session has too many connections. Throws
-   * BACKEND_UNAVAILABLE if all of them are busy.
+   * BACKEND_UNAVAILABLE if all of these connections are busy.
    */
   #makeRoomIn({ id }: ClientSession): void {
     const own = this.#bySession.get(id)

@@ -171,7 +171,8 @@ function hasRelay({ relay }: Pending): boolean {
 }
 
 /**
- * Returns the error for a question that does not identify its request and may belong to several callers, or to none.
+ * Returns the error for a question that does not identify its request and may belong to several callers, or to no
+ * caller.
  */
 export function unassignedError(): GatehouseError {
   return new GatehouseError('METHOD_NOT_FOUND', {

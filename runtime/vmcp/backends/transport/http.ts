@@ -107,7 +107,7 @@ export async function exchangeWithBackend(
   let url = request.url
   for (let hops = 0; ; hops++) {
     let response = await dispatchAgain(dispatcher, request, url)
-    // The backend requires another nonce in the proof. It has not executed the request.
+    // The backend requires another nonce in the proof. The backend has not executed the request.
     if (request.proof?.note(url, response.status, response.headers)) {
       response = await dispatchAgain(dispatcher, request, url)
       request.proof.note(url, response.status, response.headers)

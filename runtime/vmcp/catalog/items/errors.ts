@@ -1,6 +1,6 @@
 /**
- * Collects problems with the items in a backend's lists for reports. A collection consists of counts and the names of
- * some affected items.
+ * Collects problems with the items in a backend's lists, so the problems can be reported. A collection consists of
+ * counts and the names of some affected items.
  */
 import type { ItemKind, CatalogNotice } from '../../model/catalog/entries.ts'
 

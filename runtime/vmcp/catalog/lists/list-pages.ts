@@ -114,7 +114,7 @@ export async function readList(
   return endAfter(maxPages, `the list has more than ${maxPages} pages`)
 }
 
-/** Returns the reason why a cursor cannot be followed, or undefined if it can. */
+/** Returns the reason why a cursor cannot be followed, or undefined if the cursor is valid. */
 function cursorProblem(cursor: unknown, seen: ReadonlySet<string>): string | undefined {
   if (typeof cursor !== 'string')
     return `nextCursor must be a string, but is ${Array.isArray(cursor) ? 'an array' : `of type ${typeof cursor}`}`

@@ -1,6 +1,5 @@
 /**
- * Short names for tools with names that are too long for clients. An alias is the start of the name, followed by a
- * hash.
+ * Short names for tools whose names are too long for clients. An alias is the start of the name, followed by a hash.
  *
  * An alias depends only on the backend, the original name and the tool's own name. The alias is therefore the same
  * after a restart, for every caller and for any order of backends, and never refers to another tool. Internally, tools

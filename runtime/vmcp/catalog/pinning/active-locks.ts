@@ -22,7 +22,7 @@ export interface ActiveLocksParts {
   readonly onReady: (backend: string) => void
   /** Stores locks for backends that have no lock. Used if `noLock` is `pin`. */
   readonly keeper?: LockKeeper | undefined
-  /** Called when a lock has been stored for a backend that had none. */
+  /** Called when a lock has been stored for a backend that had no lock. */
   readonly onWritten?: (backend: string, listing: Listing) => void
 }
 

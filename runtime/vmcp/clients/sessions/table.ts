@@ -40,7 +40,7 @@ const graceMs = 60_000
 
 export class SessionTable {
   readonly #options: TableOptions
-  /** Sessions in the order of their last use, accurate to the second. */
+  /** Sessions in order of last use, accurate to the second. */
   readonly #live = new Map<string, ServerSession>()
   readonly #budget = new ReplayBudget()
 
@@ -98,8 +98,8 @@ export class SessionTable {
     if (session?.facts.owner !== caller.key) throw new GatehouseError('SESSION_NOT_FOUND')
     session.sender = { ...session.sender, caller }
     session.usedAt = now()
-    // The order of use is accurate to the second. Moving entries more often would be slow, because V8 rebuilds a Map's
-    // table for nearly every moved entry.
+    // The order of last use is accurate to the second. Moving entries more often would be slow, because V8 rebuilds a
+    // Map's table for nearly every moved entry.
     if (session.usedAt >= session.movedAt + orderMs) {
       session.movedAt = session.usedAt
       this.#live.delete(id)

@@ -20,7 +20,7 @@ export type StateContent = {
       /** Identity of the backend that requested input (`backendIdentity`). */
       readonly backend: string
     }
-  /** A call in this process waits for answers. `value` is the call's id. */
+  /** A call in this process is waiting for answers. `value` is the call's id. */
   | { readonly kind: 'parked'; readonly value: string }
   /** The request must be sent to the backend again, after the user has visited an address. */
   | { readonly kind: 'again' }

@@ -36,7 +36,7 @@ export function compileMarks(rules: readonly MarkRule[]): CompiledMarks {
   }
 }
 
-/** Returns the rule for the text in a call, which is the first applicable rule. Only tools have delimiters. */
+/** Returns the first rule that applies to the text in a call. Only tools have delimiters. */
 export function delimitedBy(rules: readonly CompiledRule[], subject: Subject): readonly ActiveRule[] {
   return subject.method === 'tools/call' ? rulesFor(rules, 'results', subject).slice(0, 1) : []
 }

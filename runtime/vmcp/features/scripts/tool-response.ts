@@ -56,7 +56,7 @@ function listOf(items: readonly Buffer[]): Buffer {
   ])
 }
 
-/** Frameworks wrap a result that is not an object in an object with the single key `result`. */
+/** Some frameworks wrap a result that is not an object in an object with the single key `result`. */
 function unwrapped(structured: Buffer): Buffer {
   if (structured[0] !== 0x7b) return structured
   const object = new JsonObject(structured)

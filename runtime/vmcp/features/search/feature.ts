@@ -50,7 +50,7 @@ export function makeOptimizer(
   const measure = new Measure(telemetry)
   const end = new AbortController()
 
-  /** Prepares the index. A client that lists its tools will probably search the tools soon. */
+  /** Prepares the index. A client that lists tools will probably search for tools soon. */
   async function prepare(operation: Operation, inside: Perform): Promise<void> {
     try {
       await setImmediate()

@@ -14,7 +14,7 @@ export interface CatalogEntry {
   readonly sessionJson?: Buffer
   /** Arguments that are mirrored in headers. Present only for tools. */
   readonly mirrored?: readonly MirroredArgument[]
-  /** Pinning's check for the arguments of each call. */
+  /** The check that pinning applies to the arguments of each call. */
   readonly check?: ArgumentCheck
   /** True for a resource that is not in any list. The backend may not have this resource. */
   readonly isUnlisted?: boolean

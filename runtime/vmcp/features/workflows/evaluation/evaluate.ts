@@ -190,7 +190,7 @@ function parsed(text: string, meter: TemplateMeter): TemplateValue {
   }
 }
 
-/** Limits for each planning task, by number and by bytes. */
+/** Limits on the number of iterations and bytes in one planning task. */
 const maxPlanned = 32
 const maxPlannedBytes = 256 * 1024
 

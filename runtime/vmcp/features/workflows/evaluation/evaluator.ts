@@ -3,7 +3,7 @@
  * callers and backends cannot block the server.
  *
  * A task starts in the server with a small work budget. When the budget is exhausted, the task runs again in a worker.
- * A task goes directly to a worker if it exceeds the remaining budget of the current event loop turn. The whole
+ * A task is passed directly to a worker if it exceeds the remaining budget of the current event loop turn. The whole
  * execution also has a budget. Schemas from outside a workflow are always compiled and evaluated in a worker.
  */
 import { setImmediate } from 'node:timers'
@@ -39,7 +39,7 @@ export interface EvaluatorLimits {
   /** Units of work for one task, and for all tasks of one execution. */
   readonly taskWork: number
   readonly executionWork: number
-  /** Maximum time of a task in a worker, for costs that the units do not measure. */
+  /** Maximum run time of a task in a worker, which limits costs that the units do not measure. */
   readonly taskMs: number
 }
 

@@ -11,7 +11,7 @@ import { readToolResult } from './tool-result.ts'
 import { once } from '../../../model/once.ts'
 import { bufferOf } from '../../../model/bytes.ts'
 
-/** JSON text of an execution in shared memory. The server keeps the text, and workers read it without a copy. */
+/** JSON text of an execution in shared memory. The server stores the text, and workers read it without copying it. */
 export type SharedBytes = Uint8Array<SharedArrayBuffer>
 
 export function shared(bytes: Uint8Array): SharedBytes {
@@ -65,7 +65,7 @@ export interface ExecutionState {
   }
 }
 
-/** Returns the root value for templates. Reading members of this value throws the meter's errors. */
+/** Returns the root value for templates. Reading a member of this value can throw the meter's errors. */
 export function dataOf(program: WorkflowProgram, state: ExecutionState, meter: TemplateMeter): ValueObject {
   const { args, steps, workflow } = state
   const members = [...steps].map(([id, step]) => [id, stepData(program, id, step, meter)] as const)
