@@ -1,6 +1,6 @@
 /**
  * Evaluates a workflow template to text, or a single action to its value. The evaluation is pure: it uses no clock,
- * randomness or I/O, and does a bounded amount of work.
+ * randomness or I/O, and performs a bounded amount of work.
  *
  * The result differs from Go's where Go fails or prints unusable text: a field of null has no value, and numbers
  * compare by value. Whole numbers are printed without an exponent and are valid indexes.

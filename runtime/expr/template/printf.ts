@@ -137,7 +137,7 @@ class Printf {
     return end >= 0
   }
 
-  /** Reads a width or precision, which is digits or `*` for the next argument. */
+  /** Reads a width or precision, written as digits or as `*` for the next argument. */
   #size(after: boolean, failure: string): { size: number | undefined; star: boolean; after: boolean } {
     if (this.#format[this.#at] === '*') {
       this.#at += 1

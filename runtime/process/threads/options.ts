@@ -1,7 +1,7 @@
 /** Limits of a worker pool: workers, and running, waiting and parked tasks. */
 
 export interface PoolOptions {
-  /** Name of the tasks in the plural, for messages. */
+  /** Plural name of the tasks, for messages. */
   readonly tasks: string
   /** Maximum number of running tasks. */
   readonly maxWorkers: number

@@ -12,7 +12,7 @@ import type { Log } from '../../net/index.ts'
 
 /** Maximum number of waiting connections, like the backlog of a single process. */
 const maxWaiting = 511
-/** Time that a closing port waits for workers to accept its connections. */
+/** Time for which a closing port waits for workers to accept its connections. */
 const handoverMs = 1_000
 const lookMs = 10
 

@@ -36,7 +36,10 @@ export interface DeclaredBackend {
   readonly url: URL
   /** The addresses to which connections are allowed. */
   readonly addresses: AddressPolicy
-  /** Returns the current client certificate and the certificates that are trusted in addition to the system's. */
+  /**
+   * Returns the current client certificate and the certificates that are trusted in addition to the system's
+   * certificates.
+   */
   readonly tls: (() => TlsMaterial) | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly auth: BackendCredentials

@@ -73,8 +73,8 @@ export function route(core: Pick<Core, 'parts'>): Link {
 }
 
 /**
- * Rejects an operation if another backend issued the operation's `requestState`, or if the backend was removed during
- * the check of the arguments. This link comes before the quota, so a rejected operation is not counted.
+ * Rejects an operation if another backend issued the operation's `requestState`, or if the backend was removed while
+ * the arguments were being checked. This link comes before the quota, so a rejected operation is not counted.
  */
 export function checkState(core: Pick<Core, 'parts'>): Link {
   return function checkState(operation, next) {

@@ -53,7 +53,7 @@ export class Catalog {
   readonly promptList: readonly CatalogEntry[]
   readonly resourceList: readonly CatalogEntry[]
   readonly templateList: readonly TemplateEntry[]
-  /** Short names for tools with names that are too long for clients. */
+  /** Short names for tools whose names are too long for clients. */
   readonly aliases: Aliases
   readonly problems: readonly CatalogNotice[]
   readonly listings: readonly Listing[]

@@ -313,8 +313,8 @@ export function hasStaleLists({ defects = [] }: Listing): boolean {
 }
 
 /**
- * True if no client should wait for the next read. Either the last items are in use, or the failed read took the whole
- * timeout.
+ * True if no client should wait for the next read. Either the last items are in use, or the failed read lasted for the
+ * whole timeout.
  */
 export function isSlowToRepair({ defects = [] }: Listing): boolean {
   return defects.some(

@@ -59,7 +59,7 @@ export interface ListingsOptions {
 export interface ViewOptions {
   /** True if the caller waits for a new listing when the cached listing is out of date. */
   readonly waitForFresh: boolean
-  /** True if the caller waits after the backend has announced a change. */
+  /** True if the caller waits for a new listing after the backend has announced a change. */
   readonly waitForAnnounced?: boolean
 }
 
@@ -276,7 +276,7 @@ export class Listings {
     return present
   }
 
-  /** Returns an existing listing with equal content: the previous one, or one for another kind of client. */
+  /** Returns an existing listing with equal content: the previous listing, or a listing for another kind of client. */
   #equalTo(listing: Listing, before: Listing | undefined): Listing | undefined {
     if (before && sameItems(before, listing) && sameInstructions(before, listing)) return before
     for (const { listing: other } of this.#cached.values()) {
@@ -285,7 +285,7 @@ export class Listings {
     return undefined
   }
 
-  /** Returns the last good listing if that listing can stay in use. Otherwise throws the error. */
+  /** Returns the last good listing if that listing can still be used. Otherwise throws the error. */
   #failed(key: string, cached: CachedListing, client: OperationClient, error: unknown): Listing {
     const { clock } = this.#options
     const before = cached.listing

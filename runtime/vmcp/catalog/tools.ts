@@ -26,7 +26,10 @@ import {
   type ToolItem,
 } from '../model/catalog/entries.ts'
 
-/** Some model APIs reject longer names. Without aliases, tools with longer names are still offered and are reported. */
+/**
+ * Some model APIs reject longer names. Without aliases, tools with longer names are still offered, but they are
+ * reported.
+ */
 const longNameLength = 64
 const hintNames = ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 

@@ -30,7 +30,7 @@ interface Ready {
   readonly input: Settled | undefined
 }
 
-/** Runs a script to its end. Rejects with StarlarkError. */
+/** Runs a script to completion. Rejects with StarlarkError. */
 export function execute(
   program: CompiledScript,
   options: SchedulerOptions,

@@ -73,12 +73,12 @@ export interface MonitorOptions {
   readonly onChange: (name: string) => void
   /**
    * Returns a failure's local cause, such as the exit code of the backend's program. The local cause takes precedence
-   * over the check's error, which is only a consequence.
+   * over the check's error, which is only a symptom.
    */
   readonly localCause?: ((name: string) => Cause | undefined) | undefined
 }
 
-/** A backend is degraded if a check takes longer. */
+/** A backend is degraded if a check takes longer than this. */
 const slowMs = 5_000
 
 interface Failure {
@@ -227,8 +227,8 @@ export class HealthMonitor {
   }
 
   /**
-   * Counts calls that failed because the backend lost their session, including reopened sessions. A check uses another
-   * session and may succeed in the meantime, so only a successful call resets the count.
+   * Counts calls that failed because the backend lost the session, even if the session had been reopened. A check uses
+   * another session and may succeed in the meantime, so only a successful call resets the count.
    */
   #trackLostSessions(watch: Watch, error: Error | undefined): void {
     if (error instanceof GatehouseError && error.code === 'BACKEND_SESSION_LOST') {

@@ -95,7 +95,8 @@ export class SessionConnection implements BackendConnection {
 
   /**
    * True if the backend may still be working on an earlier request. That request was cancelled, timed out or failed, or
-   * a question is open. Unsolicited messages can belong to that request, so no other caller may use the connection.
+   * one of its questions is still open. Unsolicited messages can belong to that request, so no other caller may use the
+   * connection.
    */
   get isSpent(): boolean {
     return this.#hasFailed || (this.#open?.inbound.hasOpenQuestions ?? false)

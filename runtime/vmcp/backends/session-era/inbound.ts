@@ -97,7 +97,7 @@ export class Inbound {
 
   /**
    * Returns the request to which a message belongs. Returns undefined if the message belongs to no request or could
-   * belong to several.
+   * belong to several requests.
    */
   #requestOf(on: Pending | undefined): Pending | undefined {
     if (on) return this.pending.find((pending) => pending === on)

@@ -254,7 +254,7 @@ class ResponseHandler implements DispatchHandler {
     onStream?.(this.#headers)
   }
 
-  /** Uses the first bytes of the body to determine the format if they contradict the content type. */
+  /** Determines the format from the body's first bytes if they contradict the content type. */
   #correctType(chunk: Buffer): void {
     const { onEvent, onMislabelled } = this.#request
     if (this.#events) {

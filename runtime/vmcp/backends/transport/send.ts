@@ -3,7 +3,7 @@
  *
  * Headers have this order of precedence, lowest first: passed through from the client, configured by the operator,
  * required by the protocol, credential. If the backend rejects a renewable credential with 401, the request is repeated
- * once. The repetition is safe because the backend did not execute the request.
+ * once. Repeating the request is safe because the backend did not execute it.
  * Source: docs/reference/specification/virtual-server.md (passthroughHeaders, outgoingAuth).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -157,7 +157,8 @@ export interface AuthorizedRequest
 }
 
 /**
- * Sends a request with credentials. Rejects like `exchangeWithBackend`, or with an error from the credential strategy.
+ * Sends a request with credentials. Rejects with the same errors as `exchangeWithBackend`, or with an error from the
+ * credential strategy.
  */
 export async function sendToBackend(
   target: ChannelTarget,

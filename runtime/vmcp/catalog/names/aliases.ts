@@ -23,7 +23,7 @@ export interface NamedTool {
   readonly original: string
 }
 
-/** Returns a tool's hash, which is deterministic. `attempt` selects an alternative hash. */
+/** Returns a deterministic hash for a tool. `attempt` selects an alternative hash. */
 export type AliasHash = (named: NamedTool, attempt: number) => string
 
 const hashLength = 10

@@ -112,7 +112,7 @@ export class ActiveLocks {
   async ready(backend: string, listing: Listing): Promise<boolean> {
     await this.#waitForCompilation(backend)
     if (this.#pinning?.noLock !== 'pin' || this.#locks.has(backend)) return true
-    // The lock would lack the items in the failed lists.
+    // The lock would not contain the items in the failed lists.
     if (hasFailedLists(listing)) return false
     const locks = await this.#firstSeen.keep(backend, listing)
     // The configuration may have supplied a lock in the meantime. That lock takes precedence.

@@ -30,7 +30,7 @@ export interface ApprovedForm {
   readonly check: ArgumentCheck | undefined
 }
 
-/** The approved forms of one name, which are the definition and equivalent variants. */
+/** The approved forms of an item: the definition and its equivalent variants. */
 export interface Approved {
   readonly kind: PinKind
   readonly name: string

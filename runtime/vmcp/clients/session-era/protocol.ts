@@ -246,7 +246,7 @@ export class SessionProtocol {
   }
 }
 
-/** True for failed authentication and denied operations. These errors must be reported as an HTTP status. */
+/** True for failed authentication and denied operations. These errors must be reported with an HTTP status. */
 export function needsHttpStatus(error: unknown): boolean {
   return error instanceof GatehouseError && (error.status === 401 || error.code === 'FORBIDDEN')
 }

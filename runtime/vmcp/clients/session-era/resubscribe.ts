@@ -38,8 +38,8 @@ export class Resubscriber {
   readonly #pacer = new ChangePacer({ pace: lossPace, onChange: () => {} })
 
   /**
-   * Schedules new subscriptions. `key` identifies the session and the backend. A further loss replaces the pending
-   * attempt.
+   * Schedules new subscriptions. `key` identifies the session and the backend. If the session is lost again, a new
+   * attempt replaces the pending one.
    */
   schedule(key: string, resubscription: Resubscription): void {
     this.#pacer.announce(key, () => void resubscribe(resubscription))

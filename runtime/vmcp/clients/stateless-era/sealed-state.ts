@@ -41,7 +41,10 @@ export interface StateSealer {
   open(state: string, binding: StateBinding): StateContent | undefined
 }
 
-/** Version 1 states contained no server or backend. Such states are rejected, and the client restarts the request. */
+/**
+ * Version 1 states did not identify the server or the backend. Such states are rejected, and the client restarts the
+ * request.
+ */
 const formatVersion = 2
 const ivBytes = 12
 const tagBytes = 16

@@ -43,7 +43,7 @@ export function delimitedBy(rules: readonly CompiledRule[], subject: Subject): r
 
 /** Delimiters to place around the text at certain paths. The delimiters are escaped for a JSON string. */
 export interface TextFrame {
-  /** Paths where delimiters can be forged, which are all paths to text that a model may see. */
+  /** Paths where delimiters can be forged: all paths to text that a model may see. */
   readonly within: readonly PointerPattern[]
   readonly pointers: readonly PointerPattern[]
   readonly before: string

@@ -15,7 +15,7 @@ const maxSteps = 120_000
 const leftOut = '[redacted]'
 
 export function recordMask(rules: readonly CompiledRule[]): () => MaskText {
-  // Searches that all records share, because records are masked one after another.
+  // All records share these searches, because records are masked one after another.
   const searches = rules.map(
     ({ settings: { name, action }, searched }) => new RuleSearch({ name, action, searched, except: [] }),
   )

@@ -1,6 +1,6 @@
 /**
- * The globals of a script, which are one function for each tool, `call_tool`, `parallel`, and the caller's data. This
- * module runs in the worker.
+ * The globals of a script: one function for each tool, `call_tool`, `parallel`, and the caller's data. This module runs
+ * in the worker.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import {

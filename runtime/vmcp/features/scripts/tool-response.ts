@@ -40,7 +40,7 @@ function fromResult(result: JsonObject): ToolResponse {
   return { kind: 'content', bytes: copy(usable.length === items.length ? content : listOf(usable)) }
 }
 
-/** Maximum number of content items in an error message. A script or a model does not need more. */
+/** Maximum number of content items in an error message. A script or a model does not need more items. */
 const maxErrorItems = 100
 
 function errorText(items: readonly Buffer[]): string {

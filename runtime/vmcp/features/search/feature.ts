@@ -134,7 +134,7 @@ export function makeOptimizer(
   }
 }
 
-/** Converts errors that a model can correct to a tool result. */
+/** Converts errors that a model can correct into tool results. */
 async function responded(tool: string, work: () => Promise<Outcome>): Promise<Outcome> {
   try {
     return await work()
@@ -144,7 +144,7 @@ async function responded(tool: string, work: () => Promise<Outcome>): Promise<Ou
   }
 }
 
-/** True if an error is the core's error for an unknown tool. */
+/** True if the core returned this error for an unknown tool. */
 function isAbsence(name: string): (failure: unknown) => boolean {
   const { message } = notFound(name)
   return (failure) =>

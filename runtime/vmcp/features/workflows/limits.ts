@@ -3,7 +3,7 @@ import { reasonOf } from '../../../net/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
 import { StepError } from './errors.ts'
 
-/** A signal that fires with `outer`, on request, or after a timeout. */
+/** A signal that fires when `outer` fires, on request, or after a timeout. */
 export class Limit {
   readonly #controller = new AbortController()
   readonly #end: () => void

@@ -1,6 +1,6 @@
 /**
- * The backend side of a virtual server, with the fleet, its health, the catalog, and notifications about catalog
- * changes. Applies a changed configuration while the server runs.
+ * The backend side of a virtual server: the fleet, its health, the catalog, and notifications about catalog changes.
+ * Applies a changed configuration while the server runs.
  */
 import { GatehouseError, reservedTools, type RuntimeBackend, byText } from '../../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
@@ -341,7 +341,7 @@ export class VmcpEngine {
     this.#notifier.notifyAll()
   }
 
-  /** Ends a client session's backend sessions. If `gone` is false, they stay open for another replica. */
+  /** Ends a client session's backend sessions. If `gone` is false, the sessions stay open for another replica. */
   endSession(session: ClientSession, { gone }: { readonly gone: boolean }): void {
     this.#links.endSession(session.id)
     for (const { backend, listings } of this.#fleet.members.values()) {

@@ -30,7 +30,7 @@ export class Notifier {
     this.#options = options
   }
 
-  /** Notifies every session of all lists that the session has read, because permissions have changed. */
+  /** Sends every session a notification for each list that the session has read, because permissions have changed. */
   notifyAll(): void {
     this.#notifiesAll = true
     this.notify()

@@ -1,5 +1,5 @@
 /**
- * Scans all text in a JSON value in byte form. The text consists of string values, member names and long numbers.
+ * Scans all text in the bytes of a JSON value. The text consists of string values, member names and long numbers.
  * Returns the byte ranges to replace, so all other bytes stay unchanged.
  *
  * The scan works in slices of about a millisecond and stops after a maximum number of steps. A value that cannot be
