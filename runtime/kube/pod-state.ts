@@ -117,7 +117,7 @@ function crashing(name: string, container: Fields): string {
   const code = exitOf(fieldsOf(container['lastState'])['terminated'])
   return (
     `the server exits as soon as it starts${code}: see kubectl logs ${name} -c ${textOf(container['name'])} --previous; ` +
-    'a server that does not read its standard input needs a different transport, or args'
+    'if the server does not read its standard input, set a different transport, or args'
   )
 }
 

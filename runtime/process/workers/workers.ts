@@ -185,7 +185,7 @@ export class Workers {
     if (!stdout) return
     this.#stdout ??= makeLineFile(1, {
       onLoss: (lines, err) =>
-        this.#options.log.error('lines from workers are lost: standard output does not accept them', {
+        this.#options.log.error('output from workers is lost, because standard output does not accept it', {
           lines,
           err,
         }),

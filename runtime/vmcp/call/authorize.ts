@@ -89,7 +89,7 @@ function decidedOrigin(asked: Origin | undefined, decided: Origin | undefined): 
   if (!asked || !decided) return decided ?? asked
   if (asked.backend === decided.backend && asked.original === decided.original) return decided
   throw new GatehouseError('BACKEND_UNAVAILABLE', {
-    detail: 'the requested item moved during the request; try again',
+    detail: 'the target of the requested name changed during the request; try again',
   })
 }
 

@@ -232,7 +232,7 @@ function resolveManually(candidates: readonly Candidate[], problems: CatalogNoti
       problems.push({
         kind: 'conflict',
         subject: base,
-        message: `tool ${base} is not offered, because it has the same name on ${names}, and no override distinguishes them`,
+        message: `tool ${base} is not offered, because several backends use this name (${names}) and no override distinguishes the tools`,
       })
     }
   }

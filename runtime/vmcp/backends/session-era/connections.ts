@@ -150,7 +150,7 @@ export class Connections {
       )
         oldest = managed
     }
-    if (!oldest) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many identities at once' })
+    if (!oldest) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many concurrent identities' })
     this.#remove(oldest)
     void oldest.connection.close(oldest.sender, { end: true })
   }

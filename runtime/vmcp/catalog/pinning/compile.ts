@@ -110,7 +110,7 @@ class Compiler {
     const checked = checkItem(catalogKinds[kind], Buffer.from(text))
     if ('failure' in checked) return `invalid definition: ${checked.failure}`
     if (checked.key !== name)
-      return `the definition belongs to ${JSON.stringify(checked.key.slice(0, maxNamed))}`
+      return `the definition belongs to a different item, ${JSON.stringify(checked.key.slice(0, maxNamed))}`
     try {
       const { json, sessionJson } = checked
       const item: CatalogItem = { key: name, json, ...(sessionJson && { sessionJson }) }

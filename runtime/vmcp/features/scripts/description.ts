@@ -26,7 +26,7 @@ const scriptInputSchema = {
     },
     data: {
       type: 'object',
-      description: 'Values for the script. Each key becomes a variable; all of them are also in `data`.',
+      description: 'Values for the script. Each key becomes a variable, and `data` contains all values.',
       additionalProperties: true,
     },
   },

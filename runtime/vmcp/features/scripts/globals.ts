@@ -149,7 +149,7 @@ function argumentsOf(call: NativeCall, tool: ScriptTool, args: readonly Starlark
     const most = tool.parameters.length
     const takes =
       most === 0
-        ? 'accepts keyword arguments only'
+        ? 'accepts only keyword arguments'
         : `accepts at most ${most} positional argument${most === 1 ? '' : 's'} (${tool.parameters.join(', ')})`
     throw new StarlarkError(`${tool.name}: ${takes}`)
   }
