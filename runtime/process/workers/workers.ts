@@ -1,6 +1,6 @@
 /**
- * Manages the worker processes of a primary process: starts them with this process's arguments, keeps them running,
- * passes them the connections to one port, and stops them gracefully. The primary handles no requests.
+ * Manages the worker processes of a primary process. Starts the workers with this process's arguments, keeps them
+ * running, passes them the connections to one port, and stops them gracefully. The primary handles no requests.
  *
  * The primary replaces a worker that dies, after increasing delays if workers die early.
  */

@@ -51,9 +51,9 @@ function backendsOf(error: unknown): readonly string[] {
 }
 
 /**
- * True for a caller that may start a login at a backend, because the backends use the accounts of the listener's owner.
- * If the listener requires tokens, only the owner's programs may start a login. Otherwise, only authenticated callers
- * may start a login.
+ * True for a caller that may start a login at a backend. The backends use the accounts of the listener's owner. If the
+ * listener requires tokens, only the owner's programs may start a login. Otherwise, only authenticated callers may
+ * start a login.
  */
 function mayStartLogin(
   { client: { caller } }: Operation,

@@ -52,7 +52,7 @@ export class BackendEra {
     if (!(error instanceof WrongEra) || !(await this.#mayHaveChanged(era, sender, signal))) throw error
     const other = era === 'session' ? 'stateless' : 'session'
     // Only a stateless backend identifies its era. A `session` result may also mean that the backend rejects only this
-    // caller, so the result applies to all callers only after a request has succeeded in the session era.
+    // caller. The result therefore applies to all callers only after a request has succeeded in the session era.
     if (other === 'stateless') this.#setEra(other)
     const result = await work(other)
     this.#setEra(other)
