@@ -2,8 +2,8 @@
  * Attaches to the standard streams of a running container over a WebSocket through the API server.
  *
  * The first byte of each binary message is the channel number. Standard input is never half-closed, because a
- * half-close cuts the output on some runtimes. Output from before the attachment, or between attachments, is lost. The
- * caller must reconnect.
+ * half-close cuts off the output on some runtimes. Output from before the attachment, or between attachments, is lost.
+ * The caller must reconnect.
  * Source: Kubernetes, PodAttachOptions; the v4 and v5 remote command protocols.
  */
 import { WebSocket } from 'ws'
@@ -25,7 +25,7 @@ export interface AttachHandlers {
 export interface Attachment {
   /** Writes to standard input, in order. Returns false when the peer is too slow. */
   write(data: Buffer): boolean
-  /** Number of written bytes that are not yet sent. */
+  /** Number of written bytes that have not been sent yet. */
   readonly unsent: number
   /** Pauses reading until `resume` is called. */
   pause(): void
@@ -35,9 +35,9 @@ export interface Attachment {
   close(): void
 }
 
-/** Thrown when the attachment failed. The message is safe to show to users. */
+/** Thrown when the attachment fails. The message is safe to show to users. */
 export class AttachRefused extends ModuleError {
-  /** Reason for a condition, in Reason in CamelCase. */
+  /** Reason for a condition, in CamelCase. */
   readonly reason: string
 
   constructor(reason: string, message: string, options?: { readonly cause?: unknown }) {
@@ -135,7 +135,7 @@ class Stream implements Attachment {
   readonly #socket: WebSocket
   #heardAt = performance.now()
   #paused = false
-  /** Reason that the peer gives for closing. */
+  /** The peer's reason for closing the connection. */
   #status: string | undefined
 
   constructor(socket: WebSocket, { onStdout, onStderr }: AttachHandlers) {

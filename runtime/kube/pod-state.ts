@@ -117,11 +117,11 @@ function crashing(name: string, container: Fields): string {
   const code = exitOf(fieldsOf(container['lastState'])['terminated'])
   return (
     `the server exits as soon as it starts${code}: see kubectl logs ${name} -c ${textOf(container['name'])} --previous; ` +
-    'a server that does not read its standard input needs a different transport, or args'
+    'if the server does not read its standard input, set a different transport, or args'
   )
 }
 
-/** Returns text such as ` (exit code 1, Error)`; '' without details. */
+/** Returns text such as ` (exit code 1, Error)`, or '' if no details are available. */
 function exitOf(terminated: unknown): string {
   const { exitCode, reason } = fieldsOf(terminated)
   return typeof exitCode === 'number' ? ` (exit code ${exitCode}, ${textOf(reason)})` : ''

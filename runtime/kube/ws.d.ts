@@ -1,4 +1,4 @@
-/** Types for the used parts of the ws package, which ships no types. */
+/** Types for the parts of the ws package that Gatehouse uses. The package ships no types. */
 declare module 'ws' {
   import type { IncomingMessage } from 'node:http'
   import type { EventEmitter } from 'node:events'

@@ -1,9 +1,9 @@
 /**
  * Evaluates a workflow template to text, or a single action to its value. The evaluation is pure: it uses no clock,
- * randomness or I/O, and does a bounded amount of work.
+ * randomness or I/O, and performs a bounded amount of work.
  *
- * It differs from Go if Go fails or prints unusable text: a field of null has no value, and numbers compare by value.
- * Whole numbers are printed without an exponent and are valid indexes.
+ * The result differs from Go's where Go fails or prints unusable text: a field of null has no value, and numbers
+ * compare by value. Whole numbers are printed without an exponent and are valid indexes.
  * Source: Go text/template; docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import type { Command, Node, Operand, Pipe, Template } from '../../../schemas/workflow/index.ts'
@@ -30,7 +30,7 @@ export function expand(template: Template, data: TemplateValue, meter: TemplateM
   return run.text
 }
 
-/** True when the template is a single action. Its value then needs no conversion to text. */
+/** True when the template is a single action. The action's value then needs no conversion to text. */
 export function isSingleAction({ body }: Template): boolean {
   const [first] = body
   return body.length === 1 && first?.kind === 'action' && first.pipe.variables.length === 0

@@ -19,14 +19,14 @@ export interface Flags {
 
 /** Pads the text to the width. */
 export function pad(text: string, { width = 0, minus, zero }: Flags): string {
-  // Widths count code points, which have one or two units each. Most strings therefore need no counting.
+  // Widths count code points, which consist of one or two UTF-16 units each. Most strings therefore need no counting.
   const missing = text.length < width * 2 ? width - Array.from(text).length : 0
   if (missing <= 0) return text
   if (minus) return text + ' '.repeat(missing)
   return (zero ? '0' : ' ').repeat(missing) + text
 }
 
-/** Puts zeros between the sign and the digits. */
+/** Inserts zeros between the sign and the digits. */
 function padNumber(text: string, flags: Flags): string {
   const { width = 0, minus, zero } = flags
   if (!zero || minus) return pad(text, { ...flags, zero: false })

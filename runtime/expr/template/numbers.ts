@@ -5,7 +5,8 @@
  */
 
 /**
- * Limit below which whole numbers have no exponent, which keeps ids readable. Go uses an exponent from a million on.
+ * Limit below which whole numbers have no exponent, which keeps ids readable. Go uses an exponent for numbers from one
+ * million upwards.
  */
 const largestWhole = 2 ** 53
 
@@ -78,14 +79,14 @@ export function fixed(value: number, precision: number): string {
 function rounded(value: number, count: number): Digits {
   const { sign, exponent } = shortestDigits(value)
   if (value === 0) return { sign, digits: '0', exponent: 0 }
-  // Handles a carry: the shortest digits, and rounding here, may both round up to the next power of ten.
+  // Handles a carry: determining the shortest digits, and rounding here, may both round up to the next power of ten.
   let power = count - 1 - exponent
   let text = scaled(Math.abs(value), power).toString()
   if (text.length < count) text = scaled(Math.abs(value), ++power).toString()
   return { sign, digits: text.replace(/0+$/, ''), exponent: text.length - 1 - power }
 }
 
-/** Returns value * 10^power as a whole number, exactly, rounding halves to even. */
+/** Returns value * 10^power as a whole number, computed exactly and rounded half to even. */
 function scaled(value: number, power: number): bigint {
   const view = new DataView(new ArrayBuffer(8))
   view.setFloat64(0, value)

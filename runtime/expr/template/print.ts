@@ -16,7 +16,10 @@ export function writeAction(value: TemplateValue, out: MeteredOutput): void {
   else writeValue(value, printed, out)
 }
 
-/** Returns the text that an action prints for a value. Throws EvaluationError beyond the limits, and WorkLimitError. */
+/**
+ * Returns the text that an action prints for a value. Throws EvaluationError if the text is too long or the value is
+ * nested too deeply, and WorkLimitError.
+ */
 export function valueText(value: TemplateValue, meter: TemplateMeter): string {
   const out = new MeteredOutput(meter)
   writeAction(value, out)
@@ -35,7 +38,7 @@ const printed: ValueStyle = {
   },
 }
 
-/** Puts a space between two values when neither is a string. */
+/** Inserts a space between two values when neither is a string. */
 export function print(values: readonly TemplateValue[], meter: TemplateMeter): string {
   const out = new MeteredOutput(meter)
   let wasString = true
@@ -48,7 +51,7 @@ export function print(values: readonly TemplateValue[], meter: TemplateMeter): s
   return out.text
 }
 
-/** Puts a space between all values and ends with a newline. */
+/** Inserts a space between all values and ends with a newline. */
 export function printLine(values: readonly TemplateValue[], meter: TemplateMeter): string {
   const out = new MeteredOutput(meter)
   for (const [index, value] of values.entries()) {

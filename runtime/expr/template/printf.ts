@@ -33,7 +33,7 @@ type Scalar = boolean | number | bigint | string
 /** Maximum field width and precision. */
 const maxSize = 10_000
 
-/** Formats the arguments. Throws EvaluationError beyond the limits. */
+/** Formats the arguments. Throws EvaluationError if a width, a precision or the output exceeds its limit. */
 export function printf(format: string, values: readonly TemplateValue[], meter: TemplateMeter): string {
   return new Printf(format, values, meter).run()
 }
@@ -137,7 +137,7 @@ class Printf {
     return end >= 0
   }
 
-  /** Reads a width or precision, which is digits or `*` for the next argument. */
+  /** Reads a width or precision, written as digits or as `*` for the next argument. */
   #size(after: boolean, failure: string): { size: number | undefined; star: boolean; after: boolean } {
     if (this.#format[this.#at] === '*') {
       this.#at += 1

@@ -1,6 +1,6 @@
 /**
  * Template values: JSON with two kinds of numbers. `number` is a JSON float. `bigint` is an integer: a literal, a
- * count, an index, or a JSON integer that a float cannot represent exactly. `undefined` is a missing value.
+ * count, an index, or a JSON integer that a float cannot represent exactly. `undefined` represents a missing value.
  *
  * Source: Go text/template, "Arguments", for values that come from JSON.
  */

@@ -19,7 +19,9 @@ export interface ValueStyle {
   readonly omitsUndefined: boolean
 }
 
-/** Writes a value. Throws EvaluationError beyond the limits, and WorkLimitError. */
+/**
+ * Writes a value. Throws EvaluationError if the text is too long or the value is nested too deeply, and WorkLimitError.
+ */
 export function writeValue(value: TemplateValue, style: ValueStyle, out: MeteredOutput, depth = 0): void {
   out.depth(depth)
   if (isList(value)) {

@@ -1,7 +1,7 @@
 /** Limits of a worker pool: workers, and running, waiting and parked tasks. */
 
 export interface PoolOptions {
-  /** Name of the tasks in the plural, for messages. */
+  /** Plural name of the tasks, for messages. */
   readonly tasks: string
   /** Maximum number of running tasks. */
   readonly maxWorkers: number
@@ -14,7 +14,7 @@ export interface PoolOptions {
   readonly maxParkedPerCaller: number
   /** Limit on the total memory of parked tasks. */
   readonly maxParkedBytes: number
-  /** Number of idle workers to keep, and the time to keep them. */
+  /** Number of idle workers to keep, and the time for which they are kept. */
   readonly maxIdle: number
   readonly idleMs: number
   /** Heap size of one worker, in MiB. */

@@ -1,9 +1,9 @@
 /**
  * A pool of worker threads. Each worker has a memory limit and runs one task at a time.
  *
- * Tasks wait for a worker in a queue. The caller with the fewest running tasks comes first, and no caller gets all
- * workers. The pool parks a task that waits for a user: the task keeps its worker but frees its slot for other tasks.
- * The memory of parked tasks is limited. A worker whose task was aborted is terminated.
+ * Tasks wait for a worker in a queue. The caller with the fewest running tasks comes first, and no caller can occupy
+ * all workers. The pool parks a task that waits for a user: the task keeps its worker but frees its slot for other
+ * tasks. The memory of parked tasks is limited. A worker whose task was aborted is terminated.
  */
 import { Worker } from 'node:worker_threads'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -96,7 +96,7 @@ export class WorkerPool {
     if (usable && !this.#closed && this.#all.has(worker) && this.#idle.length < this.#options.maxIdle) {
       worker.unref()
       const timer = setTimeout(() => {
-        // Removes the worker immediately, because the next task must not get a worker that is terminating.
+        // Removes the worker immediately, because the next task must not receive a worker that is terminating.
         this.#forget(worker)
         void worker.terminate()
       }, this.#options.idleMs)
@@ -112,7 +112,7 @@ export class WorkerPool {
 
   #start(): Worker {
     const worker = new Worker(workerFile(this.#program), {
-      // Starts the worker without this process's options and environment, which its code must not see.
+      // Starts the worker without this process's options and environment, which the worker's code must not see.
       argv: [],
       execArgv: [],
       env: {},

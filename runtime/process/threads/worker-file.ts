@@ -1,6 +1,6 @@
 /**
  * Locates the programs of worker threads. When Gatehouse runs from source, a program is a file in its module. In a
- * build, it is `<name>.js` (or `.mjs`) next to the bundled program with the same extension.
+ * build, the program is `<name>.js` (or `.mjs`) next to the bundled program with the same extension.
  */
 import { existsSync } from 'node:fs'
 import { extname } from 'node:path'
@@ -18,7 +18,7 @@ export function workerFile({ name, source }: WorkerProgram, here = import.meta.u
   return ending === '.ts' ? source : new URL(`./${name}${ending}`, here)
 }
 
-/** Returns the reasons why a program cannot run; empty when it can. */
+/** Returns the reasons why a program cannot run. The list is empty when the program can run. */
 export function workerViolations(program: WorkerProgram): string[] {
   const file = workerFile(program)
   return existsSync(file) ? [] : [`${fileURLToPath(file)} is missing; the file must be next to the program`]

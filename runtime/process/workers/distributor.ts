@@ -1,10 +1,10 @@
 /**
  * Accepts connections on a port that several processes share, and passes them to the workers in turn.
  *
- * A worker gets the next connection after it has accepted the previous connection, so no connection waits for a busy
- * worker while other workers are idle. If a worker dies before accepting a connection, another worker gets it.
- * Connections that no worker accepts wait in a bounded queue. When the queue is full, the distributor closes further
- * connections.
+ * A worker receives the next connection only after it has accepted the previous connection. No connection therefore
+ * waits for a busy worker while other workers are idle. If a worker dies before accepting a connection, the connection
+ * is passed to another worker. Connections that no worker accepts wait in a bounded queue. When the queue is full, the
+ * distributor closes further connections.
  */
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
@@ -12,7 +12,7 @@ import type { Log } from '../../net/index.ts'
 
 /** Maximum number of waiting connections, like the backlog of a single process. */
 const maxWaiting = 511
-/** Time that a closing port waits for workers to accept its connections. */
+/** Time for which a closing port waits for workers to accept its connections. */
 const handoverMs = 1_000
 const lookMs = 10
 

@@ -30,6 +30,6 @@ export function forwardLines(from: Readable, write: (lines: string) => void): vo
     if (bytes > maxLineBytes) flush('\n')
   })
   from.on('end', () => flush('\n'))
-  // A broken pipe counts as the end.
+  // A broken pipe is treated as the end of the output.
   from.on('error', () => flush('\n'))
 }

@@ -19,11 +19,11 @@ export interface PrimaryLink {
   readonly id: string
   /** Secret shared by the workers of one primary. */
   readonly secret: string
-  /** Resolves when this worker is selected for the work that only one process may do. */
+  /** Resolves when this worker is selected for the work that only one process may perform. */
   readonly lead: Promise<void>
   /** Adds functions that the primary and other workers may call. */
   offer(handlers: Handlers): void
-  /** Calls a function of all other workers. Returns the results of the calls that succeed. */
+  /** Calls a function on all other workers. Returns the results of the calls that succeed. */
   others(name: string, argument?: unknown): Promise<readonly unknown[]>
   /** Calls a function on the other workers, one after the other, until one returns true. */
   any(name: string, argument?: unknown): Promise<boolean>
@@ -32,14 +32,14 @@ export interface PrimaryLink {
 }
 
 export interface Served {
-  /** Address of this worker for other workers, for `PrimaryLink.peer`. */
+  /** Address that `PrimaryLink.peer` returns to other workers. */
   readonly peer?: unknown
   close(options: { readonly graceMs: number }): Promise<void>
 }
 
 /**
- * Serves until the primary stops this worker or exits. Resolves when everything is closed. Rejects when it cannot
- * start, after informing the primary.
+ * Serves until the primary stops this worker or exits. Resolves when everything is closed. Rejects when the worker
+ * cannot start, after reporting the error to the primary.
  */
 export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Served>): Promise<void> {
   const ended = Promise.withResolvers<void>()
@@ -95,7 +95,7 @@ function handedOver(address: string, port: number): ConnectionSource {
   let accept: ((socket: Socket) => void) | undefined
   process.on('message', (message: unknown, socket: unknown) => {
     if (!isFields(message) || typeof message['connection'] !== 'number') return
-    // Reports the acceptance before reading. Until then, the connection can go to another worker.
+    // Reports the acceptance before reading. Until then, the connection can be passed to another worker.
     process.send?.({ taken: message['connection'] }, undefined, undefined, () => {})
     // The connection was closed in transit.
     if (!(socket instanceof Socket)) return

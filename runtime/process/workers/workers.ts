@@ -1,6 +1,6 @@
 /**
- * Manages the worker processes of a primary process: starts them with this process's arguments, keeps them running,
- * passes them the connections to one port, and stops them gracefully. The primary handles no requests.
+ * Manages the worker processes of a primary process. Starts the workers with this process's arguments, keeps them
+ * running, passes them the connections to one port, and stops them gracefully. The primary handles no requests.
  *
  * The primary replaces a worker that dies, after increasing delays if workers die early.
  */
@@ -22,7 +22,7 @@ export interface ReplacementWaits {
   readonly longestMs: number
 }
 
-/** Interval between liveness checks, and the time that a worker may be unresponsive. */
+/** Interval between liveness checks, and the maximum time for which a worker may be unresponsive. */
 export interface Silence {
   readonly lookMs: number
   readonly silentMs: number
@@ -163,7 +163,7 @@ export class Workers {
     })
   }
 
-  /** Replaces an unresponsive worker, which blocks its connections. */
+  /** Replaces an unresponsive worker, because the worker blocks its connections. */
   #look(): void {
     const { silentMs } = this.#silence
     for (const [worker, member] of this.#members) {
@@ -185,7 +185,7 @@ export class Workers {
     if (!stdout) return
     this.#stdout ??= makeLineFile(1, {
       onLoss: (lines, err) =>
-        this.#options.log.error('lines from workers are lost: standard output does not accept them', {
+        this.#options.log.error('output from workers is lost, because standard output does not accept it', {
           lines,
           err,
         }),
@@ -245,7 +245,7 @@ export class Workers {
     return undefined
   }
 
-  /** Selects one worker for the work that only one process may do. */
+  /** Selects one worker for the work that only one process may perform. */
   #chooseLead(): void {
     if (this.#lead || this.#closing) return
     this.#lead = [...this.#members.values()].find(({ isServing }) => isServing)
@@ -274,7 +274,7 @@ export class Workers {
 /** Keeps the connection open in this process until the worker has accepted it. */
 function handOver(worker: Worker, id: number, socket: Socket): void {
   if (!worker.isConnected()) return
-  // After a failure, the worker exits, and another worker gets the connection.
+  // After a failure, the worker exits, and the connection is passed to another worker.
   worker.process.send?.({ connection: id }, socket, { keepOpen: true }, () => {})
 }
 

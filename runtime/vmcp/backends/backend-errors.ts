@@ -26,7 +26,7 @@ export const loginErrors: ReadonlySet<string> = new Set([
   'UPSTREAM_NOT_CONNECTED',
 ])
 
-/** Codes of errors with outgoing credentials. The caller or the operator must resolve these errors. */
+/** Codes of errors caused by outgoing credentials. The caller or the operator must resolve these errors. */
 const outgoingErrors: ReadonlySet<string> = new Set([
   'ENTERPRISE_REQUIRED',
   'OAUTH_UNAVAILABLE',

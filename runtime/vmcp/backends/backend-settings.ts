@@ -1,10 +1,10 @@
 /**
- * Converts one backend's section of the configuration to settings. If a problem prevents the backend from being served,
- * lists all problems.
+ * Converts one backend's section of the configuration to settings. If the backend cannot be served, lists all problems
+ * in its section.
  *
- * A problem affects only the backend that has it. That backend is excluded, reported, and treated as unavailable. The
- * server checks each backend at startup and when the configuration file changes. `gatehouse vmcp validate` checks all
- * backends.
+ * A problem in one backend's section does not affect other backends. A backend with a problem is excluded, reported,
+ * and treated as unavailable. The server checks each backend at startup and when the configuration file changes.
+ * `gatehouse vmcp validate` checks all backends.
  */
 import {
   type AddressPolicy,
@@ -24,7 +24,7 @@ import type { SignIns } from './sign-ins.ts'
 
 export interface BackendParts {
   readonly outgoing: BackendStrategies
-  /** Settings of the embedded authorization server. Undefined if none is configured. */
+  /** Settings of the embedded authorization server. Undefined if no such server is configured. */
   readonly authServer: AuthServerFacts | undefined
   readonly log: Log
   /** The user's logins. Undefined unless the server runs on the user's own machine. */
@@ -36,7 +36,10 @@ export interface DeclaredBackend {
   readonly url: URL
   /** The addresses to which connections are allowed. */
   readonly addresses: AddressPolicy
-  /** Returns the current client certificate and the certificates that are trusted in addition to the system's. */
+  /**
+   * Returns the current client certificate and the certificates that are trusted in addition to the system's
+   * certificates.
+   */
   readonly tls: (() => TlsMaterial) | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly auth: BackendCredentials

@@ -123,7 +123,7 @@ export class Backend {
     return this.#health.monitor.isAvailable(this.name)
   }
 
-  /** The BACKEND_SIGN_IN_REQUIRED error while the user must sign in. */
+  /** The BACKEND_SIGN_IN_REQUIRED error. Undefined if the user does not need to sign in. */
   get signInError(): GatehouseError | undefined {
     const { login } = this.settings.target
     return login?.signInError && errorOfBackend(this.name, login.signInError)
@@ -339,8 +339,8 @@ export class Backend {
   }
 
   /**
-   * Returns the abilities to declare to the backend for a client. If too many new client kinds arrived recently,
-   * returns the plain abilities.
+   * Returns the abilities that Gatehouse declares to the backend on behalf of a client. If too many new kinds of
+   * clients arrived recently, returns only the abilities that a protocol revision defines.
    */
   #abilitiesToDeclare(identity: string, abilities: ClientAbilities): ClientAbilities {
     const kind = `${identity} ${abilities.signature}`
@@ -360,7 +360,7 @@ export class Backend {
     await Promise.all(all.map(({ connection, sender }) => connection.close(sender, { end })))
   }
 
-  /** Closes connections that have been idle for `idleMs`, except those of sessions. */
+  /** Closes connections that have been idle for `idleMs`, except session connections. */
   evict(idleMs: number): void {
     this.#connections.evict(idleMs)
     this.#stateless?.evict(this.#options.now() - idleMs)
@@ -390,10 +390,7 @@ function isTooLarge(error: Error): error is GatehouseError {
   return error instanceof GatehouseError && error.code === 'BACKEND_RESULT_TOO_LARGE'
 }
 
-/**
- * Returns the outcome of a request that the backend rejected without having changed eras. The rejection had suggested a
- * change of eras.
- */
+/** Returns the outcome of a request that the backend rejected as if it had changed eras, although it had not. */
 function outcomeOf(error: unknown): Outcome {
   if (error instanceof WrongEra && error.outcome) return error.outcome
   throw error

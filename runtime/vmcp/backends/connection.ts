@@ -25,7 +25,7 @@ export interface ServerCapabilities {
   readonly subscribe: boolean
   /** Kinds of lists for which the backend announces changes. */
   readonly listChanged: ReadonlySet<ListKind>
-  /** Kinds of lists with a declared capability that is not an object. */
+  /** Kinds of lists whose declared capability is not an object. */
   readonly misdeclared?: readonly ListKind[]
 }
 
@@ -35,7 +35,7 @@ export interface Request {
   readonly method: string
   /** The client's params, unchanged. */
   readonly params: JsonObject
-  /** Params members that differ for the backend, such as a tool's original name. */
+  /** Members of `params` that Gatehouse changes for the backend, such as a tool's name. */
   readonly changes?: Changes
   readonly sender: Sender
   /** The client's capabilities as raw JSON. A stateless backend receives these capabilities with each request. */
@@ -49,7 +49,7 @@ export interface Request {
   readonly relay?: Relay | undefined
   /** True for a read-only or idempotent tool, which may be executed twice. */
   readonly repeatable?: boolean | undefined
-  /** Records when the request itself is sent. Opening a connection is not recorded. */
+  /** Records the time at which the request itself is sent, regardless of when the connection was opened. */
   readonly delivery?: Delivery | undefined
   /** Headers that mirror arguments in the stateless era. */
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -126,8 +126,8 @@ export interface ConnectionEvents {
   /** Asks a question that does not belong to a request in flight. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
   /**
-   * Called when a message is dropped or rejected because its request is unclear. The message could belong to several
-   * requests in flight or to an earlier request.
+   * Called when a message is dropped or rejected because the corresponding request is unclear. The message could belong
+   * to several requests in flight or to an earlier request.
    */
   unassigned(method: string): void
 }

@@ -46,7 +46,7 @@ export interface BackendStrategies {
   close(): Promise<void>
 }
 
-/** Makes the credentials of all backends. Throws INVALID_CONFIG if the configuration is invalid. */
+/** Creates the credentials for all backends. Throws INVALID_CONFIG if the configuration is invalid. */
 export function makeOutgoingAuth(
   env: Environment,
   upstream: UpstreamTokens | undefined,
@@ -96,7 +96,7 @@ function authFor(outgoing: StrategyRegistry, backend: string, config: VmcpConfig
 
 /**
  * Returns one backend's fixed headers. Throws INVALID_CONFIG if the variable is invalid or matches two backends. For
- * example, `a-b` and `a.b` map to the same variable, and neither backend may get the other's headers.
+ * example, `a-b` and `a.b` map to the same variable, and no backend may receive another backend's headers.
  */
 function headersFor(
   backend: string,

@@ -42,7 +42,10 @@ function isDeclared(value: unknown): boolean {
   return value === true || (typeof value === 'object' && value !== null)
 }
 
-/** Returns the server information for a resumed session. The information is just sufficient for sending requests. */
+/**
+ * Returns the server information for a resumed session. The information contains only the members that are needed to
+ * send requests.
+ */
 export function resumedServer({ protocolVersion, logging }: BackendSession): ServerInfo {
   return {
     protocolVersion,

@@ -9,14 +9,14 @@ export interface BackendSettings {
   readonly timeoutMs: number
   /** True if responses may depend on the requester, that is, on the caller's credentials or passed-through headers. */
   readonly perCaller: boolean
-  /** A digest that is equal for equal settings. A changed fingerprint replaces the backend. */
+  /** A digest that is equal for equal settings. A backend is replaced when its fingerprint changes. */
   readonly fingerprint: string
   /** Authentication type, for the status report. */
   readonly authType: string
   /** Rules for digesting the backend's items. Undefined if pinning is off. */
   readonly pins?: PinRules | undefined
   /**
-   * Returns when the first certificate in the backend's bundle expires, in milliseconds since the epoch. Returns
+   * Returns the earliest expiry time of a certificate in the backend's bundle, in milliseconds since the epoch. Returns
    * undefined if there is no bundle.
    */
   readonly caEndsAt?: (() => number | undefined) | undefined

@@ -3,7 +3,7 @@
  * and `up`.
  *
  * A backend uses a login if the configuration contains no credentials for the backend. A login's start address works
- * only with the key. Without a key, another user of the machine could sign in with a different account.
+ * only with this server's key. Otherwise, another user of the machine could sign in with a different account.
  */
 import { type OAuthSettings, userLogin, vmcpEnvironment } from '../../config/index.ts'
 import type { Log } from '../../net/index.ts'
@@ -62,7 +62,7 @@ export class SignIns {
     return login
   }
 
-  /** Closes the logins of all other backends. */
+  /** Closes the logins of all backends that are not in `backends`. */
   retain(backends: ReadonlySet<string>): void {
     for (const [name, { login }] of this.#logins) {
       if (backends.has(name)) continue
@@ -78,7 +78,7 @@ export class SignIns {
     return this.#logins.get(backend)?.login.isWaiting ? this.#addressOf(backend) : undefined
   }
 
-  /** Returns the address with the key. Only the user may see this address. */
+  /** Adds the key to a login's address. Only the user may see the result. */
   withKey(address: string): string {
     return `${address}?key=${this.#key}`
   }

@@ -1,6 +1,6 @@
 /**
- * Aliases for tools with names that are too long for clients. This module translates names in lists and calls, so
- * policies, webhooks, limits and workflows see the tools' own names. Clients may also use the tools' own names.
+ * Aliases for tools whose names are too long for clients. This module translates names in lists and calls, so policies,
+ * webhooks, limits and workflows see the tools' own names. Clients may also use the tools' own names.
  *
  * Lists are translated outside the feature surfaces. Calls, including those from scripts and tool search, are
  * translated exactly once, before the checks. Translating a name twice could be wrong, because the result may itself be

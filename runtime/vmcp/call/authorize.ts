@@ -3,9 +3,9 @@
  * afterwards.
  *
  * Authorization runs before the rate limit, so a denied call costs nothing. Authorization also runs before every link
- * that looks up the requested item, so a denied caller cannot find out which items exist. Such links are the optimizer,
- * code mode, workflows and the core. The filtered lists include workflows. A feature's surface adds the feature's own
- * tools outside this link, after a separate check.
+ * that looks up the requested item, so a denied caller cannot find out which items exist. These links are the
+ * optimizer, code mode, workflows and the core. The filtered lists include workflows. A feature's surface adds the
+ * feature's own tools outside this link, after a separate check.
  *
  * Each call that a script makes passes through this link with its real name and arguments. Workflow steps do not pass
  * through this link, because the workflow itself was authorized.
@@ -89,7 +89,7 @@ function decidedOrigin(asked: Origin | undefined, decided: Origin | undefined): 
   if (!asked || !decided) return decided ?? asked
   if (asked.backend === decided.backend && asked.original === decided.original) return decided
   throw new GatehouseError('BACKEND_UNAVAILABLE', {
-    detail: 'the requested item moved during the request; try again',
+    detail: 'the target of the requested name changed during the request; try again',
   })
 }
 

@@ -5,11 +5,11 @@
  *     rate limit → readable quotas → feature tools → readable errors → resource links → guardrail → route → pinned arguments →
  *     request state → quota → send
  *
- * - An unauthorized caller learns nothing and pays nothing. `authorize` comes before `resolveTarget`, which reports
- *   unknown and withheld names. Both links come before the rate limit and the quota.
- * - A feature (tool search, scripts) has two places in the chain. The feature's list is built outside the checks,
- *   because it contains only items that the caller may use. The feature's tools come after the checks, so a call to
- *   such a tool can be denied and costs a token.
+ * - An unauthorized caller receives no information and consumes no rate limit or quota. `authorize` comes before
+ *   `resolveTarget`, which reports unknown and withheld names. Both links come before the rate limit and the quota.
+ * - A feature (tool search, scripts) occupies two positions in the chain. The feature's list is built outside the
+ *   checks, because it contains only items that the caller may use. The feature's tools come after the checks, so a
+ *   call to such a tool can be denied and costs a token.
  * - A workflow is a tool in the catalog. Workflow steps enter the chain at `resource links`, because the workflow
  *   itself has already passed the earlier checks.
  *

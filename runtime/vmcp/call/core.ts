@@ -1,6 +1,5 @@
 /**
- * Reads the catalog for operations. Finds the entries that a client sees, the entry that an operation names, and list
- * pages.
+ * Reads the catalog for operations. Finds the entries that a client sees, the target of an operation, and list pages.
  *
  * This module does not depend on protocol revisions or HTTP. chain.ts defines the order of checks.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
@@ -52,7 +51,7 @@ const listMethods: Readonly<Record<string, ItemKind>> = {
 const resourceKinds: readonly ItemKind[] = ['resources', 'templates']
 
 export class Core {
-  /** A reload replaces the parts. Operations that begin afterwards use the new parts. */
+  /** The current parts. A reload replaces these parts, and operations that begin afterwards use the new parts. */
   parts: CallParts
   readonly pins: PinParts
   readonly #lookup: Lookup
@@ -65,7 +64,7 @@ export class Core {
     this.#cursors = cursors
   }
 
-  /** Responds to an operation without a target, which is a list request or a completion that no backend offers. */
+  /** Responds to an operation without a target: a list request, or a completion request that no backend supports. */
   answer(operation: Operation): Promise<Outcome> {
     const kind = own(listMethods, operation.method)
     if (kind) return this.#list(operation, kind)
@@ -74,10 +73,10 @@ export class Core {
   }
 
   /**
-   * Finds the target that an operation names. Lists, and completions that no backend offers, have no target. Rejects
-   * with INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND or HEADER_MISMATCH. Rejects with FORBIDDEN if the entry
-   * is withheld. Rejects with BACKEND_UNAVAILABLE if the entry is not the authorized one or cannot currently be
-   * determined.
+   * Finds the target of an operation. List requests, and completion requests that no backend supports, have no target.
+   * Rejects with INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND or HEADER_MISMATCH. Rejects with FORBIDDEN if the
+   * entry is withheld. Rejects with BACKEND_UNAVAILABLE if the entry differs from the authorized entry or cannot
+   * currently be determined.
    *
    * This link runs after authorization, so an unauthorized caller cannot find out which names exist. `featureTools` are
    * Gatehouse's own tools that a later link runs. The catalog does not contain these tools.
@@ -134,8 +133,8 @@ export class Core {
   }
 
   /**
-   * Returns the backend for a URI that no list contains. This is the only backend, or the backend that returned the
-   * URI.
+   * Returns the backend for a URI that no list contains. The result is the only configured backend, or the backend that
+   * returned the URI.
    */
   #linkedBackend(client: OperationClient, uri: string): string | undefined {
     const { onlyBackend, links, members, views } = this.parts
@@ -364,7 +363,7 @@ function originalName({ original }: CatalogEntry): Changes {
   return { name: JSON.stringify(original) }
 }
 
-/** The response to a completion request that no backend offers. */
+/** Returns the response to a completion request that no backend supports. */
 function noCompletion(): Outcome {
   return resultOutcome({ completion: { values: [], total: 0, hasMore: false } })
 }

@@ -2,7 +2,7 @@
  * Builds the configured checks between an authenticated request and the core: webhooks, authorization, rate limits and
  * quotas.
  *
- * A changed configuration builds new guards. Earlier decisions about requests in flight remain valid.
+ * A configuration change creates new guards. Earlier decisions about requests in flight remain valid.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting);
  * ARCHITECTURE.md, "A tool call".
  */
@@ -53,7 +53,7 @@ export interface GuardParts {
   /** Store for the quota counters. */
   readonly counters: Store
   readonly clock: Clock
-  /** A part of the keys for rate limits and quotas. */
+  /** Namespace for the keys of rate limits and quotas. */
   readonly namespace: string
   /** Environment variables to which the settings refer. */
   readonly env: Readonly<Record<string, string | undefined>>
@@ -103,7 +103,7 @@ function externalSettings({ name, incomingAuth: { authz, issuers } }: VmcpConfig
 
 /** Closes the parts of the guards that the new guards, `after`, do not share. */
 export async function closeGuards({ gate, webhooks, quotas }: Guards, after?: Guards): Promise<void> {
-  // Close the old quotas before the new ones report anything.
+  // Close the old quotas before the new quotas report anything.
   const quotasClosed = quotas === after?.quotas ? undefined : quotas?.close({ replaced: after !== undefined })
   if (gate !== after?.gate) await gate?.close?.()
   if (webhooks !== after?.webhooks) await webhooks?.close()
@@ -139,13 +139,14 @@ function gateOf({ name, incomingAuth }: VmcpConfig, parts: GuardParts): Gate | u
   return makeGate(authorizer, { unknownMethods: 'pass', granted: isGranted, shadow })
 }
 
-/** Returns the configured claims with groups or roles. */
+/** Returns the configured names of claims that contain groups or roles. */
 export function groupClaimsOf(authz: VmcpConfig['incomingAuth']['authz']): readonly string[] {
   return [authz?.groupClaimName, authz?.roleClaimName].filter((name) => name !== undefined)
 }
 
 /**
- * Returns the token source for policies. Prefers a `required` source, because policies deny requests without its token.
+ * Returns the token source for policies. Prefers a `required` source, because policies deny requests without a token
+ * from that source.
  */
 function policyTokens(
   tokens: UpstreamTokens | undefined,

@@ -97,10 +97,10 @@ export function makeLinks(
   }
 }
 
-/** Performs a workflow step with the tool that was found when the workflow started. */
+/** Performs a workflow step with the tool that was resolved when the workflow started. */
 export type PerformStep = (operation: Operation, tool: ToolEntry, timeoutMs?: number) => Promise<Outcome>
 
-/** Returns the function that performs steps. Webhooks see the name of a step's tool that clients use. */
+/** Returns the function that performs steps. Webhooks see a step's tool under the name that clients use. */
 export function stepPerformer(
   core: Core,
   guards: () => Pick<Guards, 'webhooks'>,

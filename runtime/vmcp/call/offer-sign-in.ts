@@ -15,7 +15,7 @@ export function offerSignIn(
   { requiresToken }: { readonly requiresToken: boolean },
 ): Link {
   return async function offerSignIn(operation, next) {
-    // A list does not contain the backend's items.
+    // A list omits the backend's items, so it requires no sign-in.
     if (operation.method.endsWith('/list')) return next(operation)
     try {
       return await next(operation)
@@ -51,8 +51,9 @@ function backendsOf(error: unknown): readonly string[] {
 }
 
 /**
- * True for a caller that may start a login at a backend. If the listener requires tokens, these are the programs of its
- * owner, whose accounts the backends use. Otherwise, these are authenticated callers.
+ * True for a caller that may start a login at a backend. The backends use the accounts of the listener's owner. If the
+ * listener requires tokens, only the owner's programs may start a login. Otherwise, only authenticated callers may
+ * start a login.
  */
 function mayStartLogin(
   { client: { caller } }: Operation,

@@ -1,9 +1,9 @@
 /**
- * Takes a rate limit token for each tool call.
+ * Consumes a rate limit token for each tool call.
  *
- * This link comes after `authorize` and `resolveTarget`. A call takes no token if it is denied or malformed, or if the
- * tool is unknown. A caller therefore cannot empty a shared bucket with calls that are not executed. A workflow costs
- * one token. Each call from a script enters the chain again and costs one token.
+ * This link comes after `authorize` and `resolveTarget`. A call consumes no token if it is denied or malformed, or if
+ * the tool is unknown. A caller therefore cannot empty a shared bucket with calls that are not executed. A workflow
+ * costs one token. Each call from a script enters the chain again and costs one token.
  *
  * Session-era clients get a result that a model can read. Stateless clients get an error with code 429. Both responses
  * have HTTP status 200, because client libraries retry a bare 429 on their own.

@@ -73,8 +73,8 @@ export function route(core: Pick<Core, 'parts'>): Link {
 }
 
 /**
- * Rejects an operation if another backend issued the operation's `requestState`, or if the backend was removed during
- * the check of the arguments. This link comes before the quota, so a rejected operation is not counted.
+ * Rejects an operation if another backend issued the operation's `requestState`, or if the backend was removed while
+ * the arguments were being checked. This link comes before the quota, so a rejected operation is not counted.
  */
 export function checkState(core: Pick<Core, 'parts'>): Link {
   return function checkState(operation, next) {
@@ -91,13 +91,13 @@ export function send(core: Core): Perform {
     if (target.run) return target.run(operation)
     const { entry, timeoutMs = 0, bridges = false, needsWholeResult = false } = target
     const { onlyBackend, links } = core.parts
-    // The backend may have been removed during the reservation of the quota.
+    // The backend may have been removed while the quota was being reserved.
     const backend = backendOf(core.parts, target)
     const { name, settings } = backend
     const { mirrored = [] } = entry
     requireIssuer(operation, backend)
-    // Without the snapshot, events would run in the context of the request that opened the connection. Audit and traces
-    // would then attribute the events to that request.
+    // Without the snapshot, event handlers would run in the context of the request that opened the connection. Audit
+    // and traces would then attribute the events to that request.
     const inContext = AsyncLocalStorage.snapshot()
     try {
       const outcome = await backend.call(client, {

@@ -53,7 +53,7 @@ export class Catalog {
   readonly promptList: readonly CatalogEntry[]
   readonly resourceList: readonly CatalogEntry[]
   readonly templateList: readonly TemplateEntry[]
-  /** Short names for tools with names that are too long for clients. */
+  /** Short names for tools whose names are too long for clients. */
   readonly aliases: Aliases
   readonly problems: readonly CatalogNotice[]
   readonly listings: readonly Listing[]
@@ -139,7 +139,7 @@ export class Catalog {
     return { ...entry, json: Buffer.from(JSON.stringify({ uri })), isUnlisted: true }
   }
 
-  /** Each backend has its own matching budget, so one backend's templates cannot hide another backend's. */
+  /** Each backend has a separate matching budget, so one backend's templates cannot hide those of another backend. */
   #findTemplate(uri: string, linked: string | undefined): TemplateEntry | RefusedTemplate | undefined {
     const budgets = new Map<string, MatchWork>()
     return this.#templateOrder.find(({ backend, matches }) => {
@@ -165,7 +165,7 @@ function absentTools(
   return [...entries.values(), ...unnamed].filter(({ backend }) => down.has(backend))
 }
 
-/** Adds composite tools. A composite tool replaces a hidden tool with the same name, but not a listed one. */
+/** Adds composite tools. A composite tool replaces a hidden tool with the same name, but not a listed tool. */
 function addWorkflows(
   tools: Map<string, ToolEntry>,
   compose: Composer | undefined,

@@ -2,7 +2,7 @@
  * A list cursor encodes where the next page starts. The item name in a cursor is sealed. A page is built before the
  * caller's permissions are checked. The page's last name may therefore belong to an item that the caller must not see.
  *
- * A cursor also contains the position in plain form. A process that cannot open the seal continues at that position,
+ * A cursor also contains the position in plain text. A process that cannot open the seal continues at that position,
  * which is correct unless the list has changed. A process cannot open the seal after a restart, or on another replica
  * without shared key material.
  * Source: MCP 2025-11-25, utilities/pagination ("opaque").

@@ -56,7 +56,7 @@ export function requireDecidedTarget(decided: Origin | undefined, { backend, ori
   if (!decided) return
   if (decided.backend === backend && (decided.template ?? decided.original) === original) return
   throw new GatehouseError('BACKEND_UNAVAILABLE', {
-    detail: 'the requested item moved during the request; try again',
+    detail: 'the target of the requested name changed during the request; try again',
   })
 }
 

@@ -22,8 +22,8 @@ interface Source {
 }
 
 /**
- * Returns the combined instructions of `listings` in the given order. Returns undefined if there are none. The client
- * must be allowed to see all of these instructions.
+ * Returns the combined instructions of `listings` in the given order. Returns undefined if there are no instructions.
+ * The client must be allowed to see all of these instructions.
  */
 export function instructionsOf(
   listings: readonly Source[],

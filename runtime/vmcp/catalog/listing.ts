@@ -33,7 +33,7 @@ export interface Listing {
   readonly templates: readonly CatalogItem[]
   readonly prompts: readonly CatalogItem[]
   readonly violations: ListErrors
-  /** Problems with whole lists. Absent if there are none. */
+  /** Problems with whole lists. Undefined if there are no such problems. */
   readonly defects?: readonly ListDefect[]
   /** Reason why pinning blocks the whole backend. */
   readonly closed?: PinReason
@@ -137,7 +137,7 @@ interface ListGroups {
 }
 
 /**
- * Reads the lists concurrently. A list that takes much longer than the others is treated as failed. Lists that the
+ * Reads the lists concurrently. A list that takes much longer than the other lists is treated as failed. Lists that the
  * backend does not declare are requested too. If such a request fails, the backend does not have the list.
  */
 async function readLists(options: ListingOptions, violations: ErrorCollector): Promise<ListGroups> {
@@ -213,7 +213,7 @@ async function readOne(
   const declaration = declarationDefect(options, kind)
   try {
     const { items, end } = await readList(options, kind, violations)
-    // Use the complete earlier list instead of the first pages of a new one.
+    // Use the complete earlier list instead of the first pages of a new list.
     if (end?.error && usableItems(before, kind, end.error, 'complete'))
       return makeFailedList(options, kind, end.error)
     const defects = [
@@ -289,7 +289,7 @@ function declarationDefect({ backend, server }: ListingOptions, kind: ItemKind):
 
 /**
  * Lifetimes of listings in milliseconds. The first lifetime applies to a backend that announces changes to all of its
- * lists, the second to any other backend.
+ * lists, and the second applies to all other backends.
  */
 export const announcedMs = 5 * 60_000
 export const unannouncedMs = 30_000
@@ -313,8 +313,8 @@ export function hasStaleLists({ defects = [] }: Listing): boolean {
 }
 
 /**
- * True if no client should wait for the next read. Either the last items are in use, or the failed read took the whole
- * timeout.
+ * True if no client should wait for the next read. Either the last items are in use, or the failed read lasted for the
+ * whole timeout.
  */
 export function isSlowToRepair({ defects = [] }: Listing): boolean {
   return defects.some(

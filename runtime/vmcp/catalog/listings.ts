@@ -1,6 +1,7 @@
 /**
  * Caches one backend's listings for each kind of client, because a backend may offer different items to different
- * clients. Declared capabilities define a kind of client, together with credentials if the lists depend on them.
+ * clients. Clients are of the same kind if they declare the same capabilities and, if the lists depend on credentials,
+ * use the same credentials.
  *
  * There is one read at a time for each key, and concurrent callers share this read. A listing is valid until the
  * backend announces a change, or for a limited time. If a listing cannot be reread, the last good listing stays in use
@@ -56,9 +57,9 @@ export interface ListingsOptions {
 }
 
 export interface ViewOptions {
-  /** True if the caller waits for a new listing when the cached one is out of date. */
+  /** True if the caller waits for a new listing when the cached listing is out of date. */
   readonly waitForFresh: boolean
-  /** True if the caller waits after the backend has announced a change. */
+  /** True if the caller waits for a new listing after the backend has announced a change. */
   readonly waitForAnnounced?: boolean
 }
 
@@ -67,7 +68,7 @@ export class Listings {
   readonly changes: AnnouncedChanges
   readonly #backend: Backend
   readonly #options: ListingsOptions
-  /** Cached listings in the order of their last use. */
+  /** Cached listings in order of last use. */
   readonly #cached = new Map<string, CachedListing>()
   readonly keys: ListingKeys
   readonly #readReports: ListReadReports
@@ -134,8 +135,8 @@ export class Listings {
   }
 
   /**
-   * Returns the listing for a client. With `waitForFresh`, waits for a new listing if the cached one is out of date.
-   * Without `waitForFresh`, returns the cached listing and renews that listing in the background. Rejects with
+   * Returns the listing for a client. With `waitForFresh`, waits for a new listing if the cached listing is out of
+   * date. Without `waitForFresh`, returns the cached listing and renews that listing in the background. Rejects with
    * BACKEND_* errors.
    */
   async get(
@@ -169,7 +170,7 @@ export class Listings {
     }
   }
 
-  /** Returns to the shared listing when a session's own listing is equal to the shared one. */
+  /** Switches a session back to the shared listing when the session's separate listing has the same content. */
   #rejoinShared(client: OperationClient, key: string, listing: Listing): Listing {
     const { session } = client
     if (!session || key !== this.keys.forkOf(client)) return listing
@@ -191,8 +192,8 @@ export class Listings {
   }
 
   /**
-   * Gives a session its own lists. The backend announced a change on the session's own connection, so the backend may
-   * show different items to this session.
+   * Creates separate lists for a session. The backend announced a change on the session's own connection, so the
+   * backend may show different items to this session.
    */
   fork(scope: SessionScope): void {
     const key = this.keys.fork(scope)
@@ -256,7 +257,7 @@ export class Listings {
 
   #succeeded(key: string, cached: CachedListing, client: OperationClient, listing: Listing): Listing {
     const before = cached.listing
-    // Equal content keeps its identity, so it is not merged or stored again.
+    // A listing with equal content is replaced by the existing object, so the content is not merged or stored again.
     const present = this.#equalTo(listing, before) ?? listing
     cached.listing = present
     cached.failure = undefined
@@ -275,7 +276,7 @@ export class Listings {
     return present
   }
 
-  /** Returns an existing listing with equal content: the previous one, or one for another kind of client. */
+  /** Returns an existing listing with equal content: the previous listing, or a listing for another kind of client. */
   #equalTo(listing: Listing, before: Listing | undefined): Listing | undefined {
     if (before && sameItems(before, listing) && sameInstructions(before, listing)) return before
     for (const { listing: other } of this.#cached.values()) {
@@ -284,7 +285,7 @@ export class Listings {
     return undefined
   }
 
-  /** Returns the last good listing if that listing can stay in use. Otherwise throws the error. */
+  /** Returns the last good listing if that listing can still be used. Otherwise throws the error. */
   #failed(key: string, cached: CachedListing, client: OperationClient, error: unknown): Listing {
     const { clock } = this.#options
     const before = cached.listing
@@ -363,7 +364,7 @@ export class Listings {
     return listing
   }
 
-  /** Returns the listings that clients see. Outdated listings are included only if no others exist. */
+  /** Returns the listings that clients see. Outdated listings are included only if no current listings exist. */
   all(): readonly Listing[] {
     const cached = [...this.#cached.values()].filter(({ listing }) => listing)
     const present = cached.filter(({ freshUntil }) => freshUntil > 0)

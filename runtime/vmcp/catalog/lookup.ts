@@ -66,8 +66,8 @@ export class Lookup {
   }
 
   /**
-   * Looks up a target. Rereads the lists before reporting the target as unknown. The target's backend may currently
-   * receive no requests.
+   * Looks up a target. Rereads the lists before reporting the target as unknown. The result may be a target whose
+   * backend is currently unavailable.
    */
   async find<E>(
     client: OperationClient,
@@ -89,7 +89,7 @@ export class Lookup {
     )
   }
 
-  /** Returns a client's catalog if this requires no query to a backend. Throws the same errors as `view`. */
+  /** Returns a client's catalog if no query to a backend is required. Throws the same errors as `view`. */
   readyCatalog(client: OperationClient): Catalog | undefined {
     const { members, views, partialFailureMode } = this.#owner.parts
     // With pinning, an item may have changed since it was approved.
@@ -109,9 +109,9 @@ export class Lookup {
   }
 
   /**
-   * Returns BACKEND_UNAVAILABLE if a name that was not found may belong to an unavailable backend. Such a backend is
-   * excluded, or this client could never read the backend's lists of these kinds. `named` is a catalog name. The name
-   * is undefined for URIs, because a URI does not identify a backend.
+   * Returns BACKEND_UNAVAILABLE if a name that was not found may belong to an unavailable backend. The backend may be
+   * excluded, or this client may never have been able to read the backend's lists of these kinds. `named` is a catalog
+   * name. The name is undefined for URIs, because a URI does not identify a backend.
    */
   errorForUnlisted(
     client: OperationClient,

@@ -84,7 +84,7 @@ function render(
   return made
 }
 
-/** Joins items into one buffer. The texts must be ASCII, and `between` a single character. */
+/** Joins items into one buffer. The texts must be ASCII, and `between` must be a single character. */
 export function joinedItems(
   items: readonly Buffer[],
   { before = '', between, after = '' }: { before?: string; between: string; after?: string },

@@ -67,7 +67,7 @@ export function resolvePrompts(
       problems.push({
         kind: 'conflict',
         subject: name,
-        message: `prompt ${name} is not offered, because it has the same name on ${backends}`,
+        message: `prompt ${name} is not offered, because several backends use this name: ${backends}`,
       })
     }
   }

@@ -3,7 +3,7 @@
  * a `resource_link` or an embedded resource in a result.
  *
  * The owner of a link is the client's session, or the caller if the client has no session. The number of links is
- * bounded in total, and for each owner and backend, so one backend cannot evict another's links. No records are
+ * bounded in total, and for each owner and backend, so one backend cannot evict another backend's links. No records are
  * required if the configuration has a single backend.
  */
 import type { ResultPassage } from '../../mcp/index.ts'
@@ -19,7 +19,7 @@ const maxTotalSize = 16 * 1024 * 1024
 const maxUriBytes = 4 * 1024
 const maxLinksPerResult = 1_000
 
-/** Methods with results that may contain links. */
+/** Methods whose results may contain links. */
 const linkMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
 /**
@@ -29,7 +29,7 @@ const linkMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', '
 type OwnedLinks = Map<string | undefined, LinkSet>
 
 export class ResourceLinks {
-  /** Owners in the order of their last use, most recent last. */
+  /** Owners in order of last use, most recent last. */
   readonly #owners = new Map<string, OwnedLinks>()
   #size = 0
 
@@ -116,9 +116,9 @@ export class ResourceLinks {
   }
 }
 
-/** URIs that one backend returned to one owner. The least recently used ones are evicted. */
+/** URIs that one backend returned to one owner. The least recently used URIs are evicted. */
 class LinkSet {
-  /** URIs in the order of their last use, most recent last. */
+  /** URIs in order of last use, most recent last. */
   readonly #uris = new Set<string>()
   #size = 0
 

@@ -26,7 +26,10 @@ import {
   type ToolItem,
 } from '../model/catalog/entries.ts'
 
-/** Some model APIs reject longer names. Without aliases, tools with longer names are still offered and are reported. */
+/**
+ * Some model APIs reject longer names. Without aliases, tools with longer names are still offered, but they are
+ * reported.
+ */
 const longNameLength = 64
 const hintNames = ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 
@@ -182,7 +185,7 @@ function groupByBase(candidates: readonly Candidate[]): Map<string, Candidate[]>
 
 /**
  * Resolves a conflict by priority. Among the backends that share a name, the first in the priority order keeps the
- * name. If the order contains none of these backends, all of them get a prefix.
+ * name. If the order contains none of these backends, a prefix is added to the name for each of them.
  */
 function resolveByPriority(
   candidates: readonly Candidate[],
@@ -229,7 +232,7 @@ function resolveManually(candidates: readonly Candidate[], problems: CatalogNoti
       problems.push({
         kind: 'conflict',
         subject: base,
-        message: `tool ${base} is not offered, because it has the same name on ${names}, and no override distinguishes them`,
+        message: `tool ${base} is not offered, because several backends use this name (${names}) and no override distinguishes the tools`,
       })
     }
   }
@@ -297,7 +300,7 @@ function annotationsIn(json: Buffer): Fields {
   return fieldsOf(fieldsOf(JSON.parse(json.toString()))['annotations'])
 }
 
-/** Merges an override's annotations into the tool's own. */
+/** Merges an override's annotations into the tool's own annotations. */
 function mergeAnnotations(own: Fields, override: ToolAnnotations): Fields {
   const set = hintNames.flatMap((hint) =>
     (override[hint] ?? undefined) === undefined ? [] : [[hint, override[hint]] as const],

@@ -1,6 +1,6 @@
 /**
- * Provides a client's current view, which consists of the merged listings of all backends. Merges the listings once for
- * each set.
+ * Provides a client's current view, which consists of the merged listings of all backends. Merges each set of listings
+ * only once.
  *
  * `down` contains the backends that cannot be listed. The core decides how these backends affect a request.
  */
@@ -84,7 +84,7 @@ export class Views {
   readonly #guardrails: ListTreatment | undefined
   /** Views that do not require any requests to backends, by kind of client. */
   readonly #ready = new Map<string, Ready>()
-  /** Merged catalogs in the order of their last use. */
+  /** Merged catalogs in order of last use. */
   readonly #catalogs = new Map<string, Catalog>()
 
   constructor(
@@ -128,7 +128,7 @@ export class Views {
     }
   }
 
-  /** Returns a client's view if this requires no query to a backend, which is the usual case. */
+  /** Returns a client's view if no query to a backend is required, which is the usual case. */
   ready(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): View | undefined {
     const known = this.#ready.get(keyOf(members, client))
     return known && known.until > this.#now() ? known.view : undefined

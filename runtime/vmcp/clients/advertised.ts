@@ -15,8 +15,8 @@ export interface Advertised {
 }
 
 /**
- * Returns what the server advertises to a client. This function may query the backends. Rejects with
- * BACKEND_UNAVAILABLE if the backends' capabilities cannot be determined.
+ * Returns the capabilities and instructions that the server advertises to a client. This function may query the
+ * backends. Rejects with BACKEND_UNAVAILABLE if the backends' capabilities cannot be determined.
  */
 export type Advertise = (client: OperationClient) => Advertised | Promise<Advertised>
 

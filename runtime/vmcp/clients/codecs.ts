@@ -30,10 +30,10 @@ export interface EdgesOptions {
   /** Returns the policies in force, or undefined if none are configured. */
   readonly gate: () => Gate | undefined
   readonly serverInfo: string
-  /** Selects the advertised capabilities, which are all capabilities or only those of the backends. */
+  /** Determines whether the server advertises all capabilities or only the backends' capabilities. */
   readonly advertise: 'everything' | 'backends'
   readonly allowlist: HeaderAllowlist
-  /** Identifies the server. All replicas of a server have the same value. */
+  /** Identifies the server. All replicas of a server use the same value. */
   readonly server: string
   /**
    * Returns key material that the replicas share. While this function returns undefined, state is valid only on this

@@ -21,7 +21,7 @@ const lists: readonly { readonly kind: ItemKind; readonly method: string; readon
   { kind: 'templates', method: 'resources/templates/list', key: 'uriTemplate' },
 ]
 
-/** Returns the instructions for a client. Never rejects. Waits two seconds at most for backends. */
+/** Returns the instructions for a client. Never rejects. Waits at most two seconds for backends. */
 export async function instructionsFor(
   client: OperationClient,
   core: Core,

@@ -40,7 +40,10 @@ export class LiveOperation implements OperationContext {
   readonly operation: Operation
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined
-  /** The sink of the current request. A parked operation gets another sink when another request continues it. */
+  /**
+   * The sink of the current request. A parked operation receives a new sink when another request continues the
+   * operation.
+   */
   sink: OperationSink
   readonly lazySignal: LazySignal = new LazySignal()
   readonly #sendsLogs: boolean

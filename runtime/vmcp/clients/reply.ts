@@ -118,8 +118,8 @@ export class Reply implements ClientResponse {
   }
 
   /**
-   * Returns undefined if the result must be sent whole. This is the case on a resumable stream, and over HTTP/1.0,
-   * where a client cannot detect a missing part.
+   * Returns undefined if the result must be sent whole. This applies to resumable streams and to HTTP/1.0, where a
+   * client cannot detect a missing part.
    */
   streamResult(id: string, era: Era): ResultPassage | undefined {
     if (!this.#canStreamResult()) return undefined

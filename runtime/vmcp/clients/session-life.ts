@@ -78,7 +78,7 @@ export function makeSessionLife(
   }
 }
 
-/** Renews the subscriptions of a client session after a backend has lost its own session. */
+/** Renews a client session's subscriptions after a backend has lost the corresponding backend session. */
 function renewSubscriptions(
   subscribe: Subscribe,
   session: ServerSession,

@@ -7,7 +7,10 @@ import type { Caller } from '../../net/index.ts'
 import type { ClientAbilities } from './session.ts'
 
 const maxCachedAbilities = 1_000
-/** Size limits for a client's declarations. These are stored with the client's session and sent to every backend. */
+/**
+ * Size limits for a client's declarations. The declarations are stored with the client's session and sent to every
+ * backend.
+ */
 const maxCapabilitiesBytes = 16 * 1024
 const maxInfoBytes = 16 * 1024
 /** Capabilities that the protocol itself defines, with their members. */
@@ -22,8 +25,8 @@ const abilitiesByText = new Map<string, ClientAbilities>()
 export const noAbilities: ClientAbilities = readAbilities(Buffer.from('{}'))
 
 /**
- * Reads declared capabilities (raw JSON object). Leaves out tasks, in either era's form, because Gatehouse does not
- * relay them. Throws INVALID_PARAMS if the capabilities are too large or contain duplicate members.
+ * Reads declared capabilities (raw JSON object). Omits the task capabilities of both eras, because Gatehouse does not
+ * relay tasks. Throws INVALID_PARAMS if the capabilities are too large or contain duplicate members.
  */
 export function readAbilities(raw: Buffer): ClientAbilities {
   if (raw.length > maxCapabilitiesBytes) throw invalidCapabilities(`more than ${maxCapabilitiesBytes} bytes`)

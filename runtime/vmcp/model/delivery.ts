@@ -4,11 +4,11 @@ import type { GatehouseError } from '../../../schemas/index.ts'
 /** Limit for a response, or for a single event of a stream. */
 export interface ResponseLimit {
   readonly bytes: number
-  /** Returns the error for a larger response. */
+  /** Returns the error for a response that exceeds the limit. */
   readonly error: () => GatehouseError
 }
 
-/** Facts about one request to a backend, for the link that provides this object. */
+/** Facts about one request to a backend, reported to the link that provides this object. */
 export interface Delivery {
   /** True once any part of the request may have reached the backend. */
   sent: boolean

@@ -1,6 +1,6 @@
 /**
  * A client request, independent of the protocol revision. The client codecs build the operation from the wire format.
- * The links in the chain read the operation or derive another one. The backend codecs send the final operation.
+ * The links in the chain read the operation or derive another operation. The backend codecs send the final operation.
  *
  * An operation is an immutable record. `{ ...operation, params }` derives another operation. All operations derived for
  * one request share a context. Params and results stay JSON bytes. Times are milliseconds.
@@ -77,7 +77,7 @@ export interface OperationContext {
 /** The catalog entry that an operation uses, and settings for the call to the entry's backend. */
 export interface Target {
   readonly entry: CatalogEntry
-  /** Params members that differ for the backend, such as a tool's original name. */
+  /** Members of `params` that Gatehouse changes for the backend, such as a tool's name. */
   readonly changes: Changes
   /** Runs one of Gatehouse's own tools, such as a workflow, instead of a backend. */
   readonly run?: Perform | undefined
@@ -85,7 +85,7 @@ export interface Target {
   readonly timeoutMs?: number | undefined
   /** True if requests from the backend reach the client during the call, regardless of the client's protocol era. */
   readonly bridges?: boolean | undefined
-  /** True for a workflow step. The result of a step does not go to the client. */
+  /** True for a workflow step. The result of a step is not sent to the client. */
   readonly isStep?: boolean | undefined
   /** Set by guardrails. */
   readonly limit?: ResponseLimit | undefined
@@ -99,8 +99,9 @@ export interface Target {
 export type Perform = (operation: Operation) => Promise<Outcome>
 
 /**
- * A link in the chain. `next` continues with the given operation, or with one derived from it. A link that does not
- * apply to an operation returns `next(operation)` unchanged. runtime/vmcp/call/chain.ts defines the order of links.
+ * A link in the chain. `next` continues with the given operation, or with an operation derived from it. A link that
+ * does not apply to an operation returns `next(operation)` unchanged. runtime/vmcp/call/chain.ts defines the order of
+ * links.
  */
 export type Link = (operation: Operation, next: Perform) => Promise<Outcome>
 

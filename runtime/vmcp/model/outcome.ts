@@ -57,7 +57,10 @@ interface RefusalContent {
   readonly data: unknown
 }
 
-/** Returns the result for a failed tool. The result contains text that a model can read instead of a protocol error. */
+/**
+ * Returns the result of a failed tool call. Instead of a protocol error, the result contains text that a model can
+ * read.
+ */
 export function toolErrorOutcome(text: string, more: readonly TextContent[] = []): Outcome {
   return resultOutcome({ content: [{ type: 'text', text }, ...more], isError: true })
 }

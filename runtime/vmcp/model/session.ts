@@ -24,7 +24,7 @@ export interface OperationClient {
   readonly protocolVersion: string
   readonly caller: Caller
   readonly abilities: ClientAbilities
-  /** Raw `Implementation` object. Undefined if the client sent none. */
+  /** Raw `Implementation` object. Undefined if the client sent no such object. */
   readonly info: Buffer | undefined
   /** Request headers on the passthrough allowlist, with lowercase names. */
   readonly headers: Readonly<Record<string, string>>

@@ -5,10 +5,10 @@ export interface UnavailableOptions {
   readonly hint?: string | undefined
   /** The missing list, such as `prompts/list`. By default, the error covers everything that the backends offer. */
   readonly list?: string | undefined
-  /** Replaces the whole message if a retry does not help. The text contains each backend and the required change. */
+  /** Replaces the whole message if a retry does not help. The text lists each backend with the required change. */
   readonly reason?: string | undefined
   readonly cause?: Error | undefined
-  /** The backends in this error that are left out because their settings are invalid. */
+  /** The backends in this error that are excluded because their settings are invalid. */
   readonly leftOut?: readonly string[] | undefined
 }
 

@@ -39,7 +39,7 @@ export interface HttpParts {
   /** The parts that a reload replaces. */
   readonly reloadable: {
     readonly authenticator: Authenticator
-    /** The check of Origin and Host. Undefined until the port is bound. */
+    /** The check of the Origin and Host headers. Undefined until the port is bound. */
     readonly originCheck: OriginCheck | undefined
     readonly guards: { readonly gate: Gate | undefined }
   }

@@ -45,13 +45,13 @@ export interface StartOptions {
    * Rejects requests without one of these tokens, except on the server's open paths. By default, no token is required.
    */
   readonly localTokens?: LocalTokens | undefined
-  /** Certificate for TLS. The caller closes the certificate. */
+  /** Certificate for TLS. The caller must close this object. */
   readonly certificate?: ServedCertificate | undefined
   readonly log?: Log | undefined
   /** Event stream of this process, which the caller logs. By default, the server creates a separate event stream. */
   readonly events?: Events | undefined
   readonly version?: string | undefined
-  /** Receives a record of every request. The caller closes the recorder. */
+  /** Receives a record of every request. The caller must close the recorder. */
   readonly recorder?: ExchangeRecorder | undefined
   /** Lifetime of an unused session. Each use renews the session. The default is 30 minutes. */
   readonly sessionTtlMs?: number | undefined

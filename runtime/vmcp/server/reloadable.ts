@@ -2,8 +2,8 @@
  * The parts that a changed configuration replaces while the server runs. These are the guards, the features and the
  * authenticator.
  *
- * A request in flight keeps the features with which it began. The request uses the new form of all guards that come
- * later in the chain. The engine replaces backends. Changes to the listener, session store, audit and telemetry
+ * A request in flight keeps the features with which it began. At all later positions in the chain, however, the request
+ * uses the new guards. The engine replaces backends. Changes to the listener, session store, audit and telemetry
  * settings require a restart.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth; ARCHITECTURE.md, "A tool call".
  */
@@ -63,7 +63,7 @@ export class Reloadable {
   features: readonly Feature[]
   /** Names of the passed-through headers in lowercase. */
   passthroughHeaders: readonly string[]
-  /** The check of Origin and Host. Set when the port is bound. */
+  /** The check of the Origin and Host headers. Set when the port is bound. */
   originCheck: OriginCheck | undefined
 
   /** Throws an INVALID_CONFIG error that names the invalid setting. */

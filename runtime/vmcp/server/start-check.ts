@@ -91,7 +91,7 @@ export function checkAll(
 
 /**
  * Lists settings that have no effect or are rarely intended, one line each. Commands that check a file use this list. A
- * running server logs `startWarnings`. The server reports unknown names and workflows for its catalog.
+ * running server instead logs `startWarnings`, and reports unknown names and workflows when its catalog changes.
  */
 export function allWarnings(
   config: VmcpConfig,
@@ -230,8 +230,8 @@ function backendViolations(
 }
 
 /**
- * Lists the problems with a default strategy that no backend uses. Unused entries for backends are reported by their
- * names.
+ * Lists the problems with a default strategy that no backend uses. Unused entries for individual backends are reported
+ * by name.
  */
 function unusedDefault(config: VmcpConfig, parts: StartParts): readonly string[] {
   const field = 'outgoingAuth.default'
@@ -294,7 +294,7 @@ export function requireKeeper({ pinning }: VmcpConfig, keeper: unknown): void {
   if (pinning?.noLock === 'pin' && keeper === undefined) throw invalidConfig([keeperRule])
 }
 
-/** Lists locks of unknown backends, one line each. */
+/** Lists locks for unknown backends, one line each. */
 function lockProblems({ toolLocks = [], backends = [] }: VmcpConfig, excluded: readonly ExcludedBackend[]) {
   const names = new Set([...backends, ...excluded].map(({ name }) => name))
   const unknown = toolLocks.filter(({ backend }) => names.size > 0 && !names.has(backend))
@@ -374,8 +374,8 @@ function policyViolations({ console, incomingAuth }: VmcpConfig): string[] {
 }
 
 /**
- * Lists errors in the console's policies. Such an error prevents a start or a reload, and never gives users more access
- * to the console.
+ * Lists errors in the console's policies. Such an error prevents the server from starting or reloading, and never gives
+ * users more access to the console.
  */
 function consolePolicies(console: VmcpConfig['console']): string[] {
   if (!console?.enabled || !console.authz) return []

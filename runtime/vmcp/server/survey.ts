@@ -1,6 +1,6 @@
 /**
  * Lists the items of all backends in a configuration, as seen by a client without abilities, and compares the items
- * with the locks. Commands use this module, which does not serve clients.
+ * with the locks. This module is used only by commands and does not serve clients.
  */
 import { byText, invalidConfig, type RuntimeToolLock } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'

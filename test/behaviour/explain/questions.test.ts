@@ -200,7 +200,7 @@ const handRows: readonly Row[] = [
     { name: 'search', claims: {} },
     'not_found',
     'conflict',
-    /is not offered, because it has the same name on github, jira/,
+    /is not offered, because several backends use this name \(github, jira\)/,
   ],
 ]
 const searchRows: readonly Row[] = [

@@ -207,7 +207,7 @@ export const listFailures: readonly Failure[] = [
       await session.request('resources/list', {})
       return running
     },
-    fix: /let the backends use different addresses/,
+    fix: /configure different addresses in the backends/,
     message: /resource memory:\/\/graph from two is left out: one also offers it/,
   },
   {

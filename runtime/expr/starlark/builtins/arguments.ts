@@ -1,4 +1,4 @@
-/** Reads the arguments of built-in functions, and reports invalid ones. */
+/** Reads the arguments of built-in functions, and reports invalid arguments. */
 import { StarlarkError } from '../errors.ts'
 import { type NativeCall, type StarlarkValue, typeOf } from '../values/values.ts'
 import { toIndex } from '../values/numbers.ts'

@@ -1,8 +1,9 @@
 /**
  * Converts JSON to script values and back, both as bytes (text.ts).
  *
- * The reader converts an integral number to an int of any size, so ids keep all their digits. It also converts `1.0` to
- * the int 1 if the conversion is exact. The writer throws for values without a JSON representation.
+ * The reader converts an integral number to an int of any size, so ids keep all their digits. The reader also converts
+ * a number such as `1.0` to an int if the conversion is exact. The writer throws for values without a JSON
+ * representation.
  */
 import { Float, isInt, Range } from '../values/scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'

@@ -25,7 +25,7 @@ function chargedList(call: NativeCall, parts: readonly string[]): List {
   return new List(parts.map((part) => chargeText(call, part)))
 }
 
-/** Charges for one step per letter. */
+/** Charges for the memory and the steps that the letters require. */
 function chargeLetters(text: string, { meter }: NativeCall): void {
   meter.allocate(text.length * 2 * sizeOf.element)
   meter.step(Math.floor(text.length / 16))

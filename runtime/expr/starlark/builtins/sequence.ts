@@ -60,7 +60,7 @@ function range(call: NativeCall): StarlarkValue {
   return new Range(start, stop, step)
 }
 
-/** `max` and `min`: returns the first of the greatest or smallest values. */
+/** Implements `max` and `min`. Returns the first of the greatest or smallest values. */
 function* extreme(call: NativeCall, op: '<' | '>'): ScriptWork {
   const { key, rest } = keyOf(call)
   if (rest.length > 0) throw failure(call, `unexpected keyword argument ${JSON.stringify(rest[0])}`)

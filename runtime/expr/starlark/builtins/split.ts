@@ -3,7 +3,7 @@ import type { ScriptMeter } from '../vm/meter.ts'
 import { spaces } from '../values/letters.ts'
 import { isAscii, pointsOf } from '../values/text.ts'
 
-/** Splits at most `most` times, or without limit if `most` is negative, from the left or from the right. */
+/** Splits up to `most` times, or without a limit if `most` is negative, from the left or from the right. */
 export function split(
   text: string,
   by: string | undefined,

@@ -60,7 +60,7 @@ export const opcode = {
   jumpIf: 37,
   /**
    * Implements `and` and `or`. If the operand decides the result, the instruction jumps and keeps the operand.
-   * Otherwise, it drops the operand.
+   * Otherwise, the instruction drops the operand.
    */
   jumpIfFalseKeep: 38,
   jumpIfTrueKeep: 39,

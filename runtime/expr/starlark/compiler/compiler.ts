@@ -55,7 +55,7 @@ function compileFunction(fn: FunctionNode): Bytecode {
 }
 
 /**
- * Orders variables by the order in which their parameters are declared. Keyword-only parameters come after a star
+ * Sorts variables by the order in which their parameters are declared. Keyword-only parameters come after a star
  * parameter.
  */
 function shapeOf(

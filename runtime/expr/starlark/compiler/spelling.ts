@@ -1,6 +1,6 @@
 /** Suggests the intended name for an undefined name. */
 
-/** Maximum length of compared names, because the time grows with the product of the two lengths. */
+/** Maximum length of compared names. The time grows with the product of the two lengths. */
 const maxLength = 64
 const maxCandidates = 500
 

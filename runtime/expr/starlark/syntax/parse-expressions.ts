@@ -83,7 +83,7 @@ function readLambda(tokens: TokenReader, { conditional }: { readonly conditional
   return { kind: 'lambda', fn, ...position }
 }
 
-/** Reads the parameters before `end`, without consuming `end`. The resolver checks their order. */
+/** Reads the parameters before `end`, without consuming `end`. The resolver checks the order of the parameters. */
 export function readParameters(tokens: TokenReader, end: string): Parameter[] {
   const parameters: Parameter[] = []
   while (!tokens.is(end, 'end of file')) {
@@ -261,7 +261,7 @@ function readClauses(tokens: TokenReader, end: string): Clause[] {
     if (tokens.has('for')) {
       const target = readTargets(tokens)
       tokens.expect('in')
-      // Reads no conditional expression, which would consume the `if` of the next clause.
+      // Does not read a conditional expression, because that would consume the `if` of the next clause.
       const over = tokens.nested(() => readBinary(tokens, 0))
       clauses.push({ kind: 'for', target, over, ...position })
     } else if (tokens.has('if')) clauses.push({ kind: 'if', condition: readSimpleTest(tokens), ...position })

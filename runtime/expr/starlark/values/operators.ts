@@ -11,7 +11,7 @@ import { arithmetic, bits, unary as negate } from './numbers.ts'
 
 const maxRepeated = 2 ** 30
 
-/** Evaluates a binary operator. Throws when the operands do not support it. */
+/** Evaluates a binary operator. Throws when the operands do not support the operator. */
 export function binary(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   switch (op) {
     case '==':
@@ -177,7 +177,7 @@ function inBytes(x: StarlarkValue, { data }: Bytes, meter: ScriptMeter): boolean
   return data.includes(String.fromCharCode(Number(x)))
 }
 
-/** Evaluates `x op= y`. Modifies a list or dict on the left in place. */
+/** Evaluates `x op= y`. Modifies the list or dict on the left in place. */
 export function inPlace(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   if (op === '+' && x instanceof List && isSequence(y)) {
     const items = elementsOf(y, meter, '+=')

@@ -73,8 +73,8 @@ function pointAt(bytes: string, at: number): { point: number; length: number } {
 }
 
 /**
- * Length of a slice. Native functions temporarily use many times a string's memory, so they receive the string in
- * slices.
+ * Length of a slice. Native functions temporarily use many times as much memory as the string, so they receive the
+ * string in slices.
  */
 const sliceLength = 32 * 1024
 const maxPointBytes = 4

@@ -56,7 +56,7 @@ function takePositional(
 /** Parameter indexes by name. */
 const positions = new WeakMap<Func['code'], ReadonlyMap<string, number>>()
 
-/** Star parameters have numbers in the order of declaration. Named arguments never fill a star parameter. */
+/** Star parameters are numbered in the order of declaration. Named arguments never fill a star parameter. */
 function positionsOf({ code }: Func): ReadonlyMap<string, number> {
   const known = positions.get(code)
   if (known) return known

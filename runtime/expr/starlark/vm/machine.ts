@@ -102,7 +102,8 @@ export function call(
 
 /**
  * Runs the top frame until it ends (returns the result) or calls another function (returns undefined). This is
- * deliberately a single function: the stack and the code stay in local variables, and no instruction costs a call.
+ * deliberately a single function: the stack and the code stay in local variables, and no instruction requires a
+ * function call.
  */
 function runFrame(task: ScriptTask, frame: Frame, context: ExecutionContext): StarlarkValue | undefined {
   const { meter } = context
@@ -206,7 +207,8 @@ function runFrame(task: ScriptTask, frame: Frame, context: ExecutionContext): St
         break
       }
       case opcode.setIndex: {
-        // An augmented assignment has sequence, index and value on the stack. Otherwise, the value is below the index.
+        // For an augmented assignment, the stack contains the sequence, the index and the value, in this order.
+        // Otherwise, the value is at the bottom.
         const c = pop()
         const b = pop()
         const a = pop()

@@ -1,8 +1,8 @@
 /**
- * Executes a script. Its tasks take turns on one thread, and external operations run concurrently.
+ * Executes a script. The script's tasks take turns on one thread, and external operations run concurrently.
  *
  * The whole script shares one meter and one limit on concurrent waits, however deeply `parallel` is nested. All
- * functions of a `parallel` call run to the end, even when one of them fails. The call then fails with the first
+ * functions of a `parallel` call run to completion, even when one of them fails. The call then fails with the first
  * failure in list order.
  */
 import { LimitError, StarlarkError } from '../errors.ts'
@@ -30,7 +30,7 @@ interface Ready {
   readonly input: Settled | undefined
 }
 
-/** Runs a script to its end. Rejects with StarlarkError. */
+/** Runs a script to completion. Rejects with StarlarkError. */
 export function execute(
   program: CompiledScript,
   options: SchedulerOptions,
@@ -158,7 +158,10 @@ class Execution {
     else this.#queue.push(start)
   }
 
-  /** Starts the callables in order, with a limited number running at a time. The end of a callable frees its slot. */
+  /**
+   * Starts the callables in order, with a limited number running at a time. When a callable ends, the next callable
+   * starts.
+   */
   #parallel(parent: ScriptTask, callables: readonly StarlarkValue[]): void {
     const group = {
       place: parent.printed++,

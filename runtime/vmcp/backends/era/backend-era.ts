@@ -1,6 +1,6 @@
 /**
  * Determines which protocol era a backend uses. The era is determined before the first request, and again when the
- * backend rejects a request because of its era. Such a rejection follows an upgrade or a rollback.
+ * backend rejects a request because of the request's era. Such a rejection follows an upgrade or a rollback.
  *
  * Callers share a probe only if its outcome depends on the same credentials. A rejected probe has no effect on other
  * callers.
@@ -51,8 +51,8 @@ export class BackendEra {
   ): Promise<T> {
     if (!(error instanceof WrongEra) || !(await this.#mayHaveChanged(era, sender, signal))) throw error
     const other = era === 'session' ? 'stateless' : 'session'
-    // Only a stateless backend identifies its era. A rejection of this caller alone may also look like a `session`
-    // result. That result applies to all callers only after a request has succeeded in the session era.
+    // Only a stateless backend identifies its era. A `session` result may also mean that the backend rejects only this
+    // caller. The result therefore applies to all callers only after a request has succeeded in the session era.
     if (other === 'stateless') this.#setEra(other)
     const result = await work(other)
     this.#setEra(other)

@@ -86,7 +86,7 @@ function eraIn({ result, error }: Message): ProbedEra {
 
 /**
  * Returns the era that a discovery result indicates. Some servers only translate messages for a session-era server.
- * Such a server is used in the session era, so each client keeps its own session.
+ * Gatehouse uses the session era with such a server, so each client keeps a separate session.
  */
 function checkResult(result: JsonObject): ProbedEra {
   if (result.object('_meta')?.text(nativeEra) === 'session') return 'session'

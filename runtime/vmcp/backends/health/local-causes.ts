@@ -8,7 +8,8 @@ import { vmcpEnvironment } from '../../../config/index.ts'
 import type { Cause } from '../../../observe/index.ts'
 
 /**
- * Returns a function that reads a backend's cause from the current file. Returns undefined if no file is configured.
+ * Returns a function that reads the cause of a backend's failure from the current file. Returns undefined if no file is
+ * configured.
  */
 export function localCauses(
   env: Readonly<Record<string, string | undefined>>,
@@ -17,7 +18,7 @@ export function localCauses(
   return path ? (name) => causeIn(path, name) : undefined
 }
 
-/** A missing or unreadable file contains no causes. */
+/** Returns undefined if the file is missing or unreadable, or contains no cause for this backend. */
 function causeIn(path: string, name: string): Cause | undefined {
   let text: string
   try {

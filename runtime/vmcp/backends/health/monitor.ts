@@ -73,12 +73,12 @@ export interface MonitorOptions {
   readonly onChange: (name: string) => void
   /**
    * Returns a failure's local cause, such as the exit code of the backend's program. The local cause takes precedence
-   * over the check's error, which is only a consequence.
+   * over the check's error, which is only a symptom.
    */
   readonly localCause?: ((name: string) => Cause | undefined) | undefined
 }
 
-/** A backend with slower checks is degraded. */
+/** A backend is degraded if a check takes longer than this. */
 const slowMs = 5_000
 
 interface Failure {
@@ -177,7 +177,7 @@ export class HealthMonitor {
     return watch ? this.#withLocalCause(name, healthOf(watch)) : unknownHealth
   }
 
-  /** Returns the health with the current local cause, which can have changed since the last check. */
+  /** Returns the health with the current local cause, which may have changed since the last check. */
   #withLocalCause(name: string, health: BackendHealth): BackendHealth {
     if (health.status === 'healthy' || health.status === 'degraded') return health
     const cause = this.#options.localCause?.(name)
@@ -227,8 +227,8 @@ export class HealthMonitor {
   }
 
   /**
-   * Counts calls that failed because the backend lost their session, including reopened sessions. A check uses another
-   * session and may succeed in the meantime, so only a successful call resets the count.
+   * Counts calls that failed because the backend lost the session, even if the session had been reopened. A check uses
+   * another session and may succeed in the meantime, so only a successful call resets the count.
    */
   #trackLostSessions(watch: Watch, error: Error | undefined): void {
     if (error instanceof GatehouseError && error.code === 'BACKEND_SESSION_LOST') {
@@ -308,7 +308,7 @@ export class HealthMonitor {
   #recordSuccess(watch: Watch, tookMs: number): void {
     watch.failures = 0
     watch.lastErrorCategory = watch.lostSessions > 0 ? sessionLost : undefined
-    // Failures before the first response belong to the start of the backend.
+    // Failures before the first response are part of the backend's startup.
     if (!watch.hasResponded) watch.lastError = undefined
     watch.breaker?.success()
     this.#setStatus(watch, tookMs > slowMs || this.#losesSessions(watch) ? 'degraded' : 'healthy')
@@ -326,7 +326,7 @@ export class HealthMonitor {
       return
     }
     watch.failures++
-    // A check is not sent on behalf of a caller, so everyone with access to the status may see its explanation.
+    // A check is not sent on behalf of a caller, so every reader of the status may see the backend's explanation.
     const cause = this.#options.localCause?.(watch.subject.name) ?? causeOf(error, this.#options.server)
     const isNews = !isSameCause(watch.lastError, cause)
     watch.lastErrorCategory = cause.category
@@ -361,7 +361,7 @@ export class HealthMonitor {
 
   #reportAvailability(watch: Watch): void {
     const available = this.isAvailable(watch.subject.name)
-    // After failures, the first response makes the backend's items available in lists.
+    // If the first response follows failed checks, the backend's items now appear in lists.
     const firstResponse = available && !watch.hasResponded && watch.status !== 'unknown'
     const cameLate = firstResponse && watch.checks > 1
     watch.hasResponded ||= firstResponse

@@ -34,7 +34,7 @@ export interface BackendChannel {
   /**
    * Sends a message. Resolves when the response to the message has ended. If responses arrive on another stream,
    * resolves when the backend has accepted the message. Rejects with BACKEND_* errors. Rejects with BackendSessionLost
-   * if the backend does not recognize the session and the message may be sent again in a new one.
+   * if the backend does not recognize the session and the message may be sent again in a new session.
    */
   send(message: Buffer, options: SendOptions): Promise<void>
   /**
@@ -69,7 +69,7 @@ export interface ChannelEvents {
 
 /**
  * The response belongs to the other protocol era. The backend did not execute the request and may have changed eras.
- * `outcome` is the request's outcome if the backend has in fact kept its era.
+ * `outcome` is the request's outcome if the backend turns out not to have changed eras.
  */
 export class WrongEra extends GatehouseError {
   readonly outcome: Outcome | undefined
@@ -89,7 +89,7 @@ export class ConnectionClosed extends GatehouseError {
   }
 }
 
-/** The backend no longer recognizes the session, and the message may be sent again in a new one. */
+/** The backend no longer recognizes the session, and the message may be sent again in a new session. */
 export class BackendSessionLost extends GatehouseError {
   constructor() {
     super('BACKEND_SESSION_LOST')

@@ -37,11 +37,11 @@ export type ConnectionScope =
   | { readonly kind: 'listing'; readonly key: string }
   | { readonly kind: 'pool'; readonly key: string }
 
-/** A session's client, reachable outside any call. */
+/** A session's client, which can receive messages and questions outside any call. */
 export type SessionListener = Pick<ClientSession, 'deliver' | 'ask'>
 
 export interface ManagedConnection extends PooledConnection {
-  /** Key among the managed connections. */
+  /** Key that identifies the connection among all managed connections. */
   readonly key: string
   readonly connection: SessionConnection
   readonly scope: ConnectionScope
@@ -137,7 +137,7 @@ export class Connections {
 
   /**
    * Closes a session's least recently used idle connection if the session has too many connections. Throws
-   * BACKEND_UNAVAILABLE if all of them are busy.
+   * BACKEND_UNAVAILABLE if all of these connections are busy.
    */
   #makeRoomIn({ id }: ClientSession): void {
     const own = this.#bySession.get(id)
@@ -150,7 +150,7 @@ export class Connections {
       )
         oldest = managed
     }
-    if (!oldest) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many identities at once' })
+    if (!oldest) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many concurrent identities' })
     this.#remove(oldest)
     void oldest.connection.close(oldest.sender, { end: true })
   }
@@ -290,7 +290,7 @@ export class Connections {
     this.#pool.spend(managed)
   }
 
-  /** Returns a session's connections. Also removes the connections if `forget` is true. */
+  /** Returns a session's connections. If `forget` is true, also stops managing these connections. */
   ofSession(
     session: ClientSession,
     { forget = false }: { readonly forget?: boolean } = {},

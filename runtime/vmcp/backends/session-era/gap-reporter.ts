@@ -1,6 +1,6 @@
 /**
  * Reports interruptions of a stream, during which a backend's announcements were lost. Reports the first interruption
- * immediately. Combines the interruptions within the next half minute in one report at the end of that time. An
+ * immediately. Combines all interruptions during the next 30 seconds into one report at the end of that time. An
  * unstable stream therefore causes the lists to be read at most twice a minute.
  */
 import { type Clock, systemClock } from '../../model/time/clock.ts'

@@ -32,7 +32,7 @@ export interface Pending {
 
 /**
  * Selects the request in flight for a message that does not identify its request. `newest` applies if all requests are
- * from one client. A function applies otherwise, and returns true if the message can belong to the only request.
+ * from one client. Otherwise, a function returns true if the message can belong to the only request in flight.
  */
 export type Assignment = 'newest' | (() => boolean)
 
@@ -97,7 +97,7 @@ export class Inbound {
 
   /**
    * Returns the request to which a message belongs. Returns undefined if the message belongs to no request or could
-   * belong to several.
+   * belong to several requests.
    */
   #requestOf(on: Pending | undefined): Pending | undefined {
     if (on) return this.pending.find((pending) => pending === on)
@@ -171,7 +171,8 @@ function hasRelay({ relay }: Pending): boolean {
 }
 
 /**
- * Returns the error for a question that does not identify its request and may belong to several callers, or to none.
+ * Returns the error for a question that does not identify its request and may belong to several callers, or to no
+ * caller.
  */
 export function unassignedError(): GatehouseError {
   return new GatehouseError('METHOD_NOT_FOUND', {

@@ -1,5 +1,5 @@
 /**
- * The sender of the latest request on a connection, who has the newest token. This sender is used for messages that do
+ * The sender of the latest request on a connection, whose token is the newest. This sender is used for messages that do
  * not belong to a request, such as answers to questions and the GET stream. All senders on one connection have the same
  * identity or the same credential.
  */

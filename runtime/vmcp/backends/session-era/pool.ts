@@ -4,9 +4,9 @@
  * only to that request.
  *
  * A connection returns to the pool only for the same key (identity and abilities), and only if no request or question
- * is still open. After a cancelled, timed-out or failed request, the backend may still be working for the earlier user.
- * Such a connection does not serve any other request. The connection stays open for a while, because the backend's
- * questions must receive an error. The connection is then closed.
+ * is still open. After a cancelled, timed-out or failed request, the backend may still be working on behalf of the
+ * earlier user. Such a connection does not serve any other request. The connection stays open for a while, because the
+ * backend's questions must receive an error. The connection is then closed.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Sender } from '../transport/target.ts'

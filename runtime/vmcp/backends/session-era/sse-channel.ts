@@ -1,8 +1,9 @@
 /**
- * Session era over the deprecated HTTP+SSE transport. The backend sends all messages on one GET stream. The stream's
- * `endpoint` event contains the URL for POSTs.
+ * Implements the session era over the deprecated HTTP+SSE transport. The backend sends all messages on one GET stream.
+ * The stream's `endpoint` event contains the URL for POSTs.
  *
- * The endpoint must have the backend's origin. Otherwise, a backend could redirect credentials to another host.
+ * The endpoint must have the same origin as the backend. Otherwise, a backend could redirect credentials to another
+ * host.
  * Source: MCP 2024-11-05, transports, "HTTP with SSE".
  */
 import { reasonOf } from '../../../net/index.ts'

@@ -1,6 +1,6 @@
 /**
- * Session era over streamable HTTP. Each message is a POST, and responses are JSON or event streams. Messages that do
- * not belong to a request arrive on a GET stream.
+ * Implements the session era over streamable HTTP. Each message is a POST, and responses are JSON or event streams.
+ * Messages that do not belong to a request arrive on a GET stream.
  *
  * A stream that ends before its response is resumed with `Last-Event-ID` if the backend sends event ids.
  * Source: MCP 2025-11-25, transports.
@@ -250,7 +250,9 @@ export class StreamableChannel implements BackendChannel {
     })
   }
 
-  /** Keeps the GET stream open, with pauses between streams, until the channel closes or no stream is offered. */
+  /**
+   * Keeps the GET stream open, with pauses between streams, until the channel closes or the backend offers no stream.
+   */
   async #keepListening(sender: Sender, settled: () => void): Promise<void> {
     const position: StreamPosition = { lastEventId: undefined, retryMs: defaultRetryMs }
     const signal = AbortSignal.any([this.#closed.signal, this.#retired.signal])
@@ -289,7 +291,8 @@ export class StreamableChannel implements BackendChannel {
           this.#events.onLost(new BackendSessionLost())
           return
         }
-        // The server still considers the previous stream open. Read the lists until the server accepts a new stream.
+        // The server still considers the previous stream open. Keep rereading the lists until the server accepts a new
+        // stream.
         const isTaken = response.status === 409
         if (isTaken) catchUp()
         // The backend does not offer a stream, or no longer offers one.

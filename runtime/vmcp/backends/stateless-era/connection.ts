@@ -1,5 +1,5 @@
 /**
- * Stateless-era codec for a backend. Each request is independent and identifies the client.
+ * Implements the stateless-era protocol for a backend. Each request is independent and identifies the client.
  *
  * A backend that needs input returns `input_required`. For a stateless client, Gatehouse forwards this response
  * unchanged. For a session-era client (`relay.bridges`), the connection asks the questions and repeats the request with

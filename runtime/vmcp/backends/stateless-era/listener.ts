@@ -1,6 +1,6 @@
 /**
  * Keeps one `subscriptions/listen` stream to a stateless backend open and forwards its notifications. When the filter
- * changes, opens a new stream before the old one ends, so no notification is lost.
+ * changes, opens a new stream before the old stream ends, so no notification is lost.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
 import { pause, retryAfterOf, StreamPace, type StreamWishes } from '../../../net/index.ts'
@@ -44,7 +44,7 @@ export class StatelessListener {
   readonly #uris = new Set<string>()
   #kinds: ReadonlySet<ListKind> = new Set()
   #current: AbortController | undefined
-  /** The sender of the latest request, who has the newest token. */
+  /** The sender of the latest request, whose token is the newest. */
   #sender: Sender | undefined
   #nextId = 1
   #closed = false
@@ -59,7 +59,7 @@ export class StatelessListener {
     void this.#reopen(sender)
   }
 
-  /** Sets the sender for the next stream. The new sender has the same identity as the previous one. */
+  /** Sets the sender for the next stream. The new sender has the same identity as the previous sender. */
   renew(sender: Sender): void {
     this.#sender = sender
   }

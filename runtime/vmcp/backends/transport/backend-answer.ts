@@ -40,7 +40,7 @@ export class BackendAnswer extends ModuleError {
   }
 }
 
-/** Returns the backend's explanation of an error. Returns undefined if the backend sent none. */
+/** Returns the backend's explanation of an error. Returns undefined if the backend sent no explanation. */
 export function findAnswer(error: unknown): BackendAnswer | undefined {
   let cause = error
   for (let depth = 0; depth < 8 && cause instanceof Error; depth++) {
@@ -74,7 +74,7 @@ function withoutSecrets(text: string, sent: SentHeaders, more: readonly string[]
       if (!openHeaders.has(name.toLowerCase()))
         for (const part of secretPartsOf(name, headers[name] ?? '')) secrets.add(part)
   let masked = text
-  // A secret may contain another secret, so replace longer ones first.
+  // A secret may contain another secret, so replace longer secrets first.
   for (const secret of [...secrets].sort((a, b) => b.length - a.length))
     if (secret.length >= minSecret) for (const form of formsOf(secret)) masked = withoutText(masked, form)
   return masked

@@ -107,7 +107,7 @@ export async function exchangeWithBackend(
   let url = request.url
   for (let hops = 0; ; hops++) {
     let response = await dispatchAgain(dispatcher, request, url)
-    // The backend requires another nonce in the proof. It has not executed the request.
+    // The backend requires another nonce in the proof. The backend has not executed the request.
     if (request.proof?.note(url, response.status, response.headers)) {
       response = await dispatchAgain(dispatcher, request, url)
       request.proof.note(url, response.status, response.headers)
@@ -254,7 +254,7 @@ class ResponseHandler implements DispatchHandler {
     onStream?.(this.#headers)
   }
 
-  /** Handles the body by its first bytes if they contradict the content type. */
+  /** Determines the format from the body's first bytes if they contradict the content type. */
   #correctType(chunk: Buffer): void {
     const { onEvent, onMislabelled } = this.#request
     if (this.#events) {
@@ -385,7 +385,7 @@ function connectionError(cause: Error, began: boolean): GatehouseError {
     : new GatehouseError('BACKEND_UNREACHABLE', { cause })
 }
 
-/** Converts an error in a backend's data, because the client's request did not cause the error. */
+/** Converts an error in the data from a backend to a BACKEND_* error, because the client's request is not the cause. */
 function asProtocolError(cause: unknown): GatehouseError {
   const ours = cause instanceof GatehouseError && cause.code.startsWith('BACKEND_')
   return ours ? cause : new GatehouseError('BACKEND_PROTOCOL', { cause })

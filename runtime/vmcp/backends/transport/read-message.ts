@@ -100,7 +100,7 @@ export function streamReports({ deviations }: Reporter): StreamPaceOptions {
 
 const numberInQuotes = /^"(0|[1-9]\d{0,15})"$/
 
-/** Replaces a string id that consists of digits with the number, because Gatehouse sends numeric request ids. */
+/** Converts a string id that consists of digits to a number, because Gatehouse sends numeric request ids. */
 function withNumericId(message: Message, deviations: Reporter['deviations']): Message {
   const digits = message.method === '' ? numberInQuotes.exec(message.id ?? '')?.[1] : undefined
   if (digits === undefined) return message

@@ -3,7 +3,7 @@
  *
  * Headers have this order of precedence, lowest first: passed through from the client, configured by the operator,
  * required by the protocol, credential. If the backend rejects a renewable credential with 401, the request is repeated
- * once. The repetition is safe because the backend did not execute the request.
+ * once. Repeating the request is safe because the backend did not execute it.
  * Source: docs/reference/specification/virtual-server.md (passthroughHeaders, outgoingAuth).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -30,7 +30,7 @@ const repeatableMethods: ReadonlySet<string> = new Set([
   'tools/list',
 ])
 
-/** Methods of requests with results that are returned to a client. */
+/** Methods whose results Gatehouse returns to a client. */
 const callMethods: ReadonlySet<string> = new Set([
   'completion/complete',
   'prompts/get',
@@ -39,8 +39,8 @@ const callMethods: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Methods of the list requests that Gatehouse itself sends. A page has a lower limit than a call's result, because
- * every item is checked.
+ * Methods of the list requests that Gatehouse sends on its own behalf. A page has a lower limit than a call's result,
+ * because every item is checked.
  */
 const listMethods: ReadonlySet<string> = new Set([
   'prompts/list',
@@ -50,7 +50,7 @@ const listMethods: ReadonlySet<string> = new Set([
 ])
 const maxPageBytes = 8 * 1024 * 1024
 
-/** Methods of requests that return a backend's server information. */
+/** Methods that return a backend's server information. */
 const openingMethods: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
 const maxOpeningBytes = 1024 * 1024
 
@@ -115,7 +115,10 @@ export function isRepeatable(rpcMethod: string | undefined): boolean {
   return rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
 }
 
-/** Describes a request, to explain the request's failure. A request without a JSON-RPC method is Gatehouse's own. */
+/**
+ * Returns the facts about a request that are needed to explain its failure. A request without a JSON-RPC method is
+ * Gatehouse's own.
+ */
 export function describeRequest(target: ChannelTarget, rpcMethod: string | undefined): AnsweredRequest {
   return { sentHeaders: target.sentHeaders, isQuoted: rpcMethod === undefined || isOwnRequest(rpcMethod) }
 }
@@ -140,7 +143,7 @@ export function unreadableResponse(
   })
 }
 
-/** Number of recent requests for which the headers are masked in the backend's explanations. */
+/** Number of recent requests whose headers are masked in the backend's explanations. */
 const rememberedRequests = 64
 
 export interface AuthorizedRequest
@@ -154,7 +157,8 @@ export interface AuthorizedRequest
 }
 
 /**
- * Sends a request with credentials. Rejects like `exchangeWithBackend`, or with an error from the credential strategy.
+ * Sends a request with credentials. Rejects with the same errors as `exchangeWithBackend`, or with an error from the
+ * credential strategy.
  */
 export async function sendToBackend(
   target: ChannelTarget,

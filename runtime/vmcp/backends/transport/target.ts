@@ -20,7 +20,7 @@ export interface DeviationReport {
 export interface ChannelTarget {
   readonly url: URL
   readonly dispatcher: Dispatcher
-  /** The backend's credentials. Undefined if the backend requires none. */
+  /** The backend's credentials. Undefined if the backend requires no credentials. */
   readonly credentials: Credentials | undefined
   /**
    * The user's login. Undefined if the configuration contains credentials, or if the server does not run on the user's

@@ -23,7 +23,7 @@ const sharedKey = 'shared'
 interface ChangingLists {
   /** Marks the lists of one kind of client, or all lists, as outdated. */
   expire(key?: string): void
-  /** Gives a session its own lists. */
+  /** Creates separate lists for a session. */
   fork(scope: SessionScope): void
   hasFork(scope: SessionScope): boolean
 }
@@ -51,8 +51,8 @@ export class AnnouncedChanges {
   }
 
   /**
-   * Handles a change that a backend announced over a connection. With `isGap`, the backend announced no change, but
-   * Gatehouse may have missed one. Calls `onApplied` each time lists are marked as outdated.
+   * Handles a change that a backend announced over a connection. With `isGap`, no change was announced, but Gatehouse
+   * may have missed an announcement. Calls `onApplied` each time lists are marked as outdated.
    */
   handle(scope: ConnectionScope, onApplied: () => void, { isGap = false } = {}): void {
     // A change announced to a session may concern lists that only this session sees.

@@ -1,7 +1,7 @@
 /**
- * Limits how often announced changes take effect. The first changes take effect immediately. Later changes wait for
- * increasing pauses, and all changes during a pause take effect together when the pause ends. After a quiet period, the
- * pauses return to their initial length.
+ * Limits how often announced changes take effect. The first changes take effect immediately. Later changes are delayed
+ * by increasing pauses, and all changes during a pause take effect together when the pause ends. After a quiet period,
+ * the pauses return to their initial length.
  *
  * Without this limit, a backend that announces a change with every list response would cause an endless loop of
  * requests.
@@ -12,7 +12,10 @@ import { systemClock, type Clock } from '../../model/time/clock.ts'
 export interface Pace {
   /** Number of changes that take effect before pauses start to increase. */
   readonly free: number
-  /** Minimum time between two free changes. A backend announces the same change on all of its connections at once. */
+  /**
+   * Minimum time between two changes that take effect without a longer pause. A backend announces the same change on
+   * all of its connections at once.
+   */
   readonly burstMs: number
   readonly firstPauseMs: number
   readonly maxPauseMs: number
@@ -43,7 +46,7 @@ const maxKeys = 1_024
 export class ChangePacer {
   readonly #options: ChangePacerOptions
   readonly #clock: Clock
-  /** Keys in the order of their last use. */
+  /** Keys in order of last use. */
   readonly #keys = new Map<string, KeyState>()
   readonly #reported = new Set<string>()
 
@@ -52,7 +55,7 @@ export class ChangePacer {
     this.#clock = options.clock ?? systemClock
   }
 
-  /** Calls `apply` now or at the end of the pause. A later call replaces a pending one. */
+  /** Calls `apply` now or at the end of the pause. A later call replaces a pending call. */
   announce(key: string, apply: () => void): void {
     const state = this.#use(key)
     if (state.pending) {

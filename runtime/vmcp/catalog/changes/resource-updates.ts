@@ -1,6 +1,6 @@
 /**
- * Forwards `notifications/resources/updated` to clients. Limits the rate for each resource and client, because a client
- * rereads the resource after each notification.
+ * Forwards `notifications/resources/updated` to clients. Limits the notification rate for each resource and client,
+ * because a client rereads the resource after each notification.
  */
 import { hash } from 'node:crypto'
 import { JsonObject } from '../../../mcp/index.ts'

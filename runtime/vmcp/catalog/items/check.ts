@@ -160,7 +160,7 @@ function checkBytes(kind: ItemKind, json: Buffer): UsableItem | UnusableItem {
 }
 
 /**
- * Rules, each for one kind of item. A rule adds repairs. A rule returns the members that session-era clients get
+ * Rules, each for one kind of item. A rule adds repairs. A rule returns the members that session-era clients receive
  * instead, or the reason for leaving out the item.
  */
 const specialRules: Readonly<

@@ -69,7 +69,7 @@ function keywords(rows: readonly (readonly [Check, string])[]): (readonly [strin
   return rows.flatMap(([check, names]) => names.split(' ').map((name) => [name, check] as const))
 }
 
-/** With more references or more depth, a compiler may overflow the stack. */
+/** With more references or deeper nesting, a compiler may overflow the stack. */
 const maxReferences = 100
 const maxDepth = 64
 /** Larger patterns take a long time to compile. A Unicode class takes a third of a millisecond. */

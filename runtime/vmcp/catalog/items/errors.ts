@@ -1,11 +1,11 @@
 /**
- * Collects problems with the items in a backend's lists for reports. A collection consists of counts and some examples
- * by name.
+ * Collects problems with the items in a backend's lists, so the problems can be reported. A collection consists of
+ * counts and the names of some affected items.
  */
 import type { ItemKind, CatalogNotice } from '../../model/catalog/entries.ts'
 
 export interface ListErrors {
-  /** Number of items that are offered with repairs. */
+  /** Number of items that are offered in a repaired form. */
   readonly repaired: number
   /** Number of items that are not offered. */
   readonly leftOut: number
@@ -65,7 +65,7 @@ export class ErrorCollector {
       this.#repaired,
       kind,
       key,
-      (what) => `${what} is offered with repaired members: ${members.join(', ')}`,
+      (what) => `${what} was repaired; affected members: ${members.join(', ')}`,
     )
   }
 
@@ -89,7 +89,7 @@ export class ErrorCollector {
         ...leftOut.named,
         ...this.#more(leftOut, 'are left out'),
         ...repaired.named,
-        ...this.#more(repaired, 'are offered with repaired members'),
+        ...this.#more(repaired, 'were repaired'),
       ],
     }
   }

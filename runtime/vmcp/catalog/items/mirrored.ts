@@ -3,7 +3,7 @@ import { JsonObject, mirroredArguments } from '../../../mcp/index.ts'
 import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
 
 /**
- * Returns the tool. If the mirroring of the tool's arguments is invalid, returns the reason why clients cannot call the
+ * Returns the tool. If the tool's arguments are mirrored incorrectly, returns the reason why clients cannot call the
  * tool.
  */
 export function callableTool(item: CatalogItem): ToolItem | string {

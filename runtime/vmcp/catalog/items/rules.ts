@@ -58,7 +58,7 @@ export const time: ItemRule = textThat((value) => {
   if (!match) return false
   const [year, month, day] = match.slice(1).map(Number)
   const date = new Date(Date.UTC(year ?? 0, (month ?? 0) - 1, day))
-  // Date.UTC maps the years 0 to 99 to 1900 to 1999.
+  // Date.UTC adds 1900 to years below 100.
   date.setUTCFullYear(year ?? 0, (month ?? 0) - 1, day)
   return date.getUTCMonth() === (month ?? 0) - 1 && date.getUTCDate() === day
 })
@@ -98,7 +98,7 @@ export interface ItemShape {
   readonly required?: readonly string[]
 }
 
-/** Removes invalid members of an object and keeps unknown ones. Throws JsonError for duplicate members. */
+/** Removes invalid members of an object and keeps unknown members. Throws JsonError for duplicate members. */
 export function shape({ members, required = [] }: ItemShape): ItemRule {
   const rules = Object.entries(members)
   return {
@@ -125,7 +125,7 @@ export type Repairs = Record<string, Buffer | undefined>
 
 /** Returns the changes that the rules require. */
 export function changesTo(object: JsonObject, rules: MemberRules): Repairs {
-  // Names may come from a backend, including `__proto__`.
+  // A backend can supply any name, including `__proto__`.
   const changes = Object.create(null) as Repairs
   for (const [name, rule] of rules) {
     const own = object.raw(name)

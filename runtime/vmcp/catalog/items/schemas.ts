@@ -13,8 +13,8 @@ import { isCompilable } from './compilable.ts'
 import { changesTo, type ItemRule, type MemberRules, membersFit, text, wholeList } from './rules.ts'
 
 /**
- * A schema in the forms for stateless clients and for session clients. A form is undefined if the clients cannot use
- * the schema.
+ * A schema in two forms, one for stateless clients and one for session clients. A form is undefined if the clients
+ * cannot use the schema.
  */
 export interface SchemaForms {
   readonly stateless: Buffer | undefined

@@ -22,7 +22,7 @@ const maxExpressions = 32
 /** Number of steps for each character that an expression visits. */
 const expressionCost = 4
 
-/** A lookup's budget for one backend's templates. */
+/** Number of steps that a lookup may spend on one backend's templates. */
 export const maxMatchWork = 4_000_000
 
 /** The first character of an expression's expansion, and whether the expansion may contain reserved characters. */

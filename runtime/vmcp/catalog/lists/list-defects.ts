@@ -1,6 +1,6 @@
 /**
- * Problems with individual lists from a backend. A list could not be read, ends early, or is declared incorrectly. The
- * backend's other lists are not affected.
+ * Problems with individual lists from a backend. Such a problem means that a list could not be read, ended early, or is
+ * declared incorrectly. The backend's other lists are not affected.
  */
 import type { Events } from '../../../observe/index.ts'
 import { GatehouseError, type ErrorCode } from '../../../../schemas/index.ts'
@@ -74,7 +74,7 @@ export function unreadList(
   return { kind, state: isKept ? 'stale' : 'failed', problem, detail, error, isTransient: true }
 }
 
-/** Describes a list that could be read only up to some page. */
+/** Describes a list with pages that could not be read. */
 export function incompleteList(
   backend: string,
   kind: ItemKind,
@@ -113,7 +113,7 @@ const fixes: Readonly<Record<ListDefect['state'], (backend: string) => string>> 
   declaration: (backend) => `report this to the maintainer of ${backend}; clients still see the list`,
 }
 
-/** Reports each of a backend's list defects once, and reports again when the defect is resolved. */
+/** Reports each of a backend's list defects once, and also reports when a defect is resolved. */
 export class ListDefectReports {
   readonly #backend: string
   readonly #events: Events

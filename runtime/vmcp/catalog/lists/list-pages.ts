@@ -2,7 +2,7 @@
  * Reads all pages of one of a backend's lists.
  *
  * Well-formed items keep the bytes that the backend sent. If a list does not end properly, the items read so far are
- * kept. Examples are a cursor that repeats, is not a string or is rejected, and a list with too many pages or items.
+ * kept. This happens if a cursor repeats, is not a string or is rejected, or if the list has too many pages or items.
  * Source: MCP 2025-11-25, utilities/pagination.
  */
 import { setImmediate } from 'node:timers/promises'
@@ -114,7 +114,7 @@ export async function readList(
   return endAfter(maxPages, `the list has more than ${maxPages} pages`)
 }
 
-/** Returns the reason why a cursor cannot be followed, or undefined if it can. */
+/** Returns the reason why a cursor cannot be followed, or undefined if the cursor is valid. */
 function cursorProblem(cursor: unknown, seen: ReadonlySet<string>): string | undefined {
   if (typeof cursor !== 'string')
     return `nextCursor must be a string, but is ${Array.isArray(cursor) ? 'an array' : `of type ${typeof cursor}`}`

@@ -49,7 +49,8 @@ export class ListingKeys {
   }
 
   /**
-   * Gives a session its own lists and returns their key. Returns undefined if too many sessions have their own lists.
+   * Creates separate lists for a session and returns their key. Returns undefined if too many sessions have their own
+   * lists.
    */
   fork({ session, identity }: SessionScope): string | undefined {
     const key = forkKey(session.id, identity)

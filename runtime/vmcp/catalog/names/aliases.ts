@@ -1,6 +1,5 @@
 /**
- * Short names for tools with names that are too long for clients. An alias is the start of the name, followed by a
- * hash.
+ * Short names for tools whose names are too long for clients. An alias is the start of the name, followed by a hash.
  *
  * An alias depends only on the backend, the original name and the tool's own name. The alias is therefore the same
  * after a restart, for every caller and for any order of backends, and never refers to another tool. Internally, tools
@@ -24,7 +23,7 @@ export interface NamedTool {
   readonly original: string
 }
 
-/** Returns a tool's hash, which is deterministic. `attempt` selects an alternative hash. */
+/** Returns a deterministic hash for a tool. `attempt` selects an alternative hash. */
 export type AliasHash = (named: NamedTool, attempt: number) => string
 
 const hashLength = 10

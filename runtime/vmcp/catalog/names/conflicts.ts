@@ -1,4 +1,4 @@
-/** Reports each naming conflict and alias in the current catalogs once. Reports again when a conflict is resolved. */
+/** Reports each naming conflict and alias in the current catalogs once. Also reports when a conflict is resolved. */
 import { type Events, visibleText } from '../../../observe/index.ts'
 import type { Aliases } from './aliases.ts'
 import type { Catalog } from '../catalog.ts'
@@ -11,7 +11,7 @@ const fixes: Readonly<Record<Conflict, string>> = {
   collision:
     'rename the tool with an aggregation.tools override or with prefixFormat, or rename the workflow in its definition',
   same_address:
-    'Gatehouse cannot change addresses: let the backends use different addresses, or remove one backend from the group',
+    'Gatehouse cannot change addresses: configure different addresses in the backends, or remove one backend from the group',
   conflict:
     'rename all but one with aggregation.tools overrides, or choose a different conflictResolution or prefixFormat',
   shadowed: 'to offer the item as well, rename it with an aggregation.tools override',

@@ -22,7 +22,7 @@ export interface ActiveLocksParts {
   readonly onReady: (backend: string) => void
   /** Stores locks for backends that have no lock. Used if `noLock` is `pin`. */
   readonly keeper?: LockKeeper | undefined
-  /** Called when a lock has been stored for a backend that had none. */
+  /** Called when a lock has been stored for a backend that had no lock. */
   readonly onWritten?: (backend: string, listing: Listing) => void
 }
 
@@ -112,7 +112,7 @@ export class ActiveLocks {
   async ready(backend: string, listing: Listing): Promise<boolean> {
     await this.#waitForCompilation(backend)
     if (this.#pinning?.noLock !== 'pin' || this.#locks.has(backend)) return true
-    // The lock would lack the items in the failed lists.
+    // The lock would not contain the items in the failed lists.
     if (hasFailedLists(listing)) return false
     const locks = await this.#firstSeen.keep(backend, listing)
     // The configuration may have supplied a lock in the meantime. That lock takes precedence.
@@ -219,7 +219,7 @@ function isSame(a: ListedBackend, b: ListedBackend): boolean {
   )
 }
 
-/** True if the configuration only observes all existing differences. */
+/** True if the configuration sets the action for all existing differences to `observe`. */
 function isQuiet({ onChanged, onNew, onRemoved }: PinSettings, counts: PinReport['counts']): boolean {
   return (
     (counts.changed === 0 || onChanged === 'observe') &&

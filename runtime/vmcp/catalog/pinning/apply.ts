@@ -16,7 +16,7 @@ export interface PinSettings extends Pinning {
   readonly invalid: boolean
 }
 
-/** Returns the settings for a backend. A lock's settings take precedence over the server's. */
+/** Returns the settings for a backend. A lock's settings take precedence over the server's settings. */
 export function settingsFor(pinning: Pinning, lock: CompiledLock | undefined): PinSettings {
   return {
     onChanged: lock?.onChanged ?? pinning.onChanged,
@@ -95,7 +95,7 @@ function offeredInstructions(
 
 type FrozenForm = Pick<CatalogItem, 'json' | 'check'> & Partial<Pick<ToolItem, 'sessionJson' | 'mirrored'>>
 
-/** Approved definitions that replace changed definitions. Each one is created once. */
+/** Approved definitions that replace changed definitions. Each definition is created only once. */
 const frozenForms = new WeakMap<ApprovedForm, Map<boolean, FrozenForm | undefined>>()
 
 /** Returns undefined if calls cannot be checked against the approved definition. */
@@ -124,7 +124,7 @@ function makeFrozenForm(
   return check && { ...frozen, mirrored: item.mirrored, check }
 }
 
-/** Removes the output schema, because the backend's results may no longer match the approved one. */
+/** Removes the output schema, because the backend's results may no longer match the approved schema. */
 function withoutOutput(json: Buffer): Buffer {
   return new JsonObject(json).with({ outputSchema: undefined })
 }

@@ -1,6 +1,6 @@
 /**
- * Checks a call's arguments against the approved definition while the backend offers a different one. Only approved
- * members and values reach the backend.
+ * Checks a call's arguments against the approved definition while the backend offers a different definition. Only
+ * approved members and values reach the backend.
  *
  * An object accepts no additional members unless its schema mentions them. A worker compiles and evaluates the schemas,
  * because this work may take longer than one turn of the event loop.
@@ -46,8 +46,8 @@ export function promptArgumentCheck(definition: Buffer): ArgumentCheck {
 }
 
 /**
- * Returns the reason why arguments cannot be checked. Rejects duplicate members, because the backend may use the other
- * duplicate's value.
+ * Returns the reason why arguments cannot be checked. Rejects duplicate members, because Gatehouse and the backend may
+ * use the values of different duplicates.
  */
 function unreadable(args: Buffer): string | undefined {
   if (args.length > maxBytes) return `the arguments are larger than ${maxBytes} bytes`

@@ -1,6 +1,6 @@
 /**
- * Prepares locks for comparison. Checks and digests their definitions in the same way as items in a list. The work is
- * done in slices, so a large lock does not block other work. A lock that contains an error is not used at all.
+ * Prepares locks for comparison. Checks and digests the approved definitions in the same way as items in a list. The
+ * work is done in slices, so a large lock does not block other work. A lock that contains an error is not used at all.
  */
 import type { RuntimeLockedItem, RuntimeToolLock } from '../../../../schemas/index.ts'
 import { JsonError, nextShare, shareIsOver } from '../../../mcp/index.ts'
@@ -110,7 +110,7 @@ class Compiler {
     const checked = checkItem(catalogKinds[kind], Buffer.from(text))
     if ('failure' in checked) return `invalid definition: ${checked.failure}`
     if (checked.key !== name)
-      return `the definition belongs to ${JSON.stringify(checked.key.slice(0, maxNamed))}`
+      return `the definition belongs to a different item, ${JSON.stringify(checked.key.slice(0, maxNamed))}`
     try {
       const { json, sessionJson } = checked
       const item: CatalogItem = { key: name, json, ...(sessionJson && { sessionJson }) }

@@ -28,7 +28,8 @@ export interface DiffLimits {
 const context = 3
 const defaultLimits: DiffLimits = { lines: 400, line: 2_000 }
 /**
- * Limits for reviewers. A part of a listed item fits within these limits, unless the part consists only of short lines.
+ * Limits for reviewers. Every part of a listed item fits within these limits, unless the part consists only of short
+ * lines.
  */
 export const forReview: DiffLimits = { lines: 20_000, line: 400_000 }
 /** Maximum number of compared line pairs. For larger texts, the middle is shown as replaced. */

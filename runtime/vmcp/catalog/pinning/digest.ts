@@ -3,7 +3,7 @@
  *
  * A part's digest is the SHA-256 hash of `gatehouse.pin.v1\0<part>\0` and the part's canonical text. The item's digest
  * uses the same formula, with `item` as the part name and a JSON object with the part digests as the text. A changed
- * formula gets a new name.
+ * formula requires a new name.
  * Source: RFC 8785; docs/guides/tool-pinning.md.
  */
 import { createHash } from 'node:crypto'

@@ -1,5 +1,5 @@
 /**
- * Checks whether an input schema is narrower than the approved one. A narrower schema has fewer properties, fewer
+ * Checks whether an input schema is narrower than the approved schema. A narrower schema has fewer properties, fewer
  * choices or more required names, but no other changes. A narrower schema contains only approved text.
  */
 import { canonicalText, atOnce, JsonObject, scanElements } from '../../../mcp/index.ts'

@@ -1,5 +1,5 @@
 /**
- * A backend's pinning report over all listings in use, as plain data for `/status`, metrics, the cluster report and the
+ * A backend's pinning report for all listings in use, as plain data for `/status`, metrics, the cluster report and the
  * console.
  *
  * Each item is counted once, in its worst state. If a backend returns different items to different callers, an item
@@ -15,11 +15,11 @@ export type LockState = 'ok' | 'missing' | 'invalid'
 export interface PinReport {
   readonly backend: string
   readonly lock: LockState
-  /** Names of the MCPToolLocks. Empty if there are none. */
+  /** Names of the backend's MCPToolLocks. */
   readonly locks: readonly string[]
   /** Reason why the lock cannot be used. */
   readonly failure: string | undefined
-  /** True if none of the backend's items are offered because it has no lock. */
+  /** True if all of the backend's items are withheld because the backend has no lock. */
   readonly closed: boolean
   readonly counts: Readonly<Record<PinState, number>>
   /** False until the backend has been listed. */
@@ -44,7 +44,7 @@ export interface PinDetail extends PinDrift {
 /** Items beyond this number are only counted. */
 const maxDrift = 1_000
 
-/** The state of one item name. */
+/** The state of the item with a given name. */
 type ItemState =
   | { readonly state: 'pinned' | 'new' | 'changed'; readonly item: EvaluatedItem }
   | { readonly state: 'removed'; readonly item: Approved }

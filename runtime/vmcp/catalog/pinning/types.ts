@@ -14,7 +14,7 @@ export interface PinDrift {
   readonly kind: PinKind
   readonly name: string
   readonly state: Exclude<PinState, 'pinned'>
-  /** Parts that differ. A new item differs in all parts, a removed item in none. */
+  /** Parts that differ. A new item differs in all parts, and a removed item differs in no part. */
   readonly parts: readonly PinnedPart[]
   /** Digest of the offered definition. For a removed item, the digest of the approved definition. */
   readonly digest: string
@@ -26,11 +26,11 @@ export interface ApprovedForm {
   readonly digests: PinDigests
   /** The item that is listed instead of a changed definition. */
   readonly item: CatalogItem | ToolItem
-  /** Checks arguments while the backend offers another form. Undefined if this form cannot replace the offered one. */
+  /** Checks arguments while the backend offers another form. Undefined if this form cannot replace the offered form. */
   readonly check: ArgumentCheck | undefined
 }
 
-/** The approved forms of one name, which are the definition and equivalent variants. */
+/** The approved forms of an item: the definition and its equivalent variants. */
 export interface Approved {
   readonly kind: PinKind
   readonly name: string
@@ -50,7 +50,7 @@ export interface CompiledLock {
   readonly items: ReadonlyMap<string, Approved>
   /** Kinds of differences that are ignored. */
   readonly accept: ReadonlySet<string>
-  /** The lock's settings, which take precedence over the server's. */
+  /** The lock's settings, which take precedence over the server's settings. */
   readonly onChanged: OnChanged | undefined
   readonly onNew: OnNew | undefined
   readonly onRemoved: OnRemoved | undefined

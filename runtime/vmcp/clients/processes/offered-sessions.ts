@@ -3,7 +3,7 @@ import { type PrimaryLink } from '../../../process/index.ts'
 import { sessionCalls } from '../sessions/other-workers.ts'
 import type { SessionTable } from '../sessions/table.ts'
 
-/** Offers the calls with which other workers change this worker's copies of sessions. */
+/** Offers the calls that other workers use to change this worker's copies of sessions. */
 export function offerSessions({ offer }: Pick<PrimaryLink, 'offer'>, table: SessionTable): void {
   offer({
     [sessionCalls.cancel](payload) {

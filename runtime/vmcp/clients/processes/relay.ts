@@ -1,7 +1,7 @@
 /**
  * Forwards a request to the worker that owns its state if several processes serve one port. The state is a pending
  * question, a parked call, or a stored stream. Ids that clients send back begin with the tag of the worker that issued
- * them. The request goes over loopback to a listener that accepts only requests with the workers' secret. The owner
+ * them. The request is sent over loopback to a listener that accepts only requests with the workers' secret. The owner
  * then runs the same checks, including the audit.
  *
  * If the owner has ended, this worker handles the request and reports the id as unknown.
@@ -26,7 +26,7 @@ import { messagesPath, type VmcpExchange } from '../../model/exchange.ts'
 const secretHeader = 'x-gatehouse-worker'
 /** Address of the client, as seen by the worker that accepted the client's connection. */
 const addressHeader = 'x-gatehouse-worker-client'
-/** Headers that belong to one connection, or that get a new value in the forwarded request. */
+/** Headers that belong to one connection, or that receive a new value in the forwarded request. */
 const replacedHeaders: ReadonlySet<string> = new Set([
   'connection',
   'content-length',

@@ -1,5 +1,6 @@
 /**
- * Session-era codec for clients over streamable HTTP. Handles POST for messages, GET for the stream, and DELETE.
+ * Implements the session era for clients over streamable HTTP. Handles POST for messages, GET for the stream, and
+ * DELETE.
  * Source: MCP 2025-11-25, transports.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'

@@ -45,7 +45,7 @@ export interface SessionProtocolOptions {
   readonly life: SessionLife
   readonly serverInfo: string
   readonly advertise: Advertise
-  /** Pending responses. A response that takes a long time is kept alive. */
+  /** Pending responses. Used to keep the connection alive while a response takes a long time. */
   readonly responses: InFlight<ClientResponse>
   readonly log: Log
 }
@@ -246,7 +246,7 @@ export class SessionProtocol {
   }
 }
 
-/** True for failed authentication and denied operations. These errors must be reported as an HTTP status. */
+/** True for failed authentication and denied operations. These errors must be reported with an HTTP status. */
 export function needsHttpStatus(error: unknown): boolean {
   return error instanceof GatehouseError && (error.status === 401 || error.code === 'FORBIDDEN')
 }

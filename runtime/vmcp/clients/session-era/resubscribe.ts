@@ -37,7 +37,10 @@ export interface Resubscription {
 export class Resubscriber {
   readonly #pacer = new ChangePacer({ pace: lossPace, onChange: () => {} })
 
-  /** Schedules new subscriptions. `key` identifies the session and the backend. A new loss replaces a pending one. */
+  /**
+   * Schedules new subscriptions. `key` identifies the session and the backend. If the session is lost again, a new
+   * attempt replaces the pending one.
+   */
   schedule(key: string, resubscription: Resubscription): void {
     this.#pacer.announce(key, () => void resubscribe(resubscription))
   }
@@ -53,7 +56,7 @@ async function resubscribe({ uris, subscribe, onResubscribed, isOver }: Resubscr
       for (const uri of uris()) if (await subscribe(uri, signal)) onResubscribed(uri)
       return
     } catch {
-      // The backend is not available yet. The next attempt follows after a pause.
+      // The backend is not available yet. The loop tries again after a pause.
     }
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Session era over the deprecated HTTP+SSE transport. `GET /sse` opens the stream with all messages to the client. The
- * stream's `endpoint` event contains the URL for POSTs, and each POST returns 202 immediately. The session ends with
- * the stream.
+ * Implements the session era for clients over the deprecated HTTP+SSE transport. `GET /sse` opens the stream that
+ * carries all messages to the client. The stream's `endpoint` event contains the URL for POSTs, and each POST returns
+ * 202 immediately. The session ends when the stream ends.
  *
  * The number of streams is bounded. Only the caller that opened a stream can send POSTs for this stream.
  * Source: MCP 2024-11-05, transports, "HTTP with SSE"; docs/reference/specification/virtual-server.md (the server

@@ -11,7 +11,7 @@ export interface OtherWorkers {
   cancel(session: string, request: string): void
   /** Sends a message on another worker's stream. Resolves to false if no worker has an open stream. */
   push(session: string, message: Buffer): Promise<boolean>
-  /** Ends all other copies. Resolves when all of them are removed. */
+  /** Ends all other copies. Resolves when all other copies have been removed. */
   endCopies(session: string): Promise<void>
   /** Marks all other copies as outdated. An outdated copy is read from the store before its next use. */
   invalidateCopies(session: string): void

@@ -30,7 +30,7 @@ const maxRenewed = 100_000
 export interface SessionRecordsOptions {
   /** Identifies this server (`serverScope`). Sessions of other servers in the same store are treated as missing. */
   readonly server: string
-  /** Lifetime in milliseconds. Each use renews the lifetime, with a precision of one twentieth. */
+  /** Lifetime in milliseconds. Each use renews the lifetime, with a precision of one twentieth of the lifetime. */
   readonly ttlMs: number
   readonly now: () => number
 }
@@ -133,8 +133,8 @@ function readBackends(value: unknown): [string, BackendSession][] {
     if (typeof session !== 'object' || session === null) return []
     const read: Partial<Record<keyof BackendSession, unknown>> = session
     const { sessionId, protocolVersion, logging, binding } = read
-    // A record from an earlier build has no binding. The owner of its backend session is unknown, so the backend gets a
-    // new session.
+    // A record from an earlier build has no binding. The owner of the stored backend session is unknown, so a new
+    // session is opened at the backend.
     if (typeof sessionId !== 'string' || typeof protocolVersion !== 'string' || typeof binding !== 'string')
       return []
     return [[name, { sessionId, protocolVersion, logging: logging === true, binding }]]

@@ -1,6 +1,6 @@
 /**
- * The resumable streams of one session. Every event has an id, and the latest events are stored for a while. After a
- * broken connection, a client can therefore continue with `Last-Event-ID`.
+ * The resumable streams of one session. Every event has an id, and the latest events are stored for a limited time.
+ * After a broken connection, a client can therefore continue with `Last-Event-ID`.
  *
  * The number of events is bounded for each stream, for each session and for the process. Only this process stores the
  * events. Another replica does not recognize the ids, and opens a new stream.

@@ -37,8 +37,8 @@ const maxQuestions = 64
 export const maxInFlight = 256
 export const maxSubscriptions = 1_000
 /**
- * Revision that introduced an event without content at the beginning of a stream. Clients with this revision or a later
- * one accept such an event.
+ * Revision that introduced an event without content at the beginning of a stream. Clients with this or a later revision
+ * accept such an event.
  */
 const primedSince = '2025-11-25'
 /** Time limit for the client's answer to a question, in milliseconds. */
@@ -78,7 +78,7 @@ interface ServerRequest {
 export class ServerSession implements ClientSession {
   readonly id: string
   readonly facts: SessionFacts
-  /** The caller and the passed-through headers of the latest request. This request has the newest token. */
+  /** The caller and the passed-through headers of the latest request. This request contains the newest token. */
   sender: { readonly caller: Caller; readonly headers: Readonly<Record<string, string>> }
   /** Log level that the client set with `logging/setLevel`. Undefined if each backend uses its default level. */
   logLevel: string | undefined

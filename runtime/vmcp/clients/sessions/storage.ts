@@ -20,9 +20,9 @@ const defaultKeyPrefix = 'gatehouse:vmcp:session:'
 const requestStateKey = 'request-state-key'
 
 /**
- * Identifies this server for values in a store that servers share. In a cluster, the value consists of the resource's
- * namespace and name. Outside a cluster, the value consists of the group and the name. The value is the same for all
- * replicas of a server.
+ * Identifies this server in the values of a store that several servers share. In a cluster, the value consists of the
+ * resource's namespace and name. Outside a cluster, the value consists of the group and the name. The value is the same
+ * for all replicas of a server.
  */
 export function serverScope(
   { name, groupRef }: Pick<VmcpConfig, 'name' | 'groupRef'>,

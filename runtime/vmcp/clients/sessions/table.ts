@@ -2,7 +2,7 @@
  * Opens, finds and ends the client sessions of this process. A session can be used only by its owner.
  *
  * The table is bounded. When the table is full, the session that has been idle longest is removed. If all sessions are
- * in use, new ones are rejected. With a shared store (records), the table restores sessions that another replica
+ * in use, new sessions are rejected. With a shared store (records), the table restores sessions that another replica
  * opened.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage); MCP 2025-11-25, "Session
  * Management".
@@ -35,12 +35,12 @@ export interface TableOptions {
 }
 
 const orderMs = 1_000
-/** Minimum idle time in milliseconds before a new session may replace a session. */
+/** Minimum time in milliseconds for which a session must be idle before a new session may replace it. */
 const graceMs = 60_000
 
 export class SessionTable {
   readonly #options: TableOptions
-  /** Sessions in the order of their last use, accurate to the second. */
+  /** Sessions in order of last use, accurate to the second. */
   readonly #live = new Map<string, ServerSession>()
   readonly #budget = new ReplayBudget()
 
@@ -98,8 +98,8 @@ export class SessionTable {
     if (session?.facts.owner !== caller.key) throw new GatehouseError('SESSION_NOT_FOUND')
     session.sender = { ...session.sender, caller }
     session.usedAt = now()
-    // The order of use is accurate to the second. Moving entries more often would be slow, because V8 rebuilds a Map's
-    // table for nearly every moved entry.
+    // The order of last use is accurate to the second. Moving entries more often would be slow, because V8 rebuilds a
+    // Map's table for nearly every moved entry.
     if (session.usedAt >= session.movedAt + orderMs) {
       session.movedAt = session.usedAt
       this.#live.delete(id)

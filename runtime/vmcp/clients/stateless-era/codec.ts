@@ -161,7 +161,7 @@ export class StatelessEdge {
     }
   }
 
-  /** Returns the call for a client's state. This is a new call, or the parked call with the client's answers. */
+  /** Returns the call for a client's state. The result is a new call, or the parked call with the client's answers. */
   async #resumeCall(
     state: string,
     exchange: VmcpExchange,

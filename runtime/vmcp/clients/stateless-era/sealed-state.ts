@@ -20,7 +20,7 @@ export type StateContent = {
       /** Identity of the backend that requested input (`backendIdentity`). */
       readonly backend: string
     }
-  /** A call in this process waits for answers. `value` is the call's id. */
+  /** A call in this process is waiting for answers. `value` is the call's id. */
   | { readonly kind: 'parked'; readonly value: string }
   /** The request must be sent to the backend again, after the user has visited an address. */
   | { readonly kind: 'again' }
@@ -41,7 +41,10 @@ export interface StateSealer {
   open(state: string, binding: StateBinding): StateContent | undefined
 }
 
-/** Version 1 states contained no server or backend. Such states are rejected, and the client restarts the request. */
+/**
+ * Version 1 states did not identify the server or the backend. Such states are rejected, and the client restarts the
+ * request.
+ */
 const formatVersion = 2
 const ivBytes = 12
 const tagBytes = 16

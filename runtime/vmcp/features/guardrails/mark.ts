@@ -1,7 +1,7 @@
 /**
  * Implements `mark`, which consists of rules for characters that hide instructions, and of delimiters around text from
  * tools. The delimiters show a model where the text comes from. The delimiters are not a complete defense, because a
- * model may still follow the text.
+ * model may still follow instructions in the text.
  */
 import type { MarkRule } from '../../../../schemas/index.ts'
 import { visibleText } from '../../../observe/index.ts'
@@ -36,14 +36,14 @@ export function compileMarks(rules: readonly MarkRule[]): CompiledMarks {
   }
 }
 
-/** Returns the rule for the text in a call, which is the first applicable rule. Only tools have delimiters. */
+/** Returns the first rule that applies to the text in a call. Only tools have delimiters. */
 export function delimitedBy(rules: readonly CompiledRule[], subject: Subject): readonly ActiveRule[] {
   return subject.method === 'tools/call' ? rulesFor(rules, 'results', subject).slice(0, 1) : []
 }
 
 /** Delimiters to place around the text at certain paths. The delimiters are escaped for a JSON string. */
 export interface TextFrame {
-  /** Paths where delimiters can be forged. These are all paths that a model may see as text. */
+  /** Paths where delimiters can be forged: all paths to text that a model may see. */
   readonly within: readonly PointerPattern[]
   readonly pointers: readonly PointerPattern[]
   readonly before: string

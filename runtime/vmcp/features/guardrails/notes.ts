@@ -31,7 +31,7 @@ export class Notes {
     this.#reporter = reporter
   }
 
-  /** Returns functions for a context. These functions scan progress and log messages and then forward them. */
+  /** Returns functions that scan progress and log messages and then forward the messages to a context. */
   sinksOf(context: OperationContext): { readonly progress: Send; readonly log: Send } {
     return {
       progress: (params) => this.take(params, (bytes) => context.progress(bytes)),

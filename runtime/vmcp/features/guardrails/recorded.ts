@@ -10,12 +10,12 @@ import type { MaskText } from '../../../observe/index.ts'
 import { apart, type MaskedRange, RuleSearch, ScanLimit, withMasks } from './look/matches.ts'
 import type { CompiledRule } from './rules.ts'
 
-/** Maximum number of steps, which take about 10 ms. */
+/** Maximum number of steps. Executing this many steps takes about 10 ms. */
 const maxSteps = 120_000
 const leftOut = '[redacted]'
 
 export function recordMask(rules: readonly CompiledRule[]): () => MaskText {
-  // Searches that all records share, because records are masked one after another.
+  // All records share these searches, because records are masked one after another.
   const searches = rules.map(
     ({ settings: { name, action }, searched }) => new RuleSearch({ name, action, searched, except: [] }),
   )

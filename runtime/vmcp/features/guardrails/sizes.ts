@@ -26,7 +26,7 @@ export function compileSizes(rules: readonly SizeRule[]): readonly CompiledSize[
   }))
 }
 
-/** Returns the smallest limits of all applicable rules. If two limits are equal, the first one is used. */
+/** Returns the smallest limits of all applicable rules. If two limits are equal, the first limit is used. */
 export function limitsFor(rules: readonly CompiledSize[], subject: Subject): CallSizes {
   let [given, received]: (SizeLimit | undefined)[] = []
   for (const { settings, scope, except } of rules) {

@@ -16,7 +16,7 @@ export interface GuardrailReporting {
 
 const maxName = 128
 
-/** Reports findings in a call, including in the call's audit record. */
+/** Reports findings in a call and adds the findings to the call's audit record. */
 export function reportGuardrails(tells: GuardrailReporting): (decision: GuardrailDecision) => void {
   return function tell(decision) {
     reportFinding(tells, decision)

@@ -42,7 +42,7 @@ export function reportRefusals(events: Events): Pick<PinParts, 'onRefusal' | 'on
 const maxName = 128
 const maxViolations = 10
 
-/** Returns the error that a policy denial causes. The reason appears only in the audit log, the log and `/status`. */
+/** Returns the same error as a policy denial. The reason appears only in the audit log, the log and `/status`. */
 export function refusal(
   { backend, original, refused }: RefusedEntry,
   method: string,
@@ -84,7 +84,9 @@ export function checkPinnedArguments({ matcherFor }: Pick<PinParts, 'matcherFor'
   }
 }
 
-/** Checks the argument to complete and the arguments that the client has already given. Rejects with INVALID_PARAMS. */
+/**
+ * Checks the argument to complete and the arguments that the client has already provided. Rejects with INVALID_PARAMS.
+ */
 export async function requireFittingCompletion(
   { params }: Operation,
   check: ArgumentCheck,

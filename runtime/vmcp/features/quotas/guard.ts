@@ -15,14 +15,14 @@ import type { Clock } from '../../model/time/clock.ts'
 export interface QuotaGuardParts {
   /** Store for the counters. */
   readonly counters: Store
-  /** A part of the counters' keys. */
+  /** Namespace for the keys of the counters. */
   readonly namespace: string
   readonly telemetry: Instruments
   readonly events: Events
   readonly clock: Clock
 }
 
-/** A quota, and the fraction of its fullest budget that is used in the current period. */
+/** A quota, and the used fraction of its most heavily used budget in the current period. */
 export interface QuotaUsage {
   readonly quota: Quota
   readonly share: number

@@ -1,5 +1,5 @@
 /**
- * Reports a used-up quota to clients in the same form as a rate limit. Session-era clients get a result that a model
+ * Reports an exhausted quota to clients in the same form as a rate limit. Session-era clients get a result that a model
  * can read. Stateless clients get an error with code 429. Both forms contain the remaining budget, the end of the
  * period, and the seconds until then.
  */

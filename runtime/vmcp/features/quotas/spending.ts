@@ -18,7 +18,7 @@ const leftKey = 'gatehouse.dev/quota'
 const maxCost = 1_000_000_000_000
 /** Maximum length of a text that is read as a cost. */
 const maxCostLength = 32
-/** Budgets are not added to a larger `_meta`. */
+/** Budgets are not added to a `_meta` object above this size. */
 const maxMetaBytes = 64 * 1024
 
 export interface QuotaParts {

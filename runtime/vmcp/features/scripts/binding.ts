@@ -2,8 +2,8 @@
  * Determines the names that a script uses to call tools.
  *
  * A tool becomes a function with the tool's name. Characters that are illegal in an identifier are replaced by `_`.
- * Names that the language defines are never overridden. A name that two tools share is not bound, but `call_tool`
- * reaches all tools.
+ * Names that the language defines are never overridden. A name that two tools share is not bound, but `call_tool` can
+ * call all tools.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { keywordTable, reserved } from '../../../expr/starlark/index.ts'
@@ -15,7 +15,7 @@ import type { ToolBinding, ScriptTool } from './messages.ts'
 export interface CallableTool extends ScriptTool {
   readonly description: string
   readonly required: ReadonlySet<string>
-  /** Name of the tool's function. Undefined if only `call_tool` reaches the tool. */
+  /** Name of the tool's function. Undefined if only `call_tool` can call the tool. */
   readonly fn: string | undefined
 }
 

@@ -26,7 +26,7 @@ const scriptInputSchema = {
     },
     data: {
       type: 'object',
-      description: 'Values for the script. Each key becomes a variable; all of them are also in `data`.',
+      description: 'Values for the script. Each key becomes a variable, and `data` contains all values.',
       additionalProperties: true,
     },
   },
@@ -48,7 +48,7 @@ const introduction = `Runs a Starlark script that calls several tools and return
 - print(...) writes a log line that is returned along with the result.
 - An error from a tool ends the script. There is no try, while, import, class, recursion or f-string; use for, if, def, lambda, comprehensions and "...".format(...).`
 
-/** Returns the tool as tools/list shows it to a caller with these tools. */
+/** Returns the tool in the form that tools/list returns to a caller with these tools. */
 export function describeTool(tools: readonly CallableTool[]): string {
   return JSON.stringify({
     name: executeToolScriptName,

@@ -45,7 +45,7 @@ export interface CodeModeParts {
 const maxCachedBytes = 16 * 1024 * 1024
 
 interface ReadySet extends ToolSet {
-  /** The tool in the form that lists contain. */
+  /** The tool in the form that appears in lists. */
   readonly shown: Buffer
   readonly bytes: number
 }

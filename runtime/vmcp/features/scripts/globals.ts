@@ -1,6 +1,6 @@
 /**
- * The globals of a script, which are one function for each tool, `call_tool`, `parallel`, and the caller's data. This
- * module runs in the worker.
+ * The globals of a script: one function for each tool, `call_tool`, `parallel`, and the caller's data. This module runs
+ * in the worker.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import {
@@ -149,7 +149,7 @@ function argumentsOf(call: NativeCall, tool: ScriptTool, args: readonly Starlark
     const most = tool.parameters.length
     const takes =
       most === 0
-        ? 'accepts keyword arguments only'
+        ? 'accepts only keyword arguments'
         : `accepts at most ${most} positional argument${most === 1 ? '' : 's'} (${tool.parameters.join(', ')})`
     throw new StarlarkError(`${tool.name}: ${takes}`)
   }
@@ -185,7 +185,7 @@ function stringIn(json: string, meter: ScriptMeter): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** Parses JSON. Returns any other text unchanged. */
+/** Parses JSON. Returns text that is not JSON unchanged. */
 function textValue(bytes: string, meter: ScriptMeter): StarlarkValue {
   try {
     return readJson(bytes, meter)
@@ -195,7 +195,7 @@ function textValue(bytes: string, meter: ScriptMeter): StarlarkValue {
   }
 }
 
-/** Returns text as strings and other content as objects. Returns a single item without a list. */
+/** Returns text as strings and other content as objects. Returns a single item on its own, not in a list. */
 function contentValue(content: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   if (!(content instanceof List)) return content
   const values = content.items.map((item) => {

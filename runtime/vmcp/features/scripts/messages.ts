@@ -45,8 +45,8 @@ export interface ScriptCall {
 
 /**
  * Result of an inner call. The kind `text` is a JSON string with text that may itself be JSON. The kind `content` is a
- * list of MCP content objects. It is used for several content items, or for content other than text. An error ends the
- * script. `unknown` means that the tool does not exist for the caller.
+ * list of MCP content objects. This kind is used for several content items, or for content other than text. An error
+ * ends the script. `unknown` means that the tool does not exist for the caller.
  */
 export type ToolResponse =
   | { readonly kind: 'json'; readonly bytes: Uint8Array }
@@ -74,7 +74,7 @@ export type FromWorker =
  */
 export const maxArgumentBytes = 8 * 1024 * 1024
 export const maxResultBytes = 16 * 1024 * 1024
-/** Limit on the escapes in a result. Reading a result processes each escape separately. */
+/** Maximum number of escapes in a result. Reading a result processes each escape separately. */
 export const maxResultEscapes = 2 * 1024 * 1024
 export const maxMessageCharacters = 64 * 1024
 /** Maximum length of a tool name in a message, in characters. */

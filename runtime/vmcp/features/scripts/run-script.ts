@@ -56,10 +56,10 @@ export async function runScript(
   let open = 0
   let received = 0
 
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread, not a window
   const send = (message: ToScriptWorker): void => worker.postMessage(message)
 
-  // Responses that wait in the worker are not part of the worker's heap or meter.
+  // Responses that are waiting in the worker are not counted in the worker's heap or meter.
   const bounded = (response: ToolResponse): ToolResponse => {
     if (!('bytes' in response)) return response
     received += response.bytes.length

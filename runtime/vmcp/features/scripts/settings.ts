@@ -23,7 +23,7 @@ export function scriptSettings(config: CodeMode): ScriptSettings {
   return {
     stepLimit: config.stepLimit,
     parallelMaxConcurrency: config.parallelMaxConcurrency,
-    // As for workflows, zero means that the timeout is not set.
+    // As in workflows, zero means that the timeout is not set.
     toolCallTimeoutMs: timerMs(config.toolCallTimeout) || timerMs(blank().toolCallTimeout),
     scriptTimeoutMs: defaultScriptTimeoutMs,
     maxBytes: maxHeldBytes,
@@ -49,9 +49,9 @@ const maxRunning = 8
 export const parkedBytes = 12 * 1024 * 1024
 
 /**
- * Returns the number of concurrent scripts that fit into half of the memory (in bytes) if each uses its limit. The
- * result is at least 1, and 8 for 3 GiB or more. Scripts that are waiting for responses may occupy up to a quarter of
- * the memory.
+ * Returns the number of concurrent scripts that fit into half of the memory (in bytes) if each script uses its full
+ * memory limit. The result is at least 1, and 8 for 3 GiB or more. Scripts that are waiting for responses may occupy up
+ * to a quarter of the memory.
  */
 export function scriptPool(memory = ownMemory()): PoolOptions {
   const held = Math.floor(memory / 2 / (heapLimitMb * 1024 * 1024))

@@ -40,7 +40,7 @@ function fromResult(result: JsonObject): ToolResponse {
   return { kind: 'content', bytes: copy(usable.length === items.length ? content : listOf(usable)) }
 }
 
-/** Limits for the part of a long error that a script or a model needs. */
+/** Maximum number of content items in an error message. A script or a model does not need more items. */
 const maxErrorItems = 100
 
 function errorText(items: readonly Buffer[]): string {
@@ -56,7 +56,7 @@ function listOf(items: readonly Buffer[]): Buffer {
   ])
 }
 
-/** Frameworks wrap a result that is not an object in an object with the single key `result`. */
+/** Some frameworks wrap a result that is not an object in an object with the single key `result`. */
 function unwrapped(structured: Buffer): Buffer {
   if (structured[0] !== 0x7b) return structured
   const object = new JsonObject(structured)

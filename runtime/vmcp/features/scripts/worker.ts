@@ -86,7 +86,7 @@ function callTool(meter: ScriptMeter): CallScriptTool {
   }
 }
 
-/** Sends each line immediately. Otherwise, lines would be lost if the script is terminated. */
+/** Sends each line immediately, because unsent lines would be lost if the script were terminated. */
 function printer(): (line: string, path: readonly number[]) => void {
   let left = maxLogCharacters
   return (line, path) => {

@@ -1,10 +1,10 @@
 /**
  * Implements tool search. Clients see find_tool and call_tool instead of all tools.
  *
- * The list handler runs outside the guards. The handler answers tools/list and converts call_tool to a call to the tool
- * in its arguments. Policies, rate limits and hidden-tool rules therefore apply to that tool. All other names are
- * rejected, so a client cannot find out which names exist. The find_tool tool itself runs behind the guards and
- * searches the caller's tools.
+ * The list handler runs outside the guards. The handler answers tools/list and converts a call to call_tool to a call
+ * to the tool named in the arguments. Policies, rate limits and hidden-tool rules therefore apply to that tool. All
+ * other names are rejected, so a client cannot find out which names exist. The find_tool tool itself runs behind the
+ * guards and searches the caller's tools.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and "Endpoints" (find_tool,
  * call_tool).
  */
@@ -50,7 +50,7 @@ export function makeOptimizer(
   const measure = new Measure(telemetry)
   const end = new AbortController()
 
-  /** Prepares the index. A client that lists its tools will probably search the tools soon. */
+  /** Prepares the index. A client that lists tools will probably search for tools soon. */
   async function prepare(operation: Operation, inside: Perform): Promise<void> {
     try {
       await setImmediate()
@@ -134,7 +134,7 @@ export function makeOptimizer(
   }
 }
 
-/** Converts errors that a model can correct to a tool result. */
+/** Converts errors that a model can correct into tool results. */
 async function responded(tool: string, work: () => Promise<Outcome>): Promise<Outcome> {
   try {
     return await work()
@@ -144,14 +144,14 @@ async function responded(tool: string, work: () => Promise<Outcome>): Promise<Ou
   }
 }
 
-/** True if an error is the core's error for an unknown tool. */
+/** True if the core returned this error for an unknown tool. */
 function isAbsence(name: string): (failure: unknown) => boolean {
   const { message } = notFound(name)
   return (failure) =>
     failure instanceof GatehouseError && failure.code === 'INVALID_PARAMS' && failure.message === message
 }
 
-/** Returns the tools as listed, and the number of saved tokens. */
+/** Returns the tools as listed, and the number of tokens saved. */
 function render({ tools, tokens: baseline }: Found) {
   const returned = tools.reduce((sum, { tokens }) => sum + tokens, 0)
   const savings = baseline === 0 ? 0 : ((baseline - returned) / baseline) * 100

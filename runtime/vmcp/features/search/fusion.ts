@@ -1,14 +1,14 @@
 /**
  * Combines the rankings by meaning and by keywords.
  *
- * A tool at rank r of a ranking with weight w scores w / r. A tool in both rankings gets the sum of its scores and
- * moves up. The first n results contain tools from each ranking roughly in proportion to the weights. When one ranking
- * ends, the other continues.
+ * A tool at rank r of a ranking with weight w scores w / r. A tool in both rankings receives the sum of its two scores
+ * and moves up. The first n results contain tools from each ranking roughly in proportion to the weights. When one
+ * ranking ends, all further results come from the other ranking.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.hybridSearchSemanticRatio.
  */
 
 /**
- * Returns `limit` positions at most, best first. `ratio` is the weight of `semantic`, from 0 to 1. A ranking with
+ * Returns at most `limit` positions, best first. `ratio` is the weight of `semantic`, from 0 to 1. A ranking with
  * weight 0 is ignored.
  */
 export function fuse(

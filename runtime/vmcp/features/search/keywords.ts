@@ -1,8 +1,8 @@
 /**
  * Keyword search with an in-memory full-text index and stemming. Returns the best match first.
  *
- * Words match in any form, for example `creating issues` finds `create_issue`. Names also match by their parts. A word
- * with separators is a phrase. Every word is quoted, so searches contain no query syntax. The engine is synchronous, so
+ * Words match in any form. For example, `creating issues` finds `create_issue`. Parts of names also match. A word with
+ * separators is a phrase. Every word is quoted, so searches contain no query syntax. The engine is synchronous, so
  * queries are short and callers add rows in small batches.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer; SQLite FTS5 (bm25, porter,
  * unicode61).
@@ -50,7 +50,7 @@ export class KeywordIndex {
     this.#insert.run(at, withParts(name), description, parameters.map(withParts).join(' '))
   }
 
-  /** Finishes the index. The caller calls this method once, after the last row and before the first search. */
+  /** Finishes the index. Call this method once, after the last row and before the first search. */
   finish(): void {
     this.#database.exec('COMMIT')
   }
@@ -63,8 +63,8 @@ export class KeywordIndex {
   }
 
   /**
-   * Returns queries for words that have matches, rarest first. Limits the queries to the number of hits that can be
-   * ranked in one turn. Omitted words occur in so many tools that they provide little information.
+   * Returns queries for words that have matches, rarest first. Limits the queries so that all hits can be ranked in one
+   * turn of the event loop. Omitted words occur in so many tools that they provide little information.
    */
   #telling(words: readonly string[]): string[] {
     const counted = words

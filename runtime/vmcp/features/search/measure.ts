@@ -2,7 +2,7 @@
  * Metrics and spans of tool search, including counters and durations.
  *
  * A tool name becomes a label only if the tool exists, because clients can call any name. Search texts are client data,
- * so a span contains a search text only if it may contain tool arguments.
+ * so a span contains search texts only if spans may contain tool arguments.
  * Source: design, `observe`; docs/guides/observability.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'

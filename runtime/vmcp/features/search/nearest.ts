@@ -5,8 +5,8 @@
  */
 
 /**
- * Returns `limit` positions at most, in ascending distance up to `maxDistance`. Vectors with a different dimension
- * never match.
+ * Returns at most `limit` positions, in order of ascending distance up to `maxDistance`. Vectors with a different
+ * dimension never match.
  */
 export function nearest(
   query: Float32Array,

@@ -40,7 +40,7 @@ const definitions = [
     name: callToolName,
     description:
       'Runs a tool by name and returns its result. Call find_tool first: it returns the exact names and the ' +
-      'parameters that each tool takes.',
+      'parameters that each tool accepts.',
     inputSchema: {
       type: 'object',
       properties: {
@@ -110,7 +110,7 @@ export function readCall(raw: Buffer | undefined): CallArguments {
   throw new ArgumentError(`tool_name is required: ${shape}, got ${seen.join(', ') || 'no fields'}`)
 }
 
-/** Returns the fields by lowercase name. A null value is treated as absent. */
+/** Returns the fields, keyed by lowercase name. A null value is treated as absent. */
 function fieldsOf(raw: Buffer | undefined): Map<string, Buffer> {
   if (raw === undefined) return new Map()
   if (raw[0] !== openObject) throw new ArgumentError('invalid arguments: expected an object')

@@ -1,5 +1,5 @@
 /**
- * The settings of tool search, and checks in addition to the schema.
+ * The settings of tool search, and the checks that supplement the schema.
  *
  * The schema has already checked the form of the settings. Decimal numbers are within their ranges, `compat` has a
  * service and a model, and header names are valid. This file performs the checks that require the environment or a URL
@@ -30,7 +30,7 @@ export interface ServiceSettings {
   readonly headers: Readonly<Record<string, string>>
   /** Key that is sent as a bearer token to a `compat` service. */
   readonly apiKey: Secret | undefined
-  /** Timeout for a request, and for the time that a search waits. */
+  /** Timeout for a request, and the maximum time for which a search waits. */
   readonly timeoutMs: number
 }
 
@@ -49,7 +49,7 @@ export function searchSettings(config: Optimizer, env: Environment): SearchSetti
 }
 
 function serviceSettings(config: Optimizer, url: string, env: Environment): ServiceSettings {
-  // `openai` is an alias of `compat`.
+  // `openai` is an alias for `compat`.
   const compat = config.embeddingProvider !== 'tei'
   const apiKey = env[vmcpEnvironment.embeddingApiKey]
   return {

@@ -90,8 +90,8 @@ function makeTurn(): () => Promise<void> | undefined {
 }
 
 /**
- * Returns the first paragraph. The script tool lists all other tools after this paragraph, and would otherwise match
- * every search.
+ * Returns the first paragraph. The script tool's description lists all other tools after this paragraph, and would
+ * otherwise match every search.
  */
 function beginning(description: string): string {
   return description.split('\n\n', 1)[0] ?? ''

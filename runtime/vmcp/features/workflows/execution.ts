@@ -1,6 +1,6 @@
 /**
- * Executes a workflow. Starts each step when its dependencies have ended, in the order of the definition. Ten steps at
- * most run at a time. The execution stops at the first failure that is not tolerated.
+ * Executes a workflow. Starts each step when its dependencies have ended, in the order of the definition. At most ten
+ * steps run at a time. The execution stops at the first failure that is not tolerated.
  *
  * No work outlives the execution. When an execution stops, running steps are cancelled. The execution waits until all
  * steps have ended.
@@ -226,7 +226,8 @@ export class Execution {
       return elicit(context, { step, work, message: plan.message, state, signal })
     if (work.type === 'forEach' && plan.kind === 'loop')
       return { output: await runForEach(context, { step, work, plan, state, signal, onRetry }) }
-    if (work.type !== 'tool' || plan.kind !== 'call') throw new TypeError('the plan is not for this step')
+    if (work.type !== 'tool' || plan.kind !== 'call')
+      throw new TypeError('the plan belongs to a different step')
     // The step's own timeout limits the call. The step's timeout overrides the backend's timeout only if the definition
     // sets a timeout.
     const bytes = await callTool(context, work, { args: plan.args, state, signal, onRetry })

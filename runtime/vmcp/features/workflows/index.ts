@@ -13,7 +13,7 @@ import type { WorkflowParts } from './context.ts'
 export { Evaluator, workflowWorker } from './evaluation/evaluator.ts'
 
 /**
- * Makes the workflows of a server. Returns undefined if no workflow can be offered. Expects valid definitions. Omits
+ * Creates the workflows of a server. Returns undefined if no workflow can be offered. Expects valid definitions. Omits
  * definitions that exceed the check budget.
  */
 export function makeWorkflows(

@@ -1,9 +1,9 @@
-/** Time limits, which are signals with a timeout, pauses, and retries. */
+/** Time limits (signals with a timeout), pauses, and retries. */
 import { reasonOf } from '../../../net/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
 import { StepError } from './errors.ts'
 
-/** A signal that fires with `outer`, on request, or after a timeout. */
+/** A signal that fires when `outer` fires, on request, or after a timeout. */
 export class Limit {
   readonly #controller = new AbortController()
   readonly #end: () => void
@@ -66,7 +66,7 @@ export interface Retry {
 const growth = 1.5
 const largestFactor = 60
 const jitterShare = 0.5
-/** Maximum time between the first attempt and the start of the last one. */
+/** Maximum time between the first attempt and the start of the last attempt. */
 const totalMs = 15 * 60_000
 
 export interface RetryParts {

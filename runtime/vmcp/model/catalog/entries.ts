@@ -15,7 +15,7 @@ export interface CatalogItem {
   readonly pin?: PinDigests
   /** Reason why the item is not offered. */
   readonly refused?: Refused
-  /** Checks the arguments of each call. Present only if the approved definition replaces a changed one. */
+  /** Checks the arguments of each call. Present only if the approved definition replaces a changed definition. */
   readonly check?: ArgumentCheck
 }
 

@@ -1,7 +1,7 @@
 import type { MirroredArgument } from '../../../mcp/index.ts'
 import type { ArgumentCheck } from './pinning.ts'
 
-/** A tool, prompt, resource or resource template that clients can name. */
+/** A tool, prompt, resource or resource template that clients can address. */
 export interface CatalogEntry {
   /** Name, URI or URI template that clients use. */
   readonly key: string
@@ -14,7 +14,7 @@ export interface CatalogEntry {
   readonly sessionJson?: Buffer
   /** Arguments that are mirrored in headers. Present only for tools. */
   readonly mirrored?: readonly MirroredArgument[]
-  /** Pinning's check for the arguments of each call. */
+  /** The check that pinning applies to the arguments of each call. */
   readonly check?: ArgumentCheck
   /** True for a resource that is not in any list. The backend may not have this resource. */
   readonly isUnlisted?: boolean

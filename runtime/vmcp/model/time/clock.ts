@@ -1,4 +1,4 @@
-/** The virtual server's clock. Tests provide a different one. */
+/** The virtual server's clock. Tests provide a different clock. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   readonly now: () => number

@@ -1,6 +1,6 @@
 /**
- * The backend side of a virtual server, with the fleet, its health, the catalog, and notifications about catalog
- * changes. Applies a changed configuration while the server runs.
+ * The backend side of a virtual server: the fleet, its health, the catalog, and notifications about catalog changes.
+ * Applies a changed configuration while the server runs.
  */
 import { GatehouseError, reservedTools, type RuntimeBackend, byText } from '../../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
@@ -117,7 +117,7 @@ export class VmcpEngine {
     })
   }
 
-  /** Returns the state of each backend, including excluded ones, sorted by name. */
+  /** Returns the state of each backend, including excluded backends, sorted by name. */
   states(): readonly BackendState[] {
     const states = [...this.#fleet.members.values()].map(
       ({ backend: { settings, revision, era, counter }, listings }): BackendState => ({
@@ -298,7 +298,7 @@ export class VmcpEngine {
     this.#certificates.check()
   }
 
-  /** Sets up the excluded backends if their settings have become valid. Returns false if there are none. */
+  /** Sets up the excluded backends whose settings have become valid. Returns false if there are no such backends. */
   #retry(): boolean {
     const { backends = [] } = this.#config
     const missing = backends.filter(({ name }) => !this.#fleet.members.has(name))
@@ -341,7 +341,7 @@ export class VmcpEngine {
     this.#notifier.notifyAll()
   }
 
-  /** Ends a client session's backend sessions. If `gone` is false, these stay open for another replica. */
+  /** Ends a client session's backend sessions. If `gone` is false, the sessions stay open for another replica. */
   endSession(session: ClientSession, { gone }: { readonly gone: boolean }): void {
     this.#links.endSession(session.id)
     for (const { backend, listings } of this.#fleet.members.values()) {
@@ -384,7 +384,10 @@ export class VmcpEngine {
   }
 }
 
-/** Returns the only backend in a configuration, including excluded backends. Returns undefined if there are several. */
+/**
+ * Returns the only backend in a configuration, including excluded backends. Returns undefined if there are several
+ * backends.
+ */
 function onlyBackend({ backends = [] }: VmcpConfig, invalid: readonly ExcludedBackend[]): string | undefined {
   const [first, second] = [...backends, ...invalid.filter(({ isUnknown }) => !isUnknown)]
   return second === undefined ? first?.name : undefined

@@ -16,7 +16,8 @@ export interface LeftOutBackendsParts {
   readonly metrics: Metrics
   readonly clock: Clock
   /**
-   * Sets up excluded backends if their settings are now valid, then calls `replace`. Returns false if there are none.
+   * Sets up the excluded backends whose settings are now valid, then calls `replace`. Returns false if there are no
+   * such backends.
    */
   readonly retry: () => boolean
 }

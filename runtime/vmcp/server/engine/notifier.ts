@@ -3,7 +3,7 @@
  * burst of changes.
  *
  * A session is notified of a list only after it has read the list. Before that, the session has nothing to refresh. The
- * new state is read before the notification, so the client's next list contains it.
+ * new state is read before the notification is sent, so the client's next list reflects the new state.
  */
 import { notificationMessage } from '../../../mcp/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
@@ -30,7 +30,7 @@ export class Notifier {
     this.#options = options
   }
 
-  /** Notifies every session of all lists that the session has read, because permissions have changed. */
+  /** Sends every session a notification for each list that the session has read, because permissions have changed. */
   notifyAll(): void {
     this.#notifiesAll = true
     this.notify()

@@ -41,7 +41,7 @@ const askMs = 2_000
 export interface ServerView {
   /** Name of the virtual server. */
   readonly server: string
-  /** Returns all backends, including excluded ones, sorted by name. */
+  /** Returns all backends, including excluded backends, sorted by name. */
   backends(): readonly BackendState[]
   /**
    * Returns the address where the user must sign in to a backend. The address contains the key. Undefined if no sign-in

@@ -45,7 +45,7 @@ const soonMs = 1_000
 /**
  * A pod is treated as dead if its entry does not change for this many reports and intervals, and for at least
  * `leastAgeMs`. Reports and intervals are those of this pod. The hooks count every existing entry, so an entry must not
- * remain much longer.
+ * remain for much longer.
  */
 const missedReports = 4
 const leastAgeMs = 60_000

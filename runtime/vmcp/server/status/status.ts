@@ -43,7 +43,7 @@ export interface StatusReport {
    * catalogs, and degraded features.
    */
   readonly problems: readonly string[]
-  /** Tools in the current catalogs that have a shorter name for clients. Absent if there are none. */
+  /** Tools in the current catalogs that have a shorter name for clients. Absent if there are no such tools. */
   readonly tool_aliases?: readonly { readonly name: string; readonly alias: string }[]
   /** Open problems with their start times and fixes, oldest first. */
   readonly problem_details: readonly ProblemStatus[]
@@ -56,7 +56,7 @@ export interface FailureStatus {
   readonly backend?: string
   readonly reason?: string
   readonly message: string
-  /** The backend's own explanation. Absent if the backend sent none. */
+  /** The backend's own explanation. Absent if the backend sent no explanation. */
   readonly detail?: string
   readonly fix: string
   readonly count: number
@@ -85,7 +85,7 @@ export interface BackendStatus {
   readonly last_error?: {
     readonly category: string
     readonly message: string
-    /** The backend's own explanation. Absent if the backend sent none. */
+    /** The backend's own explanation. Absent if the backend sent no explanation. */
     readonly detail?: string
     /** Exit code of the backend's program. Absent if the program did not exit. */
     readonly exit_code?: number

@@ -96,7 +96,7 @@ t.test('dropped and repaired items are reported in status, health, log and metri
   const { problems } = JSON.parse(await get('/status')) as { problems: string[] }
   for (const line of [
     'tool "array_schema" from backend bad is left out: inputSchema must be a JSON Schema of type object',
-    'tool "wrong_members" from backend bad is offered with repaired members: title, icons',
+    'tool "wrong_members" from backend bad was repaired; affected members: title, icons',
     'resource "test://unnamed" from backend bad is left out: name must be a non-empty string',
     'prompt "q" from backend bad is left out: arguments must be a list of named arguments',
   ])

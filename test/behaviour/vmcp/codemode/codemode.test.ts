@@ -153,7 +153,7 @@ t.test('errors: in the text, in names, from tools, and from values that cannot b
     ['return call_tool("nope")', 'script.star:1:17: call_tool: unknown tool "nope"'],
     ['return call_tool()', 'script.star:1:17: call_tool: requires at least 1 argument'],
     ['return call_tool(5)', 'script.star:1:17: call_tool: first argument must be a string'],
-    ['return get_it(1)', 'script.star:1:14: get-it: accepts keyword arguments only'],
+    ['return get_it(1)', 'script.star:1:14: get-it: accepts only keyword arguments'],
     ['return get_it(x=len)', /cannot convert a value of type builtin_function_or_method to JSON/],
     [
       'return len',

@@ -49,7 +49,7 @@ const rows: Readonly<Record<string, Row>> = {
   'a definition of another tool': {
     toolLocks: [{ backend: 'files', tools: [{ name: 'read', definition: other }] }],
     expected: unusable,
-    problem: /the definition belongs to "list"/,
+    problem: /the definition belongs to a different item, "list"/,
   },
   'two locks with the same tool': {
     toolLocks: [

@@ -75,7 +75,7 @@ t.test(
       isError: true,
       content: [
         {
-          text: /step "ask": elicitation request was cancelled by user \(steps: look completed, ask failed, delete not started\)/,
+          text: /step "ask": elicitation request was cancelled by the user \(steps: look completed, ask failed, delete not started\)/,
         },
       ],
     })

@@ -277,8 +277,8 @@ t.test('errors are counted, a few are named, and they are logged once until they
     problems[0]?.message,
     'tool without a name from backend b is left out: name must be a non-empty string',
   )
-  t.match(problems[1]?.message, /^prompt "p0x{98}" from backend b is offered with repaired members: title$/)
-  t.equal(problems.at(-1)?.message, '5 more items from backend b are offered with repaired members')
+  t.match(problems[1]?.message, /^prompt "p0x{98}" from backend b was repaired; affected members: title$/)
+  t.equal(problems.at(-1)?.message, '5 more items from backend b were repaired')
 })
 
 t.test(

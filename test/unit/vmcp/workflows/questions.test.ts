@@ -59,7 +59,7 @@ t.test("elicitation: decline and cancel follow the step's settings", async (t) =
       const r = await rig(workflow({ steps: [ask(more), use] }), response)
       t.match(await r.run(), {
         isError: true,
-        text: new RegExp(`step "ask": elicitation request was ${said} by user`),
+        text: new RegExp(`step "ask": elicitation request was ${said} by the user`),
       })
       t.equal(r.calls.length, 0)
     }

@@ -20,7 +20,7 @@ const ibanLengths: Readonly<Record<string, number>> = Object.fromEntries(
 const zero = 0x30
 const beforeA = 0x41 - 10
 
-/** Returns the length of the IBAN at the start of the text. Returns 0 if there is none. */
+/** Returns the length of the IBAN at the start of the text. Returns 0 if the text does not start with an IBAN. */
 export function ibanLength(text: string): number {
   const wanted = ibanLengths[text.slice(0, 2).toUpperCase()]
   if (wanted === undefined) return 0

@@ -26,7 +26,9 @@ export interface BuiltInPattern {
   readonly leads?: boolean
 }
 
-/** Prefixes of keys and the characters after them. A letter or digit before a prefix prevents a match. */
+/**
+ * Prefixes of keys, and the characters that may follow each prefix. A letter or digit before a prefix prevents a match.
+ */
 const vendorKeys = [
   'gh[pousr]_[A-Za-z0-9]{36,255}',
   'github_pat_[A-Za-z0-9_]{22,255}',

@@ -16,8 +16,8 @@ export interface Search {
   /** Adds the next piece. The previous piece must have been searched completely. */
   push(piece: string, isLast: boolean): void
   /**
-   * Continues for about this many steps and returns the number of steps taken. A smaller number means that all
-   * available text has been searched.
+   * Continues for about `steps` steps and returns the number of steps taken. A smaller number means that all available
+   * text has been searched.
    */
   advance(steps: number): number
 }

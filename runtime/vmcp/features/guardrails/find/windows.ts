@@ -1,6 +1,6 @@
 /**
- * Searches texts that arrive in pieces with one regular expression. The expression looks back one character at most and
- * matches `reach` characters at most, so the search takes linear time.
+ * Searches texts that arrive in pieces with one regular expression. The expression looks back at most one character and
+ * matches at most `reach` characters, so the search takes linear time.
  */
 import type { Search } from './search.ts'
 import { TextWindow } from './text-window.ts'

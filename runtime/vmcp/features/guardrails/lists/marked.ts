@@ -1,9 +1,9 @@
 /**
- * Lists as clients see them under one set of rules for hidden characters. Each item is scanned once, regardless of the
- * number of clients. Names and values that programs compare (`enum` values, patterns) cannot be changed. An item is
- * refused if such a name or value contains a match.
+ * Applies one set of rules for hidden characters to lists. Each item is scanned once, regardless of the number of
+ * clients. Names and values that programs compare (`enum` values, patterns) cannot be changed. An item is refused if
+ * such a name or value contains a match.
  *
- * This module works on the items that pinning offers. Pinning itself compares the backend's original data.
+ * This module processes the items that pinning offers. Pinning itself compares the backend's original data.
  */
 import { atOnce, type TurnWork } from '../../../../mcp/index.ts'
 import type { Listing } from '../../../catalog/listing.ts'
@@ -79,7 +79,7 @@ export class MarkedLists {
     return this.#instructions.has(listing)
   }
 
-  /** Scan all items and instructions in the listing. Never throws. */
+  /** Scans all items and instructions in the listing. Never throws. */
   *prepare(listing: Listing): TurnWork<void> {
     let began = performance.now()
     for (const kind of kinds) {

@@ -53,7 +53,7 @@ export interface RawRange {
   readonly index: number
 }
 
-/** Maps ascending, separate ranges to bytes of a string. The string's text starts at `at`. */
+/** Maps ascending, non-overlapping ranges to the bytes of a string. The string's text starts at `at`. */
 export function* rawRanges(
   bytes: Buffer,
   at: number,

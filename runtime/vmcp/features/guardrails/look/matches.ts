@@ -11,7 +11,7 @@ export class ScanLimit extends ModuleError {}
 
 /** Number of steps in a slice of work, which takes about a millisecond. */
 export const sliceSteps = 12_000
-/** Maximum number of matches in a value, because each replacement takes time. */
+/** Maximum number of matches in a value. The number is limited because each replacement takes time. */
 export const maxMatches = 100_000
 
 /** Receives the number of steps taken. Yields at the end of a slice. */
@@ -29,7 +29,7 @@ export class RuleSearch {
     this.minLength = Math.min(...this.#searches.map(({ minLength }) => minLength))
   }
 
-  /** Collect the ranges in the whole text, grouped by pattern. Throws ScanLimit. */
+  /** Collects the ranges in the whole text, grouped by pattern. Throws ScanLimit. */
   *find(texts: readonly string[], spend: TakeSteps): TurnWork<readonly TextRange[]> {
     const found: TextRange[] = []
     for (const search of this.#searches) {
@@ -70,7 +70,7 @@ export function apart(ranges: MaskedRange[]): readonly MaskedRange[] {
   return joined
 }
 
-/** Replaces ranges of the text, which must be ascending and separate, with masks. */
+/** Replaces ranges of the text with masks. The ranges must be in ascending order and must not overlap. */
 export function withMasks(text: string, ranges: readonly MaskedRange[]): string {
   let [masked, from] = ['', 0]
   for (const { begin, end, rule } of ranges) {

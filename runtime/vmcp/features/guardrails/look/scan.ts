@@ -1,5 +1,5 @@
 /**
- * Scans all text in a JSON value in byte form. The text consists of string values, member names and long numbers.
+ * Scans all text in the bytes of a JSON value. The text consists of string values, member names and long numbers.
  * Returns the byte ranges to replace, so all other bytes stay unchanged.
  *
  * The scan works in slices of about a millisecond and stops after a maximum number of steps. A value that cannot be
@@ -48,7 +48,7 @@ export interface ScanOptions {
   readonly frame?: TextFrame | undefined
 }
 
-/** Maximum number of steps, which take a few seconds. */
+/** Maximum number of steps. Executing this many steps takes a few seconds. */
 const maxSteps = 30_000_000
 const bytesPerStep = 64
 const maxDepth = 258

@@ -1,6 +1,6 @@
 /**
- * Arguments for a step's tool. Strings at the first level are templates. With `nestedTemplates`, strings at any depth
- * are templates. All other values are sent unchanged.
+ * Arguments for a step's tool. Strings at the top level are templates. With `nestedTemplates`, strings at any depth are
+ * templates. All other values are sent unchanged.
  *
  * A template's text is converted to a type that the tool's input schema accepts at that location. A template that
  * consists of a single action returns its value unchanged if the schema accepts the value's type or does not restrict
@@ -76,7 +76,7 @@ function templatePaths(value: ArgumentTemplate): readonly ValuePath[] {
   return 'fields' in value ? value.fields.flatMap(([, inner]) => templatePaths(inner)) : []
 }
 
-/** Expands the templates. Leaves out members without a value. Throws StepError or WorkLimitError. */
+/** Expands the templates. Omits members without a value. Throws StepError or WorkLimitError. */
 export function expandArguments(
   args: ArgumentTemplates,
   scope: ExpansionScope,
@@ -86,7 +86,7 @@ export function expandArguments(
   return Object.fromEntries(members.filter(([, value]) => value !== undefined))
 }
 
-/** A list item without a value is null. */
+/** A list item without a value becomes null. */
 function expandValue(value: ArgumentTemplate, scope: ExpansionScope, types: ArgumentTypes): TemplateValue {
   if ('value' in value) return value.value
   if ('items' in value) return value.items.map((item) => expandValue(item, scope, types) ?? null)

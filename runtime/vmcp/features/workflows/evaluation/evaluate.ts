@@ -1,6 +1,6 @@
 /**
- * Evaluates a task without side effects and within its meter's limits. Small tasks run in the server, other tasks in a
- * worker.
+ * Evaluates a task without side effects and within its meter's limits. Small tasks run in the server, and all other
+ * tasks run in a worker.
  */
 import type { Fields } from '../../../../../schemas/index.ts'
 import { schemaCheck } from '../../../../../schemas/workflow/index.ts'
@@ -190,7 +190,7 @@ function parsed(text: string, meter: TemplateMeter): TemplateValue {
   }
 }
 
-/** Limits for each planning task, by number and by bytes. */
+/** Limits on the number of iterations and bytes in one planning task. */
 const maxPlanned = 32
 const maxPlannedBytes = 256 * 1024
 

@@ -1,9 +1,9 @@
 /**
- * Evaluates the tasks of executions. Small tasks run immediately, other tasks run in a worker, so data from callers and
- * backends cannot block the server.
+ * Evaluates the tasks of executions. Small tasks run immediately, and all other tasks run in a worker, so data from
+ * callers and backends cannot block the server.
  *
  * A task starts in the server with a small work budget. When the budget is exhausted, the task runs again in a worker.
- * A task goes directly to a worker if it exceeds the remaining budget of the current event loop turn. The whole
+ * A task is passed directly to a worker if it exceeds the remaining budget of the current event loop turn. The whole
  * execution also has a budget. Schemas from outside a workflow are always compiled and evaluated in a worker.
  */
 import { setImmediate } from 'node:timers'
@@ -38,7 +38,7 @@ export interface EvaluatorLimits {
   /** Units of work for one task, and for all tasks of one execution. */
   readonly taskWork: number
   readonly executionWork: number
-  /** Maximum time of a task in a worker, for costs that the units do not measure. */
+  /** Maximum run time of a task in a worker, which limits costs that the units do not measure. */
   readonly taskMs: number
 }
 
@@ -220,7 +220,7 @@ class Run {
     signal.addEventListener('abort', onAbort, { once: true })
     try {
       if (signal.aborted) onAbort()
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread, not a window
       else worker.postMessage(message)
       return await ended.promise
     } finally {

@@ -1,5 +1,5 @@
 /**
- * The state of an execution. The server has bytes, and templates see values.
+ * The state of an execution. The server stores bytes, and templates see values.
  *
  * A value is parsed when a template first reads it, so a large unused result costs nothing.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (what templates see).
@@ -16,7 +16,7 @@ import type { WorkflowProgram } from './program.ts'
 import { readToolResult } from './tool-result.ts'
 import { bufferOf } from '../../../model/bytes.ts'
 
-/** JSON text of an execution in shared memory. The server keeps the text, and workers read it without a copy. */
+/** JSON text of an execution in shared memory. The server stores the text, and workers read it without copying it. */
 export type SharedBytes = Uint8Array<SharedArrayBuffer>
 
 export function shared(bytes: Uint8Array): SharedBytes {
@@ -70,7 +70,7 @@ export interface ExecutionState {
   }
 }
 
-/** Returns the root value for templates. Reading members of this value throws the meter's errors. */
+/** Returns the root value for templates. Reading a member of this value can throw the meter's errors. */
 export function dataOf(program: WorkflowProgram, state: ExecutionState, meter: TemplateMeter): ValueObject {
   const { args, steps, workflow } = state
   const members = [...steps].map(([id, step]) => [id, stepData(program, id, step, meter)] as const)

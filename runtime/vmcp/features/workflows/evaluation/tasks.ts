@@ -1,4 +1,4 @@
-/** An execution's tasks and their results. Both are messages between the server and a worker. */
+/** An execution's tasks and their results, which are messages between the server and a worker. */
 import type { ArgumentTypes } from './arguments.ts'
 import type { ExecutionState, SharedBytes } from './state.ts'
 
@@ -7,7 +7,7 @@ export interface Tasks {
   check: { task: object; result: undefined }
   /** Plans a step. */
   plan: { task: { readonly step: string; readonly types: ArgumentTypes }; result: StepPlan }
-  /** Plans some of a loop's next iterations. */
+  /** Plans the next iterations of a loop, up to the limits for one task. */
   iterations: {
     task: {
       readonly step: string

@@ -47,7 +47,7 @@ function parsed(text: string, meter: TemplateMeter): ValueObject {
   throw new StepError('the backend sent a response that is not valid MCP', { retryable: true })
 }
 
-/** Returns the first text. Without a text, returns the message in the structured content. */
+/** Returns the first text. If the result contains no text, returns the message in the structured content. */
 function errorText({ content, structuredContent }: ValueObject): string {
   const texts = itemsOf(content).map(({ type, text }) => (type === 'text' ? text : undefined))
   const more = isObject(structuredContent) ? structuredContent : {}

@@ -27,6 +27,6 @@ parentPort?.on('message', (message: ToEvaluationWorker) => {
     'schemas' in message
       ? matchSchemas(message, message.maxWork)
       : evaluate(programOf(message.source), message.state, message.task, message.maxWork)
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread, not a window
   parentPort?.postMessage(made)
 })

@@ -75,10 +75,10 @@ async function readResponse(
       return { output: await accepted(context, content, question), skipsRemaining: false }
     case 'decline':
       if (onDecline !== 'abort') return reaction(action, onDecline)
-      throw new StepError('elicitation request was declined by user')
+      throw new StepError('elicitation request was declined by the user')
     case 'cancel':
       if (onCancel && onCancel !== 'abort') return reaction(action, onCancel)
-      throw new StepError('elicitation request was cancelled by user')
+      throw new StepError('elicitation request was cancelled by the user')
     default:
       throw new StepError('invalid elicitation response action')
   }

@@ -1,9 +1,9 @@
 /**
  * Calls a step's tool, with retries after temporary failures.
  *
- * The step's call belongs to the client's call. Both have the same caller and credentials, and the backend's messages
- * and requests go to the client. The step's call is neither authorized nor rate limited again, because these checks
- * already covered the workflow itself. The step's call is audited.
+ * The step's call belongs to the client's call. Both calls use the same caller and credentials, and the backend's
+ * messages and requests are sent to the client. The step's call is neither authorized nor rate-limited again, because
+ * these checks already covered the workflow itself. The step's call is audited.
  * Source: docs/reference/specification/virtual-server.md#steps, steps (tool, arguments, onError).
  */
 import { abortable, reasonOf } from '../../../../net/index.ts'
@@ -132,7 +132,7 @@ async function once(
 
 /**
  * Returns the operation for a step. Drops the progress token, because the step's progress would conflict with the
- * workflow's.
+ * workflow's progress.
  */
 function inner(operation: Operation, params: Buffer, signal: AbortSignal): Operation {
   const made = innerOperation(operation, 'tools/call', new JsonObject(params))
