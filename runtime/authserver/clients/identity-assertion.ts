@@ -78,7 +78,7 @@ function claimViolation(
   return lifeViolation({ exp, iat }, maxAgeSec, now())
 }
 
-/** Treats an unknown confirmation method as not proved. */
+/** Treats an unknown confirmation method as unproven. */
 function isBoundTo(cnf: unknown, jkt: string): boolean {
   return isFields(cnf) && cnf['jkt'] === jkt && Object.keys(cnf).length === 1
 }

@@ -36,7 +36,7 @@ export class Sessions {
   readonly #now: () => number
   readonly #live = new LRUCache<string, number>({ max: 20_000 })
   readonly #isDeclared: (clientId: string) => boolean
-  /** Counts ended grants. A lookup that began before a session ended is not cached after it. */
+  /** Counts ended grants. The result of a lookup that began before a session ended is not cached. */
   #ends = 0
 
   constructor({
@@ -286,13 +286,16 @@ export class Sessions {
     return live
   }
 
-  /** False for a deleted registration, whose tokens end with it. A described client cannot be deleted here. */
+  /**
+   * False for a deleted registration, whose tokens end with it. A client with a metadata document cannot be deleted
+   * here.
+   */
   async #clientExists(clientId: string): Promise<boolean> {
     if (this.#isDeclared(clientId)) return false
     return clientId.includes('://') || (await this.#state.clients.get(clientId)) !== undefined
   }
 
-  /** Ends one grant with its refresh and access tokens. The last grant ends the session. */
+  /** Ends one grant with its refresh and access tokens. Ending the last grant ends the session. */
   async endGrant(sessionId: string, grantId: string): Promise<void> {
     await this.#state.families.delete(grantId)
     // One of several simultaneous callers writes the record, and the other callers find no grant.

@@ -57,7 +57,7 @@ import {
 import { upstreamClient } from './upstream-client.ts'
 import { fetchUserInfo } from './user-info.ts'
 
-/** The provider's endpoints and its own document. */
+/** The provider's endpoints and its discovery document. */
 interface Endpoints {
   readonly server: ServerMetadata & { readonly authorization_endpoint: string }
   readonly discovered: ServerMetadata | undefined
@@ -330,7 +330,7 @@ function valueAt(path: string, body: unknown): unknown {
 
 /**
  * Copies the mapped values to their standard names, with the type bearer. If a refresh response has no access token at
- * the mapped path, it is read using the standard names. Some providers nest tokens only in login responses.
+ * the mapped path, the standard names are used. Some providers nest tokens only in login responses.
  */
 function makeMapper(
   paths: NonNullable<OAuth2UpstreamSettings['tokenResponseMapping']>,
