@@ -13,7 +13,7 @@ import type { GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json/object.ts'
 import { type Message, scanMessage } from './message.ts'
 
-/** Result of a check of the status. The session is lost, the session is alive, or the body must be read to decide. */
+/** Result of the status check. The session is lost, the session is alive, or the body must be read to decide. */
 export type SessionVerdict = 'lost' | 'alive' | 'read'
 
 /**

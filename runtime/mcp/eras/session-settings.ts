@@ -1,5 +1,5 @@
 /**
- * Settings of a session, which are the log level and watched resources.
+ * Settings of a session: the log level and the watched resources.
  * Source: MCP 2025-11-25, server/utilities/logging, server/resources.
  */
 import { GatehouseError } from '../../../schemas/index.ts'

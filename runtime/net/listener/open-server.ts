@@ -34,7 +34,7 @@ export function openServer(
     handshakeTimeout: limits.headersTimeoutMs,
     allowHalfOpen: true,
     requestCert: clientCertificates === 'request' && certificate.hasClientAuthority,
-    // Clients with a certificate of another authority are served like clients without one.
+    // Clients with a certificate from another authority are served like clients without a certificate.
     rejectUnauthorized: false,
   }
   const server = createTlsServer({ ...tls, ...http }, onRequest)

@@ -6,15 +6,15 @@ import { bodyBytesOf, ownMemory } from './body-memory.ts'
 
 export interface LoadLimits {
   /**
-   * Number of requests in one turn, or in the queue, that are always accepted. So few requests cannot overload the
-   * server.
+   * Number of requests in one turn, or in the queue, that are always accepted. Such a small number of requests cannot
+   * overload the server.
    */
   readonly alwaysAdmitted: number
   /** Time for starting requests in each turn of the event loop. The remaining requests wait. */
   readonly turnMs: number
   /**
-   * Maximum number of rejections in one turn for each request that may start in it. Rejecting a request costs about a
-   * quarter of the time of serving it.
+   * Maximum number of rejections in one turn, per request that may start in that turn. Rejecting a request costs about
+   * a quarter of the time of serving it.
    */
   readonly rejectionsPerStart: number
   /** Maximum expected wait. Requests that would wait longer are rejected. */

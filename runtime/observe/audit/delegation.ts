@@ -13,7 +13,7 @@ export interface Actor {
 export interface Delegation {
   /** The current actor, followed by earlier actors. */
   readonly chain: readonly Actor[]
-  /** True when the chain has more actors than the record. */
+  /** True when the chain has more actors than the record contains. */
   readonly truncated: boolean
   /** Number of omitted actors. */
   readonly omitted: number

@@ -14,7 +14,7 @@ export interface AttachEventFields {
     readonly attached: boolean
     /** CamelCase reason for the Attached condition. */
     readonly reason: string
-    /** Explanation, and the next step if the proxy knows one. */
+    /** Explanation, followed by the next step if the proxy can suggest one. */
     readonly why: string
     /** True when the server was attached before. */
     readonly again?: boolean | undefined

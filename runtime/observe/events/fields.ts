@@ -189,7 +189,7 @@ export interface EventFields extends AttachEventFields {
     /** False when the call was allowed. */
     readonly enforced: boolean
   }
-  /** Usage of the budget of a quota that is closest to its limit; `near` from 80%. */
+  /** Usage of the quota budget that is closest to its limit; `near` from 80%. */
   readonly quota_level: {
     readonly quota: string
     readonly per: string
@@ -201,7 +201,7 @@ export interface EventFields extends AttachEventFields {
   }
   /** The quota store became unavailable, or is available again. */
   readonly quota_store: { readonly up: boolean; readonly err?: unknown }
-  /** No memory is left for the budgets of more callers. */
+  /** No memory is left for the budgets of additional callers. */
   readonly quota_memory_full: Readonly<Record<string, never>>
   /**
    * Quotas, costs, guardrails or webhooks refer to a tool that no backend offers; `resolved` when the settings are
@@ -314,7 +314,7 @@ export interface EventFields extends AttachEventFields {
   readonly status_report: { readonly ok: boolean; readonly config_map: string; readonly err?: unknown }
   /** Audit log lines were lost. */
   readonly audit_lost: { readonly lines: number; readonly err?: unknown }
-  /** Audit log lines are written without losses again. */
+  /** Audit log lines are once more written without loss. */
   readonly audit_recovered: Readonly<Record<string, never>>
   /**
    * A certificate trusted for a backend expires soon or has expired. `ends` is absent when every certificate is valid

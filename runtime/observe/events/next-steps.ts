@@ -10,7 +10,7 @@ import { checkDecisionPoint, checkRedis, checkWebhook } from './words.ts'
 export interface NextStep<F> {
   /** Returns the fix, or undefined when the event is not a failure. */
   readonly fix: (fields: F) => string | undefined
-  /** Returns one of a few fixed words. Default: the `reason` member. */
+  /** Returns one of a fixed set of words. Default: the `reason` member. */
   readonly cause?: (fields: F) => string
 }
 

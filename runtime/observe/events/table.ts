@@ -23,7 +23,7 @@ function lockProblem(backend: string, failure: string, missing: boolean) {
     }
   return {
     message: `the tool lock for backend ${backend} cannot be used: ${failure}`,
-    fix: `correct the MCPToolLock for ${backend}, or write it again with gatehouse lock`,
+    fix: `correct the MCPToolLock for ${backend}, or regenerate it with gatehouse lock`,
   }
 }
 

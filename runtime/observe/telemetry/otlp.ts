@@ -59,7 +59,7 @@ export function metricExporter(collector: CollectorSettings, log: Log): PushMetr
 
 type Done = (result: ExportResult) => void
 
-/** Logs the first failure of sending, and the recovery. */
+/** Logs the first failed export, and the recovery. */
 function failureLog(
   signal: string,
   url: string,

@@ -24,7 +24,7 @@ import {
 
 export interface Detection {
   readonly kind: 'open' | 'protected' | 'unknown'
-  /** The URL that was requested, or would have been. */
+  /** The URL that was requested, or that would have been requested. */
   readonly url: string
   readonly challenge: Challenge | undefined
 }

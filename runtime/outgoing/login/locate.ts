@@ -165,7 +165,7 @@ function proofUse(
   return atServer && atTarget === 'accepted' ? 'offered' : 'demanded'
 }
 
-/** Reads whether the protected-resource document announces support for bound tokens. Source: RFC 9728 section 2. */
+/** Returns the support for bound tokens that the protected-resource document advertises. Source: RFC 9728 section 2. */
 function proofsIn({ document }: Partial<ResourceMetadata> = {}): Challenge['proof'] {
   const isAccepted = listsOurs(document?.['dpop_signing_alg_values_supported'])
   if (document?.['dpop_bound_access_tokens_required'] === true)

@@ -126,7 +126,10 @@ export class TargetLogin implements OwnLogin {
     return this.#wanted !== undefined
   }
 
-  /** Performs the login that waits for the user. Rejects if it fails; it then continues to wait. */
+  /**
+   * Performs the login that waits for the user. If the login fails, this method rejects, and the login continues to
+   * wait.
+   */
   async signIn(): Promise<void> {
     if (this.#wanted) await this.#signInOnce(this.#wanted)
   }
