@@ -3,8 +3,8 @@
  * an identity provider through an authenticated client (ID-JAG).
  *
  * The issuer, the selector and the type of assertion determine the id of a binding. The tokens of the binding contain
- * this id. A removed binding loses its tokens immediately, like a removed client (`declared-clients.ts`). The policies
- * are reloaded every few seconds.
+ * this id. Removing a binding invalidates its tokens immediately, as removing a client does (`declared-clients.ts`).
+ * The policies are reloaded every few seconds.
  * Source: RFC 7523 section 2.1; draft-ietf-oauth-identity-assertion-authz-grant;
  * docs/reference/specification/external-auth.md#embeddedAuthServer.
  */
@@ -29,7 +29,7 @@ export interface AssertionBinding {
 
 /** A binding for users of an identity provider. */
 export interface UserBinding {
-  /** Id of the binding in its tokens. The client of these tokens is the client that authenticated. */
+  /** Id of the binding, which its tokens contain. The client of these tokens is the client that authenticated. */
   readonly bindingId: string
   readonly matches: (claims: Claims) => boolean
   /** Allowed scopes. Undefined: the assertion and the client determine the scopes. */
@@ -77,8 +77,8 @@ export class AssertionPolicies {
   }
 
   /**
-   * Reads the policies again. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid.
-   * Calls `storeRemoval` for each removed binding. If `storeRemoval` rejects, the next reload calls it again.
+   * Reloads the policies. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid. Calls
+   * `storeRemoval` for each removed binding. If `storeRemoval` rejects, the next reload calls it again.
    */
   async reload(storeRemoval: (clientId: string) => Promise<void>): Promise<void> {
     const next = load(this.#read())

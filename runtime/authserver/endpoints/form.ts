@@ -84,7 +84,7 @@ export async function readUniqueForm(exchange: Exchange): Promise<Parameters> {
   const form = await readForm(exchange)
   const name = form.repeated()
   if (name === undefined) return form
-  // The sender controls the name, so the message contains it only if it is plain.
+  // The sender controls the name, so the message contains the name only if it has no unusual characters.
   const shown = /^[\w.-]{1,64}$/.test(name) ? ` ${name}` : ''
   throw new OAuthError('invalid_request', `the parameter${shown} is repeated`)
 }

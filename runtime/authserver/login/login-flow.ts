@@ -1,5 +1,5 @@
 /**
- * Runs the whole login: one upstream after the other, then the code.
+ * Runs the whole login: each upstream in turn, then the code.
  *
  * The first provider identifies the user and cannot be left out. The other providers only add tokens. Providers to
  * which the user is still connected through this client are skipped. Tokens are kept in the (sealed) record of the

@@ -175,7 +175,7 @@ export class Grants {
     throw invalidCode()
   }
 
-  /** Extends the grant to its full lifetime. Returns its first refresh token when it is refreshable. */
+  /** Extends the grant to its full lifetime. Returns the grant's first refresh token when the grant is refreshable. */
   async #activate(grant: Grant): Promise<string | undefined> {
     const { state, sessions, keys, now, lives } = this.#parts
     const nowMs = now()

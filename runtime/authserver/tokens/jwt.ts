@@ -150,7 +150,7 @@ function joinSignature(der: Buffer, partBytes: number): Buffer {
   let at = (der[1] ?? 0) < 0x80 ? 2 : 3
   for (const end of [partBytes, 2 * partBytes]) {
     const length = der[at + 1] ?? 0
-    // A number whose first bit is set has a zero byte before it.
+    // A number whose first bit is set is preceded by a zero byte.
     const surplus = Math.max(0, length - partBytes)
     der.copy(out, end - length + surplus, at + 2 + surplus, at + 2 + length)
     at += 2 + length

@@ -33,7 +33,7 @@ export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
   /** The provider whose token the policy engine reads. */
   readonly primary: string
   /**
-   * Returns the caller's token from a provider (default: the primary one), renewed when it is due; undefined when the
+   * Returns the caller's token from a provider (default: the primary one), renewed if necessary; undefined when the
    * caller has none. Rejects with UPSTREAM_TOKEN_MISSING when the user must sign in again, and with AUTH_UNAVAILABLE or
    * STORE_DOWN when the provider or the store does not respond. Also rejects with NOT_FOUND for a provider that is not
    * configured, and with USER_REQUIRED for a declared client, even when it acts for a user.

@@ -106,7 +106,7 @@ plainBytes[backslashByte] = 0
 export const hexDigits = new Uint8Array(256)
 for (const digit of '0123456789abcdefABCDEF') hexDigits[digit.charCodeAt(0)] = 1
 
-/** Table of bytes. An entry is 1 for a character that forms an escape with a backslash alone. */
+/** Table of bytes. An entry is 1 for a character that completes an escape after a backslash. */
 export const simpleEscapes = new Uint8Array(256)
 for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
 

@@ -22,8 +22,8 @@ export interface LoadLimits {
   /** Maximum expected wait for a caller after its requests have waited for the length of a burst. */
   readonly standingMs: number
   /**
-   * Minimum duration of a long turn. After a long turn, requests that arrive once the next turn has taken equally long
-   * are rejected.
+   * Minimum duration of a long turn. After a long turn, requests that arrive later than this in the next turn are
+   * rejected.
    */
   readonly longTurnMs: number
   /** Maximum number of waiting requests across all callers. */

@@ -42,7 +42,9 @@ export interface ConnectorOptions {
   readonly tls?: (() => TlsMaterial) | undefined
   /** HTTP proxies. Default: the HTTP proxies in this process's environment variables. */
   readonly proxy?: ProxyEnvironment | undefined
-  /** URLs from the operator's configuration; see route.ts. Default: all URLs without `guard`, no URLs with `guard`. */
+  /**
+   * URLs from the operator's configuration; see route.ts. Default: all URLs if `guard` is absent; otherwise, no URLs.
+   */
   readonly operatorUrls?: OperatorUrls | undefined
   /** Replaces the system's resolver (for tests). */
   readonly lookup?: LookupAll | undefined

@@ -19,8 +19,8 @@ export interface RouteOptions {
   /** HTTP proxies. Default: this process's environment variables. `directOnly` never uses a proxy. */
   readonly proxy?: ProxyEnvironment | undefined
   /**
-   * URLs from the operator's configuration, compared by host and port. Default: all URLs without a guard, no URLs with
-   * a guard.
+   * URLs from the operator's configuration, compared by host and port. Default: all URLs if there is no guard;
+   * otherwise, no URLs.
    */
   readonly operatorUrls?: OperatorUrls | undefined
   readonly resolve: LookupAll

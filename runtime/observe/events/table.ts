@@ -286,7 +286,7 @@ export const eventTable: EventTable = {
       id: 'config_refused',
       open: {
         message: 'the new configuration cannot be used; the current one stays in use',
-        fix: 'run gatehouse vmcp validate --config with the file: it lists every error',
+        fix: 'run gatehouse vmcp validate --config FILE to list every error',
       },
     }),
   },

@@ -5,5 +5,5 @@ export const checkDecisionPoint =
   'check that the decision point is running and answers POST <url>/decision with 200 and {"allow": true or false} as application/json'
 
 export function checkWebhook(webhook: string): string {
-  return `check that webhook ${webhook} is running and answers with 200, application/json, and the members version, uid and allowed`
+  return `check that webhook ${webhook} is running and responds with status 200, content type application/json, and the members version, uid and allowed`
 }

@@ -150,7 +150,7 @@ export function watchResponse(res: ServerResponse, keepBytes: number, onOpen?: (
   return watch
 }
 
-/** Makes a function with several signatures callable with the original arguments. */
+/** Makes an overloaded function callable with the original arguments. */
 function callable(method: unknown): (...args: unknown[]) => unknown {
   return method as (...args: unknown[]) => unknown
 }

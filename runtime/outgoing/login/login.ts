@@ -274,7 +274,7 @@ export class TargetLogin implements OwnLogin {
     })
   }
 
-  /** Adopts the login if another process has since renewed it. Returns true if so. */
+  /** Adopts the login and returns true if another process has since renewed it. */
   #takeNewer(session: KeptLogin | undefined): boolean {
     const found = this.#session ? this.#parts.persisted.read(this.#name) : this.#findKept()
     const later = laterState(found, session)

@@ -25,7 +25,7 @@ export interface OnDemandLoginParts extends OnDemand {
   readonly now: () => number
 }
 
-/** How a login that a browser requested continues. */
+/** The next step of a login that a browser requested. */
 export type SignInStep =
   /** The browser must open this URL, which works once. */
   | { readonly kind: 'open'; readonly url: string }

@@ -62,8 +62,8 @@ export class ExchangePolicies {
   }
 
   /**
-   * Reads the policies again. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid.
-   * Calls `storeRemoval` for each changed or removed policy. If `storeRemoval` rejects, the next reload calls it again.
+   * Reloads the policies. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid. Calls
+   * `storeRemoval` for each changed or removed policy. If `storeRemoval` rejects, the next reload calls it again.
    */
   async reload(storeRemoval: (policyId: string) => Promise<void>): Promise<void> {
     const next = this.#read().map(toPolicy)
