@@ -145,7 +145,7 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
   return { accepts, find, findKeys }
 }
 
-/** Throws invalid_client with the reason. Without a reason, returns undefined, as for an unknown client. */
+/** Throws invalid_client with the reason. If there is no reason, returns undefined, as for an unknown client. */
 function rejectDocument({ reason }: FailedFetch): undefined {
   if (reason !== undefined) throw new OAuthError('invalid_client', reason)
 }

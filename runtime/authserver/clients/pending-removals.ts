@@ -1,6 +1,6 @@
 /**
- * Removals of clients and bindings that have not been stored yet. They take effect in this process while the store is
- * down.
+ * Removals of clients and bindings that have not been stored yet. These removals take effect in this process even while
+ * the store is down.
  */
 export class PendingRemovals {
   /** Time of each removal in Unix milliseconds. */

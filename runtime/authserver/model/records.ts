@@ -135,7 +135,7 @@ const grantMembers = {
   clientKind: oneOf('dcr', 'cimd'),
   userId: text,
   scopes: list(text),
-  /** Resources that the client requested, or all resources. The token request selects one. */
+  /** Resources that the client requested, or all resources. The token request selects one of these resources. */
   resources: list(text),
   /** True when the client is registered for refreshing and offline_access is granted. */
   refreshable: flag,

@@ -72,7 +72,7 @@ export interface AuthServerParts {
   readonly readAssertionPolicies?: () => readonly AssertionPolicySettings[]
   /** Returns the current policies for token exchange. Default: the policies in the configuration. Throws INVALID_CONFIG. */
   readonly readExchangePolicies?: () => readonly ExchangePolicySettings[]
-  /** Audit sink. Without it, events go to the log. */
+  /** Audit sink. If absent, events are written to the log. */
   readonly onEvent?: (event: AuthServerEvent) => void
   /** How often to read mounted keys and declared clients. Default 5 s. 0 disables it. */
   readonly reloadEveryMs?: number

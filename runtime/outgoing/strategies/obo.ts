@@ -34,7 +34,7 @@ export const obo: StrategyModule = {
       ...(cacheSkewSeconds !== undefined && cacheSkewSeconds < 0
         ? [{ path: 'obo.cacheSkewSeconds', message: 'must not be negative' }]
         : []),
-      // Without a name, the caller's own token is used, regardless of the configured providers.
+      // If no name is given, the caller's own token is used, regardless of the configured providers.
       ...(block.subjectTokenProviderName
         ? providerViolations('obo.subjectTokenProviderName', block.subjectTokenProviderName, parts)
         : []),
