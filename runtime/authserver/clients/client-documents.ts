@@ -107,7 +107,7 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
         host,
         reason: error instanceof Error ? error.message : 'unknown',
       })
-      // An old copy is used only while the host does not respond. An invalid document invalidates the copy.
+      // An old copy is used only while the host does not respond. An invalid document removes the copy from the cache.
       if (failure.isTransient) return stale
       cache.delete(clientId)
       return rejectDocument(failure)

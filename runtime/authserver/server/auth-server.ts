@@ -82,7 +82,7 @@ export interface AuthServerParts {
   readonly resealAfterMs?: number
 }
 
-/** The server as its host uses it. The host adds the configuration. */
+/** The authorization server that a host embeds. The host adds the configuration. */
 export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
   readonly issuer: string
   readonly upstreamTokens: StoredUpstreamTokens

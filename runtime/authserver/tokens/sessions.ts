@@ -21,7 +21,7 @@ import { sha256, randomId, compoundKey, upstreamRowKey } from '../model/identifi
  * not been redeemed yet have a separate limit of the same size, so that abandoned logins do not end established logins.
  */
 const maxGrants = 20
-/** Of several simultaneous writers, one succeeds in each attempt. Attempts after `eagerTries` are delayed slightly. */
+/** In each attempt, one of several simultaneous writers succeeds. Attempts after `eagerTries` are delayed slightly. */
 const maxTries = 32
 const eagerTries = 4
 /** Number of clients listed per user. Older clients are not listed, but they keep their tokens. */

@@ -141,8 +141,7 @@ export class ListenFeed {
   }
 
   /**
-   * Opens the subscription again after a pause. Gives up if the server has not acknowledged a subscription for some
-   * time.
+   * Reopens the subscription after a pause. Gives up if the server has not acknowledged a subscription for some time.
    */
   async #resume(): Promise<void> {
     const { log, firstPauseMs = 1_000 } = this.#options

@@ -24,8 +24,8 @@ export function openServer(
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     connectionsCheckingInterval: limits.checkIntervalMs,
-    // Only WebSocket upgrades take over the connection. Requests that ask for h2c or an unknown protocol are answered
-    // as plain requests.
+    // Only WebSocket upgrades take over the connection. Requests for an upgrade to h2c or an unknown protocol are
+    // answered as plain requests.
     shouldUpgradeCallback: (req: IncomingMessage) => onUpgrade !== undefined && isWebSocket(req),
   }
   if (!certificate) return createServer(http, onRequest)

@@ -334,7 +334,8 @@ export const eventTable: EventTable = {
     }),
   },
   status_report: {
-    message: ({ ok }) => (ok ? 'backend health is reported again' : 'backend health could not be reported'),
+    message: ({ ok }) =>
+      ok ? 'backend health is being reported again' : 'backend health could not be reported',
     level: ({ ok }) => (ok ? 'info' : 'warn'),
     condition: ({ ok }) => ({
       id: 'status_report',
@@ -358,7 +359,7 @@ export const eventTable: EventTable = {
     }),
   },
   audit_recovered: {
-    message: 'audit lines are written again',
+    message: 'audit lines are being written again',
     level: 'info',
     condition: () => ({ id: 'audit_lost', open: undefined }),
   },

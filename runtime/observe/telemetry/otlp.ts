@@ -77,7 +77,7 @@ function failureLog(
         reason: reasonOf(result.error),
         ...(proxy === undefined ? {} : { httpProxy: proxy }),
       })
-    else if (!failed && failing) log.info('telemetry is sent to the collector again', { signal })
+    else if (!failed && failing) log.info('telemetry is being sent to the collector again', { signal })
     failing = failed
     done(result)
   }
