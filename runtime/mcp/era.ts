@@ -3,7 +3,7 @@
  *
  * The stateless rules follow MCP 2026-07-28 (basic "_meta", streamable HTTP "Server Validation") in the form that the
  * public conformance suite tests. A missing member of `_meta` results in error -32602, a header that differs from the
- * body in -32020, and an unsupported revision in -32022. The HTTP status is always 400.
+ * body results in -32020, and an unsupported revision results in -32022. The HTTP status is always 400.
  */
 import { own } from '../../schemas/index.ts'
 import type { IncomingHttpHeaders } from 'node:http'

@@ -27,7 +27,7 @@ const lineSlice = mib
 
 /**
  * Reads a message from a server. Throws the same MessageError as scanMessage if the message cannot be repaired. Calls
- * `onRepair` with each repair. A large message resolves later, without line breaks.
+ * `onRepair` with each repair. For a large message, returns a promise, and removes the line breaks.
  */
 export function readServerMessage(
   body: Buffer | Promise<Buffer>,
@@ -46,7 +46,7 @@ function readSmall(body: Buffer, onRepair: OnRepair): Message {
   }
 }
 
-/** Number of bytes that are large enough for the members before a result. */
+/** Number of bytes that is sufficient for the members before a result. */
 const headBytes = 4_096
 
 /**

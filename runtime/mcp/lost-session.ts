@@ -13,7 +13,7 @@ import type { GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json/object.ts'
 import { type Message, scanMessage } from './message.ts'
 
-/** Result of a check of the status. The session is lost, the session is alive, or the body must be read to decide. */
+/** Result of the status check. The session is lost, the session is alive, or the body must be read to decide. */
 export type SessionVerdict = 'lost' | 'alive' | 'read'
 
 /**
@@ -74,7 +74,7 @@ export function mayResend(
 
 /**
  * Returns the headers for an error response. The headers mark a rejected session. A Gatehouse in front of this server
- * can then distinguish the rejection from the response to an executed request. Both contain the request's id.
+ * can then distinguish the rejection from the response to an executed request. Both responses contain the request's id.
  */
 export function refusalHeaders(error: GatehouseError): Readonly<Record<string, string>> {
   return error.code === 'SESSION_NOT_FOUND' ? { [sessionUnknownHeader]: 'true' } : {}

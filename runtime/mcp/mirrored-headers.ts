@@ -1,6 +1,6 @@
 /**
- * Headers that mirror parts of the body. The header values use the base64 sentinel encoding. A tool requests
- * `Mcp-Param-*` headers with `x-mcp-header` annotations.
+ * Headers that mirror parts of the body. The header values use the base64 sentinel encoding. A tool uses `x-mcp-header`
+ * annotations to request `Mcp-Param-*` headers.
  *
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
  */
@@ -77,10 +77,7 @@ function collect(
   }
 }
 
-/**
- * Keywords with a value that is data instead of a schema. An `x-mcp-header` member in such a value is not an
- * annotation.
- */
+/** Keywords whose value is data instead of a schema. An `x-mcp-header` member in such a value is not an annotation. */
 const dataKeywords: ReadonlySet<string> = new Set(['default', 'const', 'enum', 'examples', 'x-mcp-header'])
 
 function collectProperties(

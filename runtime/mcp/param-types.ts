@@ -85,7 +85,9 @@ const membersByMethod: Readonly<Record<string, Members>> = Object.fromEntries(
   Object.entries(methodMembers).map(([method, members]) => [method, { ...commonMembers, ...members }]),
 )
 
-/** Object members of params. This module checks these members because no other code checks them first. */
+/**
+ * Members of params whose values are objects. This module checks these members because no other code checks them first.
+ */
 const checkedObjects = ['ref', 'notifications', 'inputResponses'] as const
 
 /**

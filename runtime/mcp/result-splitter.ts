@@ -45,7 +45,7 @@ export interface ResultPassage {
   write(parts: readonly Buffer[]): Promise<void> | undefined
 }
 
-/** Open containers with inspected members. */
+/** Open containers whose members are inspected. */
 type Frame =
   | { readonly kind: 'message' }
   | { readonly kind: 'result' }

@@ -1,6 +1,5 @@
 /**
- * Writes JSON-RPC messages, which are results and errors. The bytes of results stay unchanged. Errors come from the
- * error table.
+ * Writes JSON-RPC messages: results and errors. The bytes of results stay unchanged. Errors come from the error table.
  *
  * An error for an unknown request has no `id` member, because strict clients reject `"id":null`.
  * Source: JSON-RPC 2.0 section 5; MCP 2025-11-25, basic, "Responses".

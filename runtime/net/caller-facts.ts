@@ -37,7 +37,7 @@ export function callerFacts(claims: Claims, origin?: TokenOrigin): CallerFacts {
     // Ignores the claim in tokens of other issuers, which could let their users choose it.
     authMethod: origin === 'external' ? undefined : textOf(claims, 'auth_method'),
     ...actorFact(claims, origin),
-    // A user of another issuer has no session here, even when a client acts for the user with a token from here.
+    // A user of another issuer has no session here, even when a client acts for the user with a token from this server.
     hasUpstreams: origin !== 'external' && !isMachine && !isForeignUser(claims),
   }
 }

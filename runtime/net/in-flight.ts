@@ -1,10 +1,10 @@
 /**
  * A list of the calls in flight, with insertion and removal in constant time.
  *
- * It avoids Map and Set, because their tables chain removed entries. V8 constantly replaces tables under churn. The old
- * table then points to the new table and retains its entries. Once an old table has reached the old space, every
- * scavenge treats the table's successors as live. It promotes each call, with everything that the call references,
- * until the next full collection. Removing an entry from this list releases the entry's neighbors.
+ * The list avoids Map and Set, because their tables chain removed entries. V8 constantly replaces tables under churn.
+ * The old table then points to the new table and retains its entries. Once an old table has reached the old space,
+ * every scavenge treats the table's successors as live. The scavenger promotes each call, with everything that the call
+ * references, until the next full collection. Removing an entry from this list releases the entry's neighbors.
  * Source: V8, src/objects/ordered-hash-table (NextTable).
  */
 export class InFlight<T> {

@@ -42,7 +42,7 @@ export class Exchange {
   readonly startedAt: number
   body: Buffer = empty
   caller: Caller | undefined
-  /** Set when the caller's credential may end while a stream is open. */
+  /** Set when the caller's credential may become invalid while a stream is open. */
   callerStreams: CallerStreams | undefined
   #signal: AbortSignal | undefined
 

@@ -1,7 +1,7 @@
-/** Helpers for waiting on promises and timers, limited by signals. */
+/** Helpers for waiting on promises and timers until a signal aborts. */
 import { GatehouseError } from '../../schemas/index.ts'
 
-/** Waits for a promise until the signal aborts, then rejects with the signal's reason. The work itself continues. */
+/** Waits for a promise. Rejects with the signal's reason if the signal aborts first. The work itself continues. */
 export function abortable<T>(promise: Promise<T>, signal: AnySignal | undefined): Promise<T> {
   if (!signal) return promise
   if (signal.aborted) {

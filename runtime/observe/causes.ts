@@ -80,7 +80,8 @@ const causeTable: Readonly<Record<string, CauseWords>> = {
   health_check_failed: {
     text: 'Health check failed',
     label: 'returning invalid responses',
-    fix: (backend) => `check that ${backend} is an MCP server at this url: its responses are not valid MCP`,
+    fix: (backend) =>
+      `check that the url of ${backend} points to an MCP server: the responses are not valid MCP`,
   },
   host_rejected: {
     text: 'The backend rejected the host name',
@@ -103,7 +104,7 @@ const causeTable: Readonly<Record<string, CauseWords>> = {
     text: "The backend rejects this server's requests",
     label: 'rejecting requests',
     fix: (backend) =>
-      `correct the problem that the error from ${backend} describes, in its settings or in this server's`,
+      `correct the problem that the error from ${backend} describes, in the settings of the backend or of this server`,
   },
   credential_unavailable: {
     text: 'No credential for the backend',
@@ -142,7 +143,7 @@ const causeTable: Readonly<Record<string, CauseWords>> = {
     text: 'The program exited',
     label: 'exited',
     fix: (backend) =>
-      `correct the problem that its output describes: run gatehouse logs ${backend} to see all of it`,
+      `correct the problem that its output describes: run gatehouse logs ${backend} to see the full output`,
   },
   program_refused: {
     text: 'The server rejects new sessions',
@@ -163,7 +164,7 @@ const causeTable: Readonly<Record<string, CauseWords>> = {
   package_installing: {
     text: 'The package is being installed',
     label: 'installing',
-    fix: (backend) => `wait until the package of ${backend} is installed`,
+    fix: (backend) => `wait until the package for ${backend} is installed`,
   },
   package_failed: {
     text: 'The package could not be installed',
@@ -173,7 +174,7 @@ const causeTable: Readonly<Record<string, CauseWords>> = {
   package_cache_broken: {
     text: 'The package cache is broken',
     label: 'broken in the package cache',
-    fix: (backend) => `remove the cached package of ${backend}; it is installed again automatically`,
+    fix: (backend) => `remove the cached package for ${backend}; it is installed again automatically`,
   },
 }
 
@@ -220,8 +221,8 @@ const errorWord =
 const maxDetail = 300
 
 /**
- * Returns the line of a program's output that most likely explains its exit, without credentials. Returns undefined
- * without such a line.
+ * Returns the line of a program's output that most likely explains its exit, without credentials. Returns undefined if
+ * there is no such line.
  */
 export function decisiveLine(output: readonly string[]): string | undefined {
   const lines = tellingLines(output)

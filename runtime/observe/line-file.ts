@@ -2,8 +2,8 @@
  * Writes log lines to a file descriptor, many lines per write.
  *
  * The writer writes a single line in the same turn of the event loop. Under load, lines wait a few milliseconds,
- * because a system call costs more than a line. At process exit, the writer writes all remaining lines. It retries a
- * full pipe later. If the pipe stays full, it drops and counts the oldest lines.
+ * because a system call costs more than a line. At process exit, the writer writes all remaining lines. If a pipe is
+ * full, the writer retries later. If the pipe stays full, the writer drops and counts the oldest lines.
  */
 import { closeSync, writeSync } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'
@@ -24,7 +24,7 @@ export interface LineFile {
 
 /** Called when lines are lost because of a slow reader, a full disk or a closed pipe. */
 export interface LineWatch {
-  /** Called with the number of lost lines and the system error; undefined without an error. */
+  /** Called with the number of lost lines and with the system error, if there is one. */
   readonly onLoss?: (lines: number, error?: unknown) => void
   /** Called for the first successful write after a loss. */
   readonly onWritten?: () => void
@@ -88,7 +88,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
       try {
         bytes = bytes.subarray(put(fd, bytes))
       } catch (error) {
-        // Retries only after a full pipe. Other errors, such as a closed pipe or a full disk, lose the lines.
+        // Retries only after a full pipe. After other errors, such as a closed pipe or a full disk, the lines are lost.
         if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) {
           lost(linesIn(bytes), error)
           return

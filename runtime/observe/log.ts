@@ -1,6 +1,6 @@
 /**
- * The log: one JSON object per line on stderr, or text for a terminal, with RFC 3339 time. redact.ts redacts each line
- * before it is written.
+ * The log: one JSON object per line on stderr, or text for a terminal, with RFC 3339 timestamps. redact.ts redacts each
+ * line before it is written.
  *
  * The message must be fixed text, and fields contain the variable parts. Stack traces appear only at debug level. Lines
  * have no duplicate keys: the fields of a child logger and of the call are merged before writing, and the later value

@@ -43,7 +43,7 @@ const named = new RegExp(
 // Bounds the scheme, because the search must not rescan a long run of scheme characters from each character.
 const urlQuery = /([a-z][a-z0-9+.-]{0,30}:\/\/)(?:[^\s/?#@"']*@)?([^\s?#"']*)([?#][^\s"']*)?/gi
 
-/** Skips text that cannot match: text shorter than any key, without a character that the other patterns require. */
+/** Matches text to skip: it is shorter than any key, and contains no character that the other patterns require. */
 const plain = /^[\w/-]{0,18}$/
 
 /** Returns the text without bearer values, JWTs, and the userinfo, query and fragment of URLs. */

@@ -2,7 +2,7 @@
  * The OAuth client that Gatehouse uses at a token endpoint. It authenticates with a secret, with assertions that it
  * signs, or with a token that the platform issued.
  *
- * All strategies with a token endpoint share this reader. Secrets, keys and tokens are read again, so that rotated values
+ * All strategies with a token endpoint share this code. Secrets, keys and tokens are reread, so that rotated values
  * take effect without a restart.
  * Source: RFC 6749 section 2.3; RFC 7523 section 2.2.
  */
@@ -108,7 +108,7 @@ export class GatewayClient {
   readonly #credential: Source | undefined
   #key: { readonly text: string; readonly key: ClientKey } | undefined
 
-  /** Call `clientViolations` first. `prefix` is the same, but starts with the path of the strategy. */
+  /** Call `clientViolations` first. `prefix` also contains the path of the strategy. */
   constructor(
     settings: ClientSettings,
     prefix: string,

@@ -1,4 +1,6 @@
-/** Public API of the outgoing module: authentication to backends and targets, and the user's own login at one. */
+/**
+ * Public API of the outgoing module: authentication to backends and targets, and the user's own login at one of them.
+ */
 export { clientViolations, GatewayClient } from './client.ts'
 export { roleClaimsOf } from './aws/role-mapping.ts'
 export type { StrategyConfig } from './config.ts'

@@ -34,7 +34,7 @@ export interface CredentialStrategy {
   /** Lowercase names of the headers that `apply` may set, and `dpop` if it may set a proof. */
   readonly headerNames: readonly string[]
   /**
-   * Adds the credential. Without a caller (health checks, shared listings), it adds the gateway's own credential, or
+   * Adds the credential. If there is no caller (health checks, shared listings), adds the gateway's own credential, or
    * nothing.
    *
    * Throws or rejects with GatehouseError: SUBJECT_REFUSED or UPSTREAM_TOKEN_MISSING (the caller must sign in again),

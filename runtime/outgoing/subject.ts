@@ -1,5 +1,5 @@
 /**
- * The token that identifies the user in an exchange: the caller's own token, or one from an upstream provider.
+ * The token that identifies the user in an exchange: the caller's own token, or a token from an upstream provider.
  *
  * Source: docs/reference/specification/external-auth.md (subjectProviderName, subjectTokenType); RFC 8693 section 3.
  */

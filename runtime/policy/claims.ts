@@ -74,7 +74,9 @@ function withLentClaims(claims: Claims, idToken: string | undefined): Claims {
     : { ...claims, ...Object.fromEntries(added.map((name) => [name, lent?.[name]])) }
 }
 
-/** The authorization server's subjects from trusted issuers are the issuer's URL, "#" and the issuer's subject. */
+/**
+ * For a trusted issuer, the authorization server's subject consists of the issuer's URL, "#" and the issuer's subject.
+ */
 const trustedSubject = /^https?:\/\/[^#]*#/
 
 function isForeignSubject(sub: string, reserved: readonly string[]): boolean {

@@ -35,7 +35,7 @@ export interface PolicyExplanation {
   /** Id such as `policies[3]`, or `policies[3].1` for the second policy in one string. */
   readonly id: string
   readonly effect: 'permit' | 'forbid'
-  /** Result of the policy; `unknown` after an exceeded limit or an engine failure. */
+  /** Result of the policy; `unknown` if a limit was exceeded or the engine failed. */
   readonly outcome: 'matches' | 'misses' | 'fails' | 'unknown'
   /** First part that does not hold or that fails, as policy text. */
   readonly because?: string | undefined

@@ -37,7 +37,7 @@ export interface PolicyInputs {
   readonly arguments?: unknown
   /** True when every request of the caller is denied, regardless of policies. */
   readonly denyAll?: true
-  /** Hints of the tool; absent without a lookup. */
+  /** Hints of the tool; absent if they were not looked up. */
   readonly hints?: Readonly<Record<string, boolean>> | undefined
 }
 

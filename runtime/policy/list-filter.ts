@@ -21,7 +21,7 @@ export interface ParsedList {
   readonly incomplete: boolean
 }
 
-/** Splits a raw result object. Throws BACKEND_PROTOCOL when it is not the expected list. */
+/** Splits a raw result object. Throws BACKEND_PROTOCOL when the result is not the expected list. */
 export function parseList({ member, key, action }: ListRow, raw: Buffer): ParsedList {
   try {
     const result = new JsonObject(raw)

@@ -39,7 +39,7 @@ export class ReplayTally {
     return this.#counts.decisions
   }
 
-  /** Reads the next line. Returns undefined when it contains no decision. */
+  /** Reads the next line. Returns undefined when the line contains no decision. */
   read(text: string): RecordedLine | undefined {
     this.#line++
     const line = recordedLine(text)
@@ -54,7 +54,7 @@ export class ReplayTally {
     for (const name of names) this.#lacking.set(name, (this.#lacking.get(name) ?? 0) + 1)
   }
 
-  /** Records the new decision on the last line. */
+  /** Records the new decision for the last line. */
   decided(
     { principal, request, decision: from }: RecordedLine,
     to: Flip['to'],

@@ -45,7 +45,7 @@ export function makeRecordStream(config: RedisConfig, key: string): RecordStream
   }
 }
 
-/** Parses an entry, which is an id and a list of names and values. */
+/** Parses an entry, which consists of an id and a list of names and values. */
 function recordOf(entry: unknown): StreamRecord[] {
   if (!Array.isArray(entry)) return []
   const [id, fields] = entry as readonly unknown[]

@@ -45,7 +45,10 @@ export class RedisLink {
     this.#connected = this.#connect()
   }
 
-  /** Sends a command. `key` routes it in a cluster. Throws `STORE_DOWN`, or the server's error reply unchanged. */
+  /**
+   * Sends a command. In a cluster, `key` routes the command. Throws `STORE_DOWN`, or the server's error reply
+   * unchanged.
+   */
   async send(key: string | undefined, access: CommandAccess, args: Args): Promise<unknown> {
     if (this.#closing.signal.aborted) throw storeDown(new Error('the store is closed'))
     const seen = this.#responses

@@ -4,7 +4,7 @@
  * Uses AES-256-GCM with a random nonce per write. The full key name is authenticated too, so a value that was moved to
  * another key cannot be read. Encryption keys are derived by HKDF-SHA-256 from a set of secrets. The first secret seals
  * values, and any secret can open them (rotation). Reading a value under an older secret seals the value again under
- * the first secret, without changing its ttl. `swap` treats both forms as one value. A value that no secret opens
+ * the first secret, without changing its ttl. `swap` treats both forms as one value. A value that no secret can open
  * counts as absent and is reported.
  *
  * Key names, sizes and lifetimes stay visible, so callers hash secrets in key names. Buckets and counters are not

@@ -1,10 +1,10 @@
 /**
- * Subjects of trusted issuers that get tokens with the grant jwt-bearer: platforms without a client, and users of an
- * identity provider through an authenticated client (ID-JAG).
+ * Subjects of trusted issuers that obtain tokens through the jwt-bearer grant: platforms without a client, and users of
+ * an identity provider through an authenticated client (ID-JAG).
  *
  * The issuer, the selector and the type of assertion determine the id of a binding. The tokens of the binding contain
- * this id. A removed binding loses its tokens immediately, like a removed client (`declared-clients.ts`). The policies
- * are read again every few seconds.
+ * this id. Removing a binding invalidates its tokens immediately, as removing a client does (`declared-clients.ts`).
+ * The policies are reloaded every few seconds.
  * Source: RFC 7523 section 2.1; draft-ietf-oauth-identity-assertion-authz-grant;
  * docs/reference/specification/external-auth.md#embeddedAuthServer.
  */
@@ -29,7 +29,7 @@ export interface AssertionBinding {
 
 /** A binding for users of an identity provider. */
 export interface UserBinding {
-  /** Id of the binding in its tokens. The client of these tokens is the client that authenticated. */
+  /** Id of the binding, which its tokens contain. The client of these tokens is the client that authenticated. */
   readonly bindingId: string
   readonly matches: (claims: Claims) => boolean
   /** Allowed scopes. Undefined: the assertion and the client determine the scopes. */
@@ -77,8 +77,8 @@ export class AssertionPolicies {
   }
 
   /**
-   * Reads the policies again. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid.
-   * Calls `storeRemoval` for each removed binding. If `storeRemoval` rejects, the next reload calls it again.
+   * Reloads the policies. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid. Calls
+   * `storeRemoval` for each removed binding. If `storeRemoval` rejects, the next reload calls it again.
    */
   async reload(storeRemoval: (clientId: string) => Promise<void>): Promise<void> {
     const next = load(this.#read())
@@ -87,7 +87,7 @@ export class AssertionPolicies {
     await this.#removals.store(storeRemoval)
   }
 
-  /** True when the binding exists and no removal after this time is waiting to be stored. */
+  /** True when the binding exists and no removal made after this time is still waiting to be stored. */
   isBoundSince(clientId: string, sinceSec: number): boolean {
     return this.#loaded.clientIds.has(clientId) && !this.#removals.hasSince(clientId, sinceSec)
   }
@@ -128,7 +128,7 @@ function toUserBindings({ issuer: { issuerUrl }, bindings }: AssertionPolicySett
     bindingId: idOf(
       subject === undefined ? compoundKey('matcher', matcher) : compoundKey('subject', subject),
     ),
-    // In another tenant, the same subject is another user. A matcher can compare the tenant.
+    // The same subject in another tenant is a different user. A matcher can compare the tenant.
     matches:
       subject === undefined
         ? claimMatcher(matcher)

@@ -24,7 +24,7 @@ const types: ReadonlySet<string> = new Set(['jwt', 'client-authentication+jwt'])
 const keyMembers = ['jwk', 'jku', 'x5u', 'x5c'] as const
 /** Maximum number of keys to try for an assertion without a `kid`. */
 const maxCandidates = 4
-const tooManyCandidates = `only the client's first ${maxCandidates} matching keys were tried; use a kid that is unique`
+const tooManyCandidates = `only the client's first ${maxCandidates} matching keys were tried; use a unique kid`
 
 export interface AssertionRules {
   readonly clientId: string
@@ -42,7 +42,9 @@ export interface VerifiedClientAssertion {
   readonly expSec: number
   /** False: the assertion can be used until it expires. */
   readonly isOnce: boolean
-  /** The subject, and the issuer or trust domain, whose rates are limited. Default: only the client's rate. */
+  /**
+   * The subject, and the issuer or trust domain, whose rates are limited. Undefined: only the client's rate is limited.
+   */
   readonly origin?: { readonly subject: string; readonly issuer: string }
 }
 
@@ -149,7 +151,7 @@ function checkClaims(
   return { mark, expSec: exp, isOnce: true }
 }
 
-/** Returns the only audience. If an assertion had several, one of the other servers could present it here. */
+/** Returns the only audience. If an assertion had several audiences, one of the other servers could present it here. */
 export function soleAudience(aud: unknown): unknown {
   return Array.isArray(aud) && aud.length === 1 ? aud[0] : aud
 }

@@ -1,8 +1,8 @@
 /**
  * Finds and authenticates clients of all kinds, and extends the lifetime of registrations that are in use.
  *
- * A declared client takes precedence over a registration with the same id. It cannot conflict with a metadata document,
- * whose id is a URL.
+ * A declared client takes precedence over a registration with the same id. A declared client cannot conflict with a
+ * metadata document, whose id is a URL.
  * Source: RFC 6749 sections 2.3 and 3.2.1, RFC 7521 section 4.2, RFC 7591, client-id metadata documents.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -243,8 +243,8 @@ async function checkAssertion<T extends VerifiedClientAssertion>(
   if (waitMs > 0) throw tooManyRequests(waitMs)
   if (!isOnce) return verified
   const ttlMs = replayMs(verified, now())
-  // The number of these clients or of their tokens' subjects is unlimited, or the records live up to a day. They must not
-  // displace the records of signed-in users.
+  // There can be any number of these clients, or of subjects in their tokens, and some of these records live for a day.
+  // They must not displace the records of signed-in users.
   const yields = kind !== 'declared'
   // Only one of several simultaneous requests succeeds.
   const isFirst = await state.store.set(mark, '1', { ttlMs, onlyIf: 'absent', yields })

@@ -107,7 +107,7 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
         host,
         reason: error instanceof Error ? error.message : 'unknown',
       })
-      // An old copy is used only while the host does not respond. A bad document invalidates it.
+      // An old copy is used only while the host does not respond. An invalid document removes the copy from the cache.
       if (failure.isTransient) return stale
       cache.delete(clientId)
       return rejectDocument(failure)
@@ -145,7 +145,7 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
   return { accepts, find, findKeys }
 }
 
-/** Throws invalid_client with the reason. Without a reason, returns undefined, as for an unknown client. */
+/** Throws invalid_client with the reason. If there is no reason, returns undefined, as for an unknown client. */
 function rejectDocument({ reason }: FailedFetch): undefined {
   if (reason !== undefined) throw new OAuthError('invalid_client', reason)
 }

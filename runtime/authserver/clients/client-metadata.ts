@@ -5,7 +5,7 @@
  * when no supported type is left. Unknown scopes are dropped; when no supported scope is left, the client gets all
  * supported scopes. A public client with loopback or private-use redirect URIs is native, whatever its application_type
  * is. Redirect URIs are never changed. Private-use URIs in a document are skipped. Display text is the client's own
- * claim. Pages escape it and mark it as such, and never fetch its links.
+ * claim. Pages escape this text, mark it as a claim, and never fetch its links.
  * Source: RFC 7591 sections 2 and 3.2.2; draft-ietf-oauth-client-id-metadata-document-02;
  * docs/reference/specification/external-auth.md.
  */

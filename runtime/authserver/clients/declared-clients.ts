@@ -1,10 +1,10 @@
 /**
  * Clients that the operator declared. They get tokens for themselves and cannot sign users in.
  *
- * The file and its secrets are read again every few seconds. A removed client loses its tokens immediately. If it is
- * added again, tokens from before the removal stay invalid: `MachineTokens` stores the removal for every replica. The
- * removal is not stored if no process was running while the client was absent from the file. A client loses its tokens
- * in the same way when its identity at its issuer changes, or when it may no longer exchange another client's tokens.
+ * The file and its secrets are reloaded every few seconds. Removing a client invalidates its tokens immediately. If it
+ * is added again, tokens from before the removal stay invalid: `MachineTokens` stores the removal for every replica.
+ * The removal is not stored if no process was running while the client was absent from the file. A client's tokens also
+ * become invalid when its identity at its issuer changes, or when it may no longer exchange another client's tokens.
  * Source: RFC 6749 sections 2.3.1 and 4.4; RFC 7523 section 2.2; RFC 8693.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -36,7 +36,10 @@ export interface MachineClient {
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
   readonly tokenMs: number
-  /** Clients whose users' tokens this client may exchange; `*` means all clients. Empty: it cannot exchange tokens. */
+  /**
+   * Clients whose users' tokens this client may exchange; `*` means all clients. Empty: this client cannot exchange
+   * tokens.
+   */
   readonly subjectClients: readonly string[]
   /** True if the client gets only tokens that are bound to a key. */
   readonly isBound: boolean
@@ -91,7 +94,7 @@ export class DeclaredClients {
   }
 
   /**
-   * Reads clients and secrets again. Keeps all previous clients when the file is invalid, and the previous version of a
+   * Reloads clients and secrets. Keeps all previous clients when the file is invalid, and the previous version of a
    * client when its secrets are unusable. Rejects with INVALID_CONFIG in both cases. Calls `storeRemoval` for each
    * removed client. If `storeRemoval` rejects, the next reload calls it again.
    */
@@ -113,13 +116,13 @@ export class DeclaredClients {
     return client !== undefined && mayExchangeFor(client, otherId)
   }
 
-  /** True when the client is declared and no removal after this time is waiting to be stored. */
+  /** True when the client is declared and no removal made after this time is still waiting to be stored. */
   isDeclaredSince(clientId: string, sinceSec: number): boolean {
     return this.#clients.has(clientId) && !this.#removals.hasSince(clientId, sinceSec)
   }
 }
 
-/** True when the client is removed, has another identity, or may no longer exchange the tokens of a client. */
+/** True when the client is removed, has a different identity, or may no longer exchange another client's tokens. */
 function losesAccess(
   { subjectClients, federated, spiffe }: MachineClient,
   next: MachineClient | undefined,

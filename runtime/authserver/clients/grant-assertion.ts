@@ -18,7 +18,7 @@ export interface GrantAssertionRules {
   readonly issuer: TrustedIssuerSettings | undefined
   readonly audiences: readonly string[]
   readonly maxAgeMs: number
-  /** Accepted values of `typ`, in addition to none. */
+  /** Accepted values of `typ`. A missing `typ` is also accepted. */
   readonly types: readonly string[]
   readonly keys: Keys
   readonly now: () => number
@@ -72,7 +72,7 @@ export async function verifyIssuerJwt(
 ): Promise<JWTPayload | string> {
   const header = readAssertionHeader(assertion)
   if (typeof header === 'string') return header
-  // verifyJwt accepts additional audiences, so this function first checks that there is only one.
+  // verifyJwt accepts additional audiences, so this function first checks that there is only one audience.
   const audience = soleAudience(decodeUnverified(assertion).aud)
   if (typeof audience !== 'string' || !audiences.includes(audience))
     return "the assertion's only audience must be this server"
@@ -116,7 +116,7 @@ function hashOf(assertion: string): string {
   return `sha256:${sha256(assertion.slice(0, assertion.lastIndexOf('.')))}`
 }
 
-/** Returns why an assertion is not from the platform that its issuer was declared as. */
+/** Returns the reason why an assertion does not come from the platform that is declared for its issuer. */
 function platformViolation(preset: TrustedIssuerSettings['preset'], claims: JWTPayload): string | undefined {
   if (preset === 'kubernetes' && !isServiceAccount(claims))
     return 'the assertion is not from a ServiceAccount'

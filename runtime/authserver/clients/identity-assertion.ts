@@ -11,7 +11,7 @@ import { isFields } from '../../../schemas/index.ts'
 import { lifeViolation } from './client-assertion.ts'
 import { type GrantAssertionRules, maxSubjectLength, verifyIssuerJwt } from './grant-assertion.ts'
 
-/** Profile of the grant jwt-bearer, for the metadata. */
+/** Profile of the jwt-bearer grant, for the metadata. */
 export const identityAssertionProfile = 'urn:ietf:params:oauth:grant-profile:id-jag'
 
 const type = 'oauth-id-jag+jwt'
@@ -78,7 +78,7 @@ function claimViolation(
   return lifeViolation({ exp, iat }, maxAgeSec, now())
 }
 
-/** Treats an unknown confirmation method as not proved. */
+/** Treats an unknown confirmation method as unproven. */
 function isBoundTo(cnf: unknown, jkt: string): boolean {
   return isFields(cnf) && cnf['jkt'] === jkt && Object.keys(cnf).length === 1
 }

@@ -64,7 +64,7 @@ export class IssuerKeys {
     }
   }
 
-  /** Closes the key sets of all other issuers. */
+  /** Closes the key sets of all issuers that are not in the list. */
   async retain(issuers: readonly TrustedIssuerSettings[]): Promise<void> {
     const kept = new Set(issuers.map((issuer) => JSON.stringify(issuer)))
     const removed = [...this.#opened].filter(([id]) => !kept.has(id))

@@ -1,6 +1,6 @@
 /**
- * Removals of clients and bindings that have not been stored yet. They take effect in this process while the store is
- * down.
+ * Removals of clients and bindings that have not been stored yet. These removals take effect in this process even while
+ * the store is down.
  */
 export class PendingRemovals {
   /** Time of each removal in Unix milliseconds. */
@@ -10,7 +10,7 @@ export class PendingRemovals {
     for (const id of ids) this.#removed.set(id, nowMs)
   }
 
-  /** Calls `storeRemoval` for each removal. If it rejects, the next call tries again. */
+  /** Calls `storeRemoval` for each removal. If `storeRemoval` rejects, the next call retries. */
   async store(storeRemoval: (id: string) => Promise<void>): Promise<void> {
     try {
       for (const [id, atMs] of [...this.#removed]) {
@@ -22,7 +22,7 @@ export class PendingRemovals {
     }
   }
 
-  /** True when a removal after this time is waiting to be stored. */
+  /** True when a removal made after this time is still waiting to be stored. */
   hasSince(id: string, sinceSec: number): boolean {
     const removedAtMs = this.#removed.get(id)
     return removedAtMs !== undefined && sinceSec * 1000 <= removedAtMs

@@ -1,9 +1,9 @@
 /**
  * The authorization endpoint: checks a request completely, then redirects the browser to the consent page.
  *
- * Until the redirect URI is known to belong to the client, errors are shown here. Afterwards they go to the client,
- * with state and issuer. PKCE and the resource are also checked here, so that no user signs in for a code that the
- * client cannot redeem.
+ * Until the redirect URI is known to belong to the client, errors are shown here. After that, errors are sent to the
+ * client, with state and issuer. PKCE and the resource are also checked here, so that no user signs in for a code that
+ * the client cannot redeem.
  * Source: RFC 6749 section 4.1.1, OAuth 2.1 section 4.1.1, RFC 7636 section 4.4.1, RFC 8707 section 2, RFC 9207, RFC
  * 9700 section 4.1, OpenID Connect Core section 3.1.2.1.
  */
@@ -270,7 +270,7 @@ function readLoginHint(parameters: Parameters): string | undefined {
   return hint !== undefined && Buffer.byteLength(hint) <= 256 ? hint : undefined
 }
 
-/** Stores the checked request. Returns its handle, which is all that the browser receives. */
+/** Stores the checked request. Returns the request's handle, which is all that the browser receives. */
 async function storeRequest(
   { parameters, scopes, resources, prompt, maxAgeSec }: Draft,
   about: {

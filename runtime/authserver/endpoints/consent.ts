@@ -1,9 +1,9 @@
 /**
- * The consent page: asks the user before anything goes upstream, and binds the login to this browser.
+ * The consent page: asks the user before anything is sent upstream, and binds the login to this browser.
  *
- * To the provider, this server is one client for all clients that register here. Without this page, an untrusted client
- * could use the user's existing login with the provider (confused deputy). The page is on the callback's host, because
- * the browser must send the binding cookie there.
+ * The provider sees only this server, which acts as its client for all clients that register here. Without this page,
+ * an untrusted client could use the user's existing login with the provider (confused deputy). The page is on the
+ * callback's host, because the browser must send the binding cookie there.
  * Source: MCP 2025-11-25 security best practices; RFC 9700 sections 4.7 and 4.16.
  */
 import type { Exchange } from '../../net/index.ts'

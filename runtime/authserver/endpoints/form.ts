@@ -66,7 +66,7 @@ export async function readTyped(exchange: Exchange, mediaType: string): Promise<
   return type === mediaType ? exchange.body.toString('utf8') : undefined
 }
 
-/** Reads a body that is allowed but has no meaning, so that the connection can be used again. */
+/** Reads and discards a body that is allowed but has no meaning, so that the connection can be reused. */
 export async function discardBody(exchange: Exchange): Promise<void> {
   await readBody(exchange, { maxBytes: maxBodyBytes })
 }
@@ -84,7 +84,7 @@ export async function readUniqueForm(exchange: Exchange): Promise<Parameters> {
   const form = await readForm(exchange)
   const name = form.repeated()
   if (name === undefined) return form
-  // The sender controls the name, so the message contains it only if it is plain.
+  // The sender controls the name, so the message contains the name only if it has no unusual characters.
   const shown = /^[\w.-]{1,64}$/.test(name) ? ` ${name}` : ''
   throw new OAuthError('invalid_request', `the parameter${shown} is repeated`)
 }
@@ -110,7 +110,7 @@ export function checkFormOrigin(
   }
 }
 
-/** Reads how the client authenticates. Throws OAuthError invalid_client or invalid_request. */
+/** Reads the client's authentication method and credentials. Throws OAuthError invalid_client or invalid_request. */
 export function readClientCredentials(exchange: Exchange, form: Parameters): ClientCredentials {
   const header = exchange.req.headers.authorization
   const id = form.get('client_id')

@@ -1,5 +1,5 @@
 /**
- * The grant jwt-bearer: exchanges a token of a trusted issuer for an access token of this server. A platform's token
+ * The jwt-bearer grant: exchanges a token of a trusted issuer for an access token of this server. A platform's token
  * needs no client. An identity assertion (ID-JAG) gives an authenticated client access for a user.
  *
  * Every rejected assertion gets the same response. The audit log contains the reason.

@@ -11,8 +11,8 @@ import { sendDocument } from './responses.ts'
 import { grantTypesSupported } from './token.ts'
 
 /**
- * RFC 8414. Contains only what a client can use, plus the authorization endpoint. MCP SDKs reject metadata without it,
- * even when they request no login.
+ * RFC 8414. Contains only what a client can use, plus the authorization endpoint. MCP SDKs reject metadata without this
+ * endpoint, even when they request no login.
  */
 function serverMetadata(context: AuthServerContext): Record<string, unknown> {
   const { config, urls } = context

@@ -1,9 +1,10 @@
 /**
  * Dynamic client registration, and management of the registration by the client itself.
  *
- * Registration is open to untrusted clients. It is therefore limited per caller and in total, and bounded in size. An
- * unused registration expires after a day, even if the client updates it. The response contains the metadata that this
- * server replaced (RFC 7591 section 3.2.1). Secrets and management tokens are stored as hashes.
+ * Registration is open to untrusted clients. The number of registrations is therefore limited per caller and in total,
+ * and their size is bounded. An unused registration expires after a day, even if the client updates it. The response
+ * contains the metadata that this server replaced (RFC 7591 section 3.2.1). Secrets and management tokens are stored as
+ * hashes.
  * Source: RFC 7591, RFC 7592; docs/reference/specification/external-auth.md (baselineClientScopes).
  */
 import { randomUUID, timingSafeEqual } from 'node:crypto'

@@ -70,7 +70,7 @@ export function sendLoginRedirect(
   sendRedirect(exchange, location, { 'Set-Cookie': cookies })
 }
 
-/** Translates any thrown value for an OAuth client. The cause is for the log only. */
+/** Converts any thrown value to an error for an OAuth client. The cause is for the log only. */
 export function toOAuthError(failure: unknown): OAuthError {
   if (failure instanceof OAuthError) return failure
   const cause = failure

@@ -176,8 +176,8 @@ async function readForeignSubject(
 }
 
 /**
- * The client has already proved who it is. An actor token must therefore be the client's own token, and adds nothing to
- * the new token.
+ * The client has already proved its identity. An actor token must therefore be the client's own token, and adds nothing
+ * to the new token.
  */
 async function checkActor(request: MachineRequest, context: AuthServerContext): Promise<void> {
   const { form, client } = request
@@ -228,7 +228,10 @@ function rejected({ id: clientId }: AuthenticatedMachine, reason: string): OAuth
   return new OAuthError('invalid_request', text, { rejection: { clientId, reason } })
 }
 
-/** Returns the requested scopes. Without a request, returns all scopes that the token and the client have in common. */
+/**
+ * Returns the requested scopes. If no scope is requested, returns all scopes that the token and the client have in
+ * common.
+ */
 function readScopes(form: Parameters, { subject, client }: Parties): readonly string[] {
   const allowed = subject.scopes.filter((scope) => client.scopes.includes(scope))
   const requested = parseScope(form.get('scope') ?? '')
@@ -244,6 +247,9 @@ function readResource(form: Parameters, { subject, client }: Parties, context: A
   const requested = findResources([...form.all('resource'), ...form.all('audience')], context)
   const [resource, ...others] = requested.length > 0 ? requested : allowed
   if (resource === undefined || others.length > 0 || !allowed.includes(resource))
-    throw new OAuthError('invalid_target', 'the resource must be one of the subject token and of the client')
+    throw new OAuthError(
+      'invalid_target',
+      'the resource must belong to both the subject token and the client',
+    )
   return resource
 }

@@ -86,7 +86,10 @@ export function bindToken(
 function missingProofError({ tokenProofs }: AuthServerContext): unknown {
   if (tokenProofs !== undefined) return toProofError(new ProofRefused('missing'))
   // A reloaded file can declare such a client before `dpop` takes effect.
-  return new OAuthError('unauthorized_client', 'the client needs bound tokens, and DPoP is off here')
+  return new OAuthError(
+    'unauthorized_client',
+    'the client requires bound tokens, but DPoP is off on this server',
+  )
 }
 
 /**

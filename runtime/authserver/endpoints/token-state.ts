@@ -1,5 +1,5 @@
 /**
- * Three endpoints for existing tokens: revocation, introspection, userinfo.
+ * Three endpoints for existing tokens: revocation, introspection and userinfo.
  *
  * A client can read and revoke only its own tokens. This server reports an unknown token as inactive, and revoking such
  * a token succeeds, so that neither endpoint reveals whether a token exists.

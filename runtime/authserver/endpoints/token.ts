@@ -31,7 +31,7 @@ import {
 type ClientGrant = (request: ClientRequest, context: AuthServerContext) => Promise<TokenResponse>
 
 interface GrantType {
-  /** True when some client can use the grant. */
+  /** True when at least one client can use the grant. */
   readonly isOffered: (context: AuthServerContext) => boolean
   readonly issue: (request: AnyRequest, context: AuthServerContext) => Promise<TokenResponse>
 }

@@ -1,5 +1,5 @@
 /**
- * The connected accounts page. For each of the user's clients, it shows each provider with its state and buttons.
+ * The connected accounts page. For each of the user's clients, the page shows each provider with its state and buttons.
  *
  * States are shown as words in addition to colors. A button's label states its effect and the client.
  */
@@ -93,9 +93,9 @@ function stateText({ state, leftMs = 0 }: Pick<Account, 'state' | 'leftMs'>): st
     case 'connected':
       return 'Connected'
     case 'expiring':
-      return `Connected, ends in ${formatDuration(leftMs)}`
+      return `Connected, expires in ${formatDuration(leftMs)}`
     case 'broken':
-      return 'Broken: sign in there again'
+      return 'Broken: sign in to the provider again'
     default:
       return 'Not connected'
   }

@@ -43,7 +43,10 @@ async function readConsent(
   return { consent: consent?.after === (withdrawn?.id ?? '') ? consent : undefined, withdrawn }
 }
 
-/** Adds an approved page to the user's consent. Does nothing if a withdrawal is newer than the approval. */
+/**
+ * Adds the scopes and providers of an approved page to the user's consent. Does nothing if a withdrawal is newer than
+ * the approval.
+ */
 export async function rememberConsent(
   state: State,
   userId: string,

@@ -55,7 +55,7 @@ export interface AuthServerContext {
   readonly addressOf: (exchange: Exchange) => string
 }
 
-/** False when the server has no upstream provider. Then only machines get tokens. */
+/** False when the server has no upstream provider. In that case, only machines get tokens. */
 export function canSignIn({ upstreams }: Pick<AuthServerContext, 'upstreams'>): boolean {
   return upstreams.length > 0
 }
@@ -66,7 +66,7 @@ export function nowSec({ now }: Pick<AuthServerContext, 'now'>): number {
 
 /**
  * True for the providers that a user cannot deselect: the first provider, which identifies the user, and the provider
- * whose token policies read.
+ * whose token the policies read.
  */
 export function isRequired({ config, upstreams }: AuthServerContext, name: string): boolean {
   return name === upstreams[0]?.name || name === config.primaryUpstreamProvider

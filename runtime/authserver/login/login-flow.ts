@@ -1,9 +1,10 @@
 /**
- * Runs the whole login: one upstream after the other, then the code.
+ * Runs the whole login: each upstream in turn, then the code.
  *
  * The first provider identifies the user and cannot be left out. The other providers only add tokens. Providers to
  * which the user is still connected through this client are skipped. Tokens are kept in the (sealed) record of the
- * upstream step. They become rows only when the code is issued, so an abandoned login leaves nothing behind.
+ * upstream step. They are copied to separate rows only when the code is issued, so an abandoned login leaves nothing
+ * behind.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9207.
  */
 import { isTransient, makeLoginSecrets, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'

@@ -1,6 +1,6 @@
 /**
- * Events for the audit log. They contain no secrets, and session ids only as short hashes. The host turns them into
- * audit events; without a host, they go to the log.
+ * Events for the audit log. The events contain no secrets, and they contain session ids only as short hashes. The host
+ * converts them to audit events; without a host, they are written to the log.
  */
 import { shortClientId } from '../../net/index.ts'
 import { sessionHash } from '../../observe/index.ts'

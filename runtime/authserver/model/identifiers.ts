@@ -13,12 +13,12 @@ export function sha256(value: string): string {
   return hash('sha256', value, 'base64url')
 }
 
-/** Joins parts into a compoundKey. The result is unambiguous regardless of what the parts contain. */
+/** Joins parts into a single key. The result is unambiguous regardless of what the parts contain. */
 export function compoundKey(...parts: readonly string[]): string {
   return parts.map((part) => `${part.length}:${part}`).join('')
 }
 
-/** Returns the compoundKey for one provider's tokens in one session. */
+/** Returns the key for one provider's tokens in one session. */
 export function upstreamRowKey(sessionId: string, provider: string): string {
   return compoundKey(sessionId, provider)
 }
@@ -52,8 +52,8 @@ export function exchangePolicyId(issuerUrl: string, rules: readonly string[]): s
 }
 
 /**
- * Returns the subject of the tokens for a user or a machine of a trusted issuer. The URL of an issuer contains neither
- * "#" nor "?", so subjects of two issuers or of two tenants are different.
+ * Returns the token subject for a user or a machine of a trusted issuer. The URL of an issuer contains neither "#" nor
+ * "?", so subjects of different issuers or tenants never collide.
  */
 export function issuerSubject(issuerUrl: string, subject: string, tenant?: string): string {
   const owner = tenant === undefined ? issuerUrl : `${issuerUrl}?tenant=${encodeURIComponent(tenant)}`

@@ -4,7 +4,7 @@
  */
 import { own, type UpstreamFilter } from '../../../schemas/index.ts'
 
-/** Part of a login and of a session. */
+/** The members that a login and a session share. */
 export interface Offer {
   /** Names of the providers for the user's groups. Absent: all. */
   readonly offered?: readonly string[] | undefined

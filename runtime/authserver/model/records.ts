@@ -49,7 +49,7 @@ const requestMembers = {
   prompt: list(text),
   loginHint: maybe(text),
   maxAgeSec: maybe(count),
-  /** Thumbprint of the key that the client must prove to redeem the code (dpop_jkt). */
+  /** Thumbprint of the key whose possession the client must prove to redeem the code (dpop_jkt). */
   codeJkt: maybe(text),
 }
 /** A validated authorization request. */
@@ -88,9 +88,9 @@ const loginMembers = {
   consentOf: maybe(text),
   /** Time at which the user approved the page. Absent when the page was skipped. */
   approvedAtMs: maybe(count),
-  /** Providers that the user's groups select. Absent: all, or the user is not identified yet. */
+  /** Providers that the user's groups select. Absent: all providers, or the user is not identified yet. */
   offered: maybe(list(text)),
-  /** Tokens of the finished upstream steps. They become rows only when the code is issued. */
+  /** Tokens of the finished upstream steps. They are copied to separate rows only when the code is issued. */
   obtained: list(upstreamTokens),
 }
 
@@ -135,16 +135,22 @@ const grantMembers = {
   clientKind: oneOf('dcr', 'cimd'),
   userId: text,
   scopes: list(text),
-  /** Resources that the client requested, or all resources. The token request selects one. */
+  /** Resources that the client requested, or all resources. The token request selects one of these resources. */
   resources: list(text),
   /** True when the client is registered for refreshing and offline_access is granted. */
   refreshable: flag,
   authTimeSec: count,
   /** Method that the client must use for this grant. Absent in records from older versions. */
   authMethod: maybe(oneOf('none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt')),
-  /** Thumbprint of the key that a public client must prove to refresh. Absent: no key (RFC 9449 section 5). */
+  /**
+   * Thumbprint of the key whose possession a public client must prove to refresh. Absent: no key is required (RFC 9449
+   * section 5).
+   */
   jkt: maybe(text),
-  /** Thumbprint of the certificate that a public client must present to refresh. Absent: none (RFC 8705 section 4). */
+  /**
+   * Thumbprint of the certificate that a public client must present to refresh. Absent: no certificate is required (RFC
+   * 8705 section 4).
+   */
   x5t: maybe(text),
 }
 export type Grant = Of<typeof grantMembers>
@@ -156,7 +162,7 @@ export const code = record({
   redirectGiven: flag,
   codeChallenge: text,
   nonce: maybe(text),
-  /** Thumbprint of the key that the client must prove to redeem the code (dpop_jkt). */
+  /** Thumbprint of the key whose possession the client must prove to redeem the code (dpop_jkt). */
   codeJkt: maybe(text),
   expiresAtMs: count,
 })
@@ -207,13 +213,13 @@ export const signIn = record({ userId: text })
 /** Clients that a user has signed in to, latest first. Some of their sessions may have ended. */
 export const connectedClients = record({ clients: list(text) })
 
-/** Provider whose sign-in ended, and thereby ended a user's session with a client. */
+/** Provider whose sign-in ended, which also ended a user's session with a client. */
 export const ending = record({ provider: text })
 
 export const consent = record({
   scopes: list(text),
   providers: list(text),
-  /** Id of the latest withdrawal at that time, or empty. A later withdrawal ends the consent. */
+  /** Id of the latest withdrawal before this consent, or empty. A later withdrawal ends the consent. */
   after: text,
 })
 export type Consent = NonNullable<ReturnType<typeof consent>>

@@ -4,7 +4,7 @@
  */
 import type { AuthServerConfig } from '../../config/index.ts'
 
-/** Scopes that need a user who signed in here. */
+/** Scopes that require a user who signed in at this server. */
 export const userScopes: ReadonlySet<string> = new Set(['openid', 'profile', 'email', 'offline_access'])
 
 /** Returns the distinct tokens of a scope string, in order. */

@@ -3,8 +3,8 @@
  * (no bearer check, no Origin check). In the pipeline, the host uses `keys`, `isLive` and `upstreamTokens`.
  *
  * Any configuration error prevents startup, and all errors are reported together. A provider or store that does not
- * respond affects only readiness. Keys and secrets are read again every few seconds, so rotated files take effect
- * without a restart.
+ * respond affects only readiness. Keys and secrets are reloaded every few seconds, so rotated files take effect without
+ * a restart.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
  * docs/reference/specification/virtual-server.md, spec.authServerConfig.
  */
@@ -72,7 +72,7 @@ export interface AuthServerParts {
   readonly readAssertionPolicies?: () => readonly AssertionPolicySettings[]
   /** Returns the current policies for token exchange. Default: the policies in the configuration. Throws INVALID_CONFIG. */
   readonly readExchangePolicies?: () => readonly ExchangePolicySettings[]
-  /** Audit sink. Without it, events go to the log. */
+  /** Audit sink. If absent, events are written to the log. */
   readonly onEvent?: (event: AuthServerEvent) => void
   /** How often to read mounted keys and declared clients. Default 5 s. 0 disables it. */
   readonly reloadEveryMs?: number
@@ -82,13 +82,13 @@ export interface AuthServerParts {
   readonly resealAfterMs?: number
 }
 
-/** The server for its host, which adds the configuration. */
+/** The authorization server that a host embeds. The host adds the configuration. */
 export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
   readonly issuer: string
   readonly upstreamTokens: StoredUpstreamTokens
   /**
-   * Reads keys, secrets and declared clients again. If the new values are invalid, throws INVALID_CONFIG and keeps the
-   * old values.
+   * Reloads keys, secrets and declared clients. If the new values are invalid, throws INVALID_CONFIG and keeps the old
+   * values.
    */
   reload(): Promise<void>
   /** Ends a session with its tokens, including upstream tokens. Returns false when the session does not exist. */
@@ -316,7 +316,7 @@ function makeReloads(parts: ReloadParts): Reloads {
   }
 }
 
-/** Invalid keys must not prevent the removal of a client, nor the reverse. */
+/** Invalid keys must not prevent the removal of a client, and invalid clients must not prevent the rotation of keys. */
 async function reloadAll({ keys, clients, inboundGrants }: Reloads): Promise<void> {
   const results = await Promise.allSettled([keys(), clients(), inboundGrants()])
   for (const result of results) if (result.status === 'rejected') throw result.reason
@@ -374,7 +374,7 @@ function warnAboutDevelopmentSettings(ring: KeyRing, config: AuthServerConfig, s
     config.upstreams.some((upstream) => upstream.type === 'oauth2' && upstream.dcr)
   ) {
     log.warn(
-      'upstream client registrations are stored in memory: every restart and every replica registers again',
+      'upstream client registrations are stored in memory: this server registers again after every restart and on every replica',
     )
   }
 }
@@ -389,7 +389,7 @@ async function listReadinessProblems(
   } catch {
     reasons.push('the authorization server’s store does not respond')
   }
-  // Every login needs only the first provider.
+  // A login requires only the first provider.
   const [first] = upstreams
   if (first?.notReady !== undefined) reasons.push(`the upstream provider ${first.name} ${first.notReady}`)
   return reasons

@@ -8,7 +8,7 @@ import { type Fetch, isLoopbackHost, type Log, makeFetch } from '../../net/index
 import { followUpstreamTls } from '../upstream/upstream-client.ts'
 
 interface FetchParts {
-  /** Fetch function for upstream providers, instead of their own fetch functions. */
+  /** Replaces the fetch functions of all upstream providers. */
   readonly fetch?: Fetch
   /** Fetch function for clients' documents and keys. */
   readonly documentFetch?: Fetch

@@ -85,7 +85,7 @@ function readConfig(
   const config = loadAuthServerConfig(path, env)
   if (config.upstreams.length > maxUpstreams) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `upstreamProviders: at most ${maxUpstreams} is supported here, ${config.upstreams.length} are configured`,
+      detail: `upstreamProviders: at most ${maxUpstreams} is supported here, but ${config.upstreams.length} are configured`,
     })
   }
   return config

@@ -5,7 +5,7 @@
  * issuer's path. Well-known documents are served only at the paths that follow from the issuer identifier (RFC 8414
  * section 3.1). The host serves all other paths under /.well-known, for example the protected-resource document.
  * Documents and endpoints that browser-based clients call have CORS headers without credentials. Pages and redirects
- * have none.
+ * have no CORS headers.
  */
 import type { Exchange, Log, Stage } from '../../net/index.ts'
 import { errorPage } from '../login/pages.ts'
@@ -57,7 +57,10 @@ const endpoints: Readonly<Record<string, Endpoint>> = {
 const registration: Endpoint = { methods: { POST: registerClient }, for: 'clients', forLogin: true }
 const callback: Endpoint = { methods: { GET: handleCallback }, for: 'users', forLogin: true }
 
-/** Returns the function that finds the stage for a path, which is passed as sent, without the query. */
+/**
+ * Returns the function that finds the stage for a path. The path must be passed as the client sent it, without the
+ * query.
+ */
 export function makeRoutes(context: AuthServerContext): (path: string) => Stage<Exchange> | undefined {
   const { config, urls } = context
   const table = new Map<string, Stage<Exchange>>()
@@ -123,7 +126,7 @@ async function handleRequest(
 
 function noLoginError(): OAuthError {
   const text =
-    'users cannot sign in here, because this server has no upstream provider: request a token at the token endpoint'
+    'users cannot sign in here, because this server has no upstream provider; request a token at the token endpoint'
   return new OAuthError('access_denied', text)
 }
 

@@ -59,7 +59,10 @@ export const limits = {
     host: [{ capacity: 600, refillMs: minute }],
     total: [],
   },
-  /** Valid assertions of clients with a metadata document. Their number is unlimited, so there is also a total. */
+  /**
+   * Valid assertions of clients with a metadata document. The number of these clients is unlimited, so a total limit
+   * also applies.
+   */
   describedAssertion: {
     caller: [{ capacity: 600, refillMs: minute }],
     host: [{ capacity: 600, refillMs: minute }],
@@ -85,7 +88,7 @@ export const limits = {
 
 type LimitName = keyof typeof limits
 
-/** Returns the address, or for IPv6 the /64 network, which one household or server usually gets. */
+/** Returns the address, or for IPv6 the /64 network, which is usually assigned to a single household or server. */
 export function callerKey(address: string): string {
   const bare = address.replace(/^::ffff:(?=\d+\.)/i, '')
   if (!isIPv6(bare)) return bare
@@ -103,8 +106,8 @@ function expand(address: string): readonly string[] {
 }
 
 /**
- * Takes one permit from a network address, a host, an issuer and the server. Returns 0, or the required wait in
- * milliseconds.
+ * Takes one permit each from the buckets of a network address, a host, an issuer and the server. Returns 0, or the
+ * required wait in milliseconds.
  */
 export async function takePermission(
   store: Store,

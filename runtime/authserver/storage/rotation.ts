@@ -4,9 +4,9 @@
  * they can remove that secret.
  *
  * runtime/store reseals a record when it is read. This module handles all other records. It scans the store page by
- * page, with a pause after each page, on one replica at a time. It stores the result for all replicas. It starts some
- * time after a change, so that slower replicas do not find records that they cannot open. Clients store the refresh
- * tokens, so this server can only wait until these tokens are used or expire.
+ * page, with a pause after each page, on one replica at a time. It stores the result for all replicas. The scan starts
+ * some time after a change, so that slower replicas do not find records that they cannot open. Clients store the
+ * refresh tokens, so this server can only wait until these tokens are used or expire.
  * Source: docs/reference/specification/external-auth.md, hmacSecretRefs ("First entry is current, the rest only
  * verify").
  */
@@ -34,7 +34,7 @@ interface RotationParts {
 }
 
 export interface Rotation {
-  /** Returns the number of uses by the secret's position; undefined until they have been counted. */
+  /** Returns the number of uses of each old secret, by position; undefined until they have been counted. */
   uses(): readonly SecretUse[] | undefined
   close(): void
 }
@@ -139,7 +139,7 @@ function usesOf({ secrets, uses }: Result): readonly SecretUse[] {
   })
 }
 
-/** Scans all records once. Returns undefined when a change or another replica interrupted it. */
+/** Scans all records once. Returns undefined when a change or another replica interrupted the scan. */
 async function sealAgain(
   { store, sealed, secrets, now, log }: RotationParts,
   ids: readonly string[],

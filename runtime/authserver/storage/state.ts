@@ -28,9 +28,11 @@ export interface Repository<T> {
   put(id: string, value: T, ttlMs: number): Promise<void>
   /** Returns false when the id is already in use. */
   add(id: string, value: T, ttlMs: number): Promise<boolean>
-  /** Removes the value. Only one of several simultaneous callers gets it. */
+  /** Removes the value. Only one of several simultaneous callers receives the value. */
   take(id: string): Promise<T | undefined>
-  /** Replaces the value that was read, or deletes it when `next` is undefined. Returns false when it has changed. */
+  /**
+   * Replaces the value that was read, or deletes it when `next` is undefined. Returns false when the value has changed.
+   */
   swap(id: string, seen: SeenRecord<T>, next: T | undefined, ttlMs?: number): Promise<boolean>
   touch(id: string, ttlMs: number): Promise<boolean>
   delete(id: string): Promise<boolean>
@@ -76,7 +78,7 @@ export const familyPrefix = 'family:'
 
 export type State = ReturnType<typeof makeState>
 
-/** Creates the repositories for one authorization server. `store` is its own namespace. */
+/** Creates the repositories for one authorization server. `store` is the server's own namespace. */
 export function makeState(store: Store, secrets: Secrets, options: SealOptions = {}) {
   const sealed = sealStore(store, secrets, options)
   const of = <T>(name: string, shape: RecordShape<T>, yields?: Pick<SetOptions, 'yields'>): Repository<T> =>

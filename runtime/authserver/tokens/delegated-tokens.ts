@@ -111,7 +111,7 @@ export function isDelegated(claims: object): boolean {
   return delegationClaims.some((name) => Object.hasOwn(claims, name))
 }
 
-/** Returns the acting clients. Without `act` there are none. Returns undefined if the claim is malformed. */
+/** Returns the acting clients. Without `act`, the list is empty. Returns undefined if the claim is malformed. */
 function readChain(act: unknown): Chain | undefined {
   const clients: string[] = []
   for (let next = act; next !== undefined; ) {
@@ -161,7 +161,7 @@ interface ActClaim {
   readonly act?: ActClaim
 }
 
-/** Builds `act`, the current client first. */
+/** Builds `act`, with the current client first. */
 function actOf([current = '', ...earlier]: readonly string[], external: ExternalActor | undefined): ActClaim {
   const act = earlier.length === 0 ? external : actOf(earlier, external)
   return { sub: machineSubject(current), ...(act && { act }) }

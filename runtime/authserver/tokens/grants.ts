@@ -47,7 +47,7 @@ export interface TokenRequester {
   readonly clientId: string
   /** How the client authenticated. */
   readonly authMethod: TokenAuthMethod
-  /** Thumbprint of the key of the client's proof. */
+  /** Thumbprint of the key that signed the client's proof. */
   readonly jkt?: string | undefined
   /** Thumbprint of the certificate that the token is bound to. */
   readonly x5t?: string | undefined
@@ -175,7 +175,7 @@ export class Grants {
     throw invalidCode()
   }
 
-  /** Extends the grant to its full lifetime. Returns its first refresh token when it is refreshable. */
+  /** Extends the grant to its full lifetime. Returns the grant's first refresh token when the grant is refreshable. */
   async #activate(grant: Grant): Promise<string | undefined> {
     const { state, sessions, keys, now, lives } = this.#parts
     const nowMs = now()
@@ -228,7 +228,7 @@ export class Grants {
     return won ? generation : undefined
   }
 
-  /** False for a family whose session has ended. Deletes its record if it survived. */
+  /** False for a family whose session has ended. Deletes the family's record if it still exists. */
   async #isListed(family: Family): Promise<boolean> {
     const session = await this.#parts.sessions.get(family.sessionId)
     const listed = session?.grants.some((grant) => grant.id === family.grantId) ?? false
@@ -260,9 +260,7 @@ export function checkAuthMethod(
   })
 }
 
-/**
- * True when the token request repeats the redirect URI of the authorization request, or omits it if that request did.
- */
+/** True when the token request repeats the redirect URI of the authorization request, or both requests omit it. */
 function matchesRedirect(code: StoredCode, by: Redemption): boolean {
   if (by.redirectUri === undefined) return !code.redirectGiven
   return by.redirectUri === code.redirectUri

@@ -6,7 +6,7 @@
  * every backend's log. `scp` repeats the scopes as a list, for policies that read it.
  *
  * Signs with node:crypto. jose signs through WebCrypto, which switches threads and makes OpenSSL split r and s. That
- * takes four times as long as the signature itself. A slow signature is also computed in another thread.
+ * takes four times as long as the signature itself. Slow signatures are computed in another thread.
  * Source: RFC 7515 section 5.1; RFC 7518 sections 3.3 and 3.4; RFC 8037 section 3.1.
  */
 import { createHash, randomUUID, sign } from 'node:crypto'
@@ -100,7 +100,7 @@ export function personalClaims(scopes: readonly string[], { name, email }: Perso
   }
 }
 
-/** OpenID Connect Core section 3.1.3.6. EdDSA with Ed25519 hashes with SHA-512. */
+/** OpenID Connect Core section 3.1.3.6. EdDSA with Ed25519 uses SHA-512. */
 function hashLeftHalf(alg: string, token: string): string {
   const bits = /\d+$/.exec(alg)?.[0] ?? '512'
   const digest = createHash(`sha${bits}`).update(token, 'ascii').digest()
@@ -110,7 +110,7 @@ function hashLeftHalf(alg: string, token: string): string {
 interface Algorithm {
   /** Null for an algorithm that has a built-in hash. */
   readonly hash: string | null
-  /** Length of r, and of s. */
+  /** Length in bytes of r and of s. */
   readonly partBytes?: number
   /** True when the signature is fast enough for the event loop. */
   readonly fast?: true
@@ -146,11 +146,11 @@ function encodeJson(value: object): string {
 /** Joins r and s of a DER signature, each with a fixed length (RFC 7518 section 3.4). */
 function joinSignature(der: Buffer, partBytes: number): Buffer {
   const out = Buffer.alloc(2 * partBytes)
-  // The enclosing sequence. From 128 on, the length takes two bytes.
+  // The enclosing sequence. A length of 128 or more takes two bytes.
   let at = (der[1] ?? 0) < 0x80 ? 2 : 3
   for (const end of [partBytes, 2 * partBytes]) {
     const length = der[at + 1] ?? 0
-    // A number whose first bit is set has a zero byte before it.
+    // A number whose first bit is set is preceded by a zero byte.
     const surplus = Math.max(0, length - partBytes)
     der.copy(out, end - length + surplus, at + 2 + surplus, at + 2 + length)
     at += 2 + length

@@ -1,12 +1,13 @@
 /**
  * The keys of this server: JWT signing keys with their published set, and the HMAC secrets.
  *
- * The first key signs. All keys verify and are published, so that tokens stay valid when another key becomes the first.
- * The first HMAC secret makes codes, refresh tokens, cookies and seals; all secrets verify. HKDF derives a separate key
- * for each use, so a value made for one use is never valid for another. Without configured keys, this module generates
- * them, and they are lost when the process ends. Signing key rotation: add the new key second and roll out; move it
- * first and roll out; drop the old key after one token lifetime. HMAC secret rotation: put the new secret first
- * (ring-holder.ts); drop the old secret once nothing needs it (storage/rotation.ts).
+ * The first key signs. All keys can verify tokens and are published, so that tokens stay valid when another key becomes
+ * the first. The first HMAC secret protects new codes, refresh tokens, cookies and seals; all secrets can verify them.
+ * HKDF derives a separate key for each use, so a value made for one use is never valid for another. Without configured
+ * keys, this module generates them, and they are lost when the process ends. Signing key rotation: add the new key in
+ * second place and roll out; move it to first place and roll out; drop the old key after one token lifetime. HMAC
+ * secret rotation: put the new secret first (ring-holder.ts); drop the old secret once nothing needs it
+ * (storage/rotation.ts).
  * Source: docs/reference/specification/external-auth.md (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC
  * 5869.
  */
@@ -48,7 +49,7 @@ export interface KeyRing {
   readonly ephemeral: { readonly signing: boolean; readonly hmac: boolean }
   /** Returns the HMAC-SHA-256 of the text with the current secret, in base64url. */
   mac(purpose: MacPurpose, data: string): string
-  /** True when any of the secrets made this MAC. Constant time per secret. */
+  /** True when this MAC was made with any of the secrets. Constant time per secret. */
   isMac(purpose: MacPurpose, data: string, mac: string): boolean
 }
 

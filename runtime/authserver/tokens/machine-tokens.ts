@@ -35,8 +35,8 @@ interface MachineTokensParts {
   readonly state: State
   readonly now: () => number
   /**
-   * True when the client or binding is in the configuration and no removal after this time (Unix seconds) is waiting to
-   * be stored.
+   * True when the client or binding is in the configuration and no removal made after this time (Unix seconds) is still
+   * waiting to be stored.
    */
   readonly isDeclaredSince: (clientId: string, sinceSec: number) => boolean
 }
@@ -44,7 +44,7 @@ interface MachineTokensParts {
 export class MachineTokens {
   readonly #parts: MachineTokensParts
   readonly #live = new LRUCache<string, number>({ max: 20_000 })
-  /** Counts revocations and removals. A lookup that began before one of them is not cached after it. */
+  /** Counts revocations and removals. The result of a lookup that began before such a change is not cached. */
   #revocations = 0
 
   constructor(parts: MachineTokensParts) {
@@ -84,7 +84,7 @@ export class MachineTokens {
     this.#live.delete(jti)
   }
 
-  /** Revokes all tokens that a removed client or binding has now. */
+  /** Revokes all tokens that a removed client or binding currently has. */
   async revokeAll(clientId: string): Promise<void> {
     const { state, now } = this.#parts
     await state.store.set(removedKey(clientId), String(now()), { ttlMs: removalMs })

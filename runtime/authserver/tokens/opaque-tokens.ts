@@ -4,7 +4,7 @@
  * A code is `gh_ac_<random>.<mac>`, a refresh token `gh_rt_<family>.<generation>.<mac>`. The MAC lets this server
  * reject forged tokens without the store. The fixed prefix lets secret scanners find leaked tokens. A hash of the
  * random part is the key in the store. A refresh token is derived from its family and generation, so a repeated
- * rotation yields the same successor without stored tokens.
+ * rotation yields the same successor without storing tokens.
  * Source: docs/reference/specification/external-auth.md (hmacSecretRefs); RFC 6749 section 10.10; RFC 9700 section
  * 4.14.
  */

@@ -1,9 +1,9 @@
 /**
  * Sessions: the grants of one user to one client, with the upstream tokens behind them.
  *
- * A session is the root of everything issued. A grant that it does not list has ended, regardless of its tokens'
- * signatures. A new login by the same user with the same client joins the session, so the user need not sign in again
- * at connected providers. The end of the last grant ends the session and every upstream token.
+ * A session is the root of everything that is issued. A grant that it does not list has ended, regardless of its
+ * tokens' signatures. A new login by the same user with the same client joins the session, so the user need not sign in
+ * again at connected providers. The end of the last grant ends the session and every upstream token.
  * Source: RFC 9700 section 4.14; RFC 7009 section 2.1.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -21,7 +21,7 @@ import { sha256, randomId, compoundKey, upstreamRowKey } from '../model/identifi
  * not been redeemed yet have a separate limit of the same size, so that abandoned logins do not end established logins.
  */
 const maxGrants = 20
-/** Each attempt succeeds for one of several simultaneous writers. Attempts after `eagerTries` are delayed slightly. */
+/** In each attempt, one of several simultaneous writers succeeds. Attempts after `eagerTries` are delayed slightly. */
 const maxTries = 32
 const eagerTries = 4
 /** Number of clients listed per user. Older clients are not listed, but they keep their tokens. */
@@ -36,7 +36,7 @@ export class Sessions {
   readonly #now: () => number
   readonly #live = new LRUCache<string, number>({ max: 20_000 })
   readonly #isDeclared: (clientId: string) => boolean
-  /** Counts ended grants. A lookup that began before a session ended is not cached after it. */
+  /** Counts ended grants. The result of a lookup that began before a session ended is not cached. */
   #ends = 0
 
   constructor({
@@ -75,7 +75,8 @@ export class Sessions {
 
   /**
    * Adds a new grant to the user's session, or to a new session, and stores the upstream tokens. The grant ends at
-   * `endsAtMs` unless it is extended. Deletes the tokens of `withheld` providers, even those of an earlier failure.
+   * `endsAtMs` unless it is extended. Deletes the tokens of `withheld` providers, including tokens that an earlier
+   * failure left behind.
    */
   async open(login: {
     readonly user: User
@@ -286,13 +287,16 @@ export class Sessions {
     return live
   }
 
-  /** False for a deleted registration, whose tokens end with it. A described client cannot be deleted here. */
+  /**
+   * False for a deleted registration, whose tokens end with it. A client with a metadata document cannot be deleted
+   * here.
+   */
   async #clientExists(clientId: string): Promise<boolean> {
     if (this.#isDeclared(clientId)) return false
     return clientId.includes('://') || (await this.#state.clients.get(clientId)) !== undefined
   }
 
-  /** Ends one grant with its refresh and access tokens. The last grant ends the session. */
+  /** Ends one grant with its refresh and access tokens. Ending the last grant ends the session. */
   async endGrant(sessionId: string, grantId: string): Promise<void> {
     await this.#state.families.delete(grantId)
     // One of several simultaneous callers writes the record, and the other callers find no grant.
@@ -326,7 +330,7 @@ export class Sessions {
     return true
   }
 
-  /** Called after the write, because a lookup that started before the write must not stay cached. */
+  /** Called after the write, because the result of a lookup that started before the write must not stay cached. */
   #forgetLive(): void {
     this.#ends += 1
     this.#live.clear()

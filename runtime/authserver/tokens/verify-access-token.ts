@@ -37,7 +37,7 @@ const members = {
   /** Present only in a delegated token. */
   act: maybe(actClaim),
   session_client_id: maybe(text),
-  /** Present only in a token that was exchanged for a token of a trusted issuer. */
+  /** Present only in a token that was issued in exchange for a token of a trusted issuer. */
   exchange_policy: maybe(text),
   /** Present only in a token that was issued for an identity assertion (ID-JAG). */
   binding_id: maybe(text),
@@ -71,8 +71,8 @@ function keySetOf(ring: KeyRing): JWTVerifyGetKey {
 }
 
 /**
- * Returns the claims of a valid token, otherwise undefined. If `evenExpired` is set, the expiry is ignored, for
- * revocation.
+ * Returns the claims of a valid token, otherwise undefined. With `evenExpired`, which revocation uses, the expiry is
+ * ignored.
  */
 export async function verifyAccessToken(
   token: string,

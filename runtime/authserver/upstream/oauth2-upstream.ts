@@ -57,7 +57,7 @@ import {
 import { upstreamClient } from './upstream-client.ts'
 import { fetchUserInfo } from './user-info.ts'
 
-/** The provider's endpoints and its own document. */
+/** The provider's endpoints and its discovery document. */
 interface Endpoints {
   readonly server: ServerMetadata & { readonly authorization_endpoint: string }
   readonly discovered: ServerMetadata | undefined
@@ -76,7 +76,7 @@ export class OAuth2Upstream implements Upstream {
   readonly #endpoints: BackgroundLookup<Endpoints>
   /** Runs from the start, so that a rejected registration is reported before the first login. */
   readonly #registering: BackgroundLookup<UpstreamRegistration> | undefined
-  /** Converts token responses to standard responses. A configured mapping replaces the one from the preset. */
+  /** Converts token responses to the standard form. A configured mapping replaces the one from the preset. */
   readonly #mapOf: (grant: 'login' | 'refresh') => ((body: JsonRecord) => JsonRecord) | undefined
   #registered = false
   #rejected: { readonly error: unknown; readonly untilMs: number } | undefined
@@ -201,7 +201,7 @@ export class OAuth2Upstream implements Upstream {
     return { config: this.#config, dcr, metadata: (await this.#endpoints.get()).discovered }
   }
 
-  /** Pauses after a rejected registration, so that not every login repeats the registration. */
+  /** Pauses after a rejected registration, so that the registration is not repeated for every login. */
   async #register(target: RegistrationTarget): Promise<UpstreamRegistration> {
     if (this.#rejected && this.#parts.now() < this.#rejected.untilMs) throw this.#rejected.error
     try {
@@ -329,8 +329,8 @@ function valueAt(path: string, body: unknown): unknown {
 }
 
 /**
- * Copies the mapped values to their standard names, with the type bearer. If a refresh response has no access token at
- * the mapped path, it is read using the standard names. Some providers nest tokens only in login responses.
+ * Copies the mapped values to their standard names, with the token type bearer. If a refresh response has no access
+ * token at the mapped path, the standard names are used. Some providers nest tokens only in login responses.
  */
 function makeMapper(
   paths: NonNullable<OAuth2UpstreamSettings['tokenResponseMapping']>,

@@ -53,7 +53,7 @@ type OidcMetadata = ServerMetadata & {
   readonly jwks_uri: string
 }
 
-/** Endpoints change rarely, so they are discovered again after an hour. */
+/** Endpoints change rarely, so rediscovering them once an hour is sufficient. */
 const freshMs = 3_600_000
 
 export class OidcUpstream implements Upstream {
@@ -208,7 +208,7 @@ export class OidcUpstream implements Upstream {
     try {
       const info = await fetchUserInfo(userInfoOverride, tokens.accessToken, this.#parts.fetch)
       if (info.subject !== claims.sub && info.subject !== claims[this.#subjectClaim]) {
-        throw new OAuthClientError('protocol', 'the userinfo endpoint returned another user')
+        throw new OAuthClientError('protocol', 'the userinfo endpoint returned a different user')
       }
       return { name: info.name, email: info.email }
     } catch (error) {
@@ -241,7 +241,7 @@ export class OidcUpstream implements Upstream {
         ? old.idToken === undefined || decodeJwt(old.idToken).sub === claims.sub
         : subject === old.subject
     if (isSame) return fresh
-    throw new OAuthClientError('refused', 'the refreshed ID token is for another user', {
+    throw new OAuthClientError('refused', 'the refreshed ID token belongs to a different user', {
       error: 'invalid_grant',
     })
   }

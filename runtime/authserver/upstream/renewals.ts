@@ -2,8 +2,8 @@
  * Renews stored tokens from a provider before they expire. Only one refresh runs at a time for each row in this
  * process, and for each user and provider across all replicas.
  *
- * A rejected refresh ends the tokens (oauth/refusals/token-refusal.ts). A provider outage does not: a valid token stays
- * in use until it expires.
+ * A rejected refresh invalidates the tokens (oauth/refusals/token-refusal.ts). During a provider outage, a valid token
+ * stays in use until it expires.
  * Source: RFC 6749 section 6; RFC 9700 section 4.14 (providers revoke on double use, hence the lock).
  */
 import { LRUCache } from 'lru-cache'

@@ -59,8 +59,8 @@ export function followUpstreamTls(
 }
 
 /**
- * Returns a function that reads the client for one request. `audience` is the default audience of its assertions;
- * undefined means the issuer. The function throws OAuthClientError while the key is unusable.
+ * Returns a function that reads the client credentials for one request. `audience` is the default audience of its
+ * assertions; undefined means the issuer. The function throws OAuthClientError while the key is unusable.
  */
 export function upstreamClient(
   { name, type, clientId = '', clientSecret, clientAuth }: ClientSettings,
@@ -81,7 +81,7 @@ export function upstreamClient(
     try {
       return client.current(audience) ?? { clientId }
     } catch (error) {
-      // The error describes a backend. Its cause describes the file.
+      // The message of this error refers to a backend, but its cause describes the file.
       const cause = error instanceof GatehouseError ? (error.cause ?? error) : error
       // The operator can repair the file, so users keep their sign-ins.
       throw new OAuthClientError('unreachable', 'the credential for the upstream provider is unusable', {

@@ -4,7 +4,7 @@
  * The server registers on first use, under a lock. The registration is stored until its secret is about to expire.
  * `discoveryUrl` is fetched once, without fallbacks. A document without registration_endpoint is an error. With
  * `registrationEndpoint`, the endpoints come from the configuration. The key in the store contains everything that was
- * registered, so a changed configuration registers again.
+ * registered, so a changed configuration causes a new registration.
  * Source: docs/reference/specification/external-auth.md#dcrConfig, dcrConfig; RFC 7591; RFC 8414 section 3.
  */
 import type { OAuth2UpstreamSettings, UpstreamRegistrationConfig } from '../../config/index.ts'
@@ -23,7 +23,7 @@ import type { UpstreamRegistration } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
 import type { ProviderParts } from './upstream.ts'
 
-/** Time before its expiry at which a secret is replaced. */
+/** How long before its expiry a secret is replaced. */
 const renewBeforeMs = 5 * 60_000
 /** Maximum lifetime of a stored registration. */
 const maxLifeMs = 400 * 24 * 3_600_000
@@ -59,7 +59,7 @@ export function issuerOf(discoveryUrl: string): string {
   return wellKnown.test(url.pathname) ? `${url.origin}${path}` : url.origin
 }
 
-/** Returns the stored registration, or registers. Rejects with OAuthClientError. */
+/** Returns the stored registration. If there is none, registers this server. Rejects with OAuthClientError. */
 export async function obtainRegistration(
   target: RegistrationTarget,
   parts: RegistrationParts,

@@ -3,8 +3,8 @@
  * against the caller, and renewed before it expires (renewals.ts).
  *
  * A failure of one provider does not affect other providers. After a rejected refresh, or the expiry of a token without
- * a refresh token, the user must sign in there again. The loss of a required token (from the only provider, or
- * requested as `required`) also ends the grant. Otherwise the client would keep refreshing a useless grant.
+ * a refresh token, the user must sign in to the provider again. The loss of a required token (from the only provider,
+ * or requested as `required`) also ends the grant. Otherwise the client would keep refreshing a useless grant.
  * Source: docs/reference/specification/external-auth.md#upstreamInject (upstreamInject, tokenExchange,
  * primaryUpstreamProvider).
  */
@@ -33,10 +33,10 @@ export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
   /** The provider whose token the policy engine reads. */
   readonly primary: string
   /**
-   * Returns the caller's token from a provider (default: the primary one), renewed when it is due; undefined when the
+   * Returns the caller's token from a provider (default: the primary one), renewed if necessary; undefined when the
    * caller has none. Rejects with UPSTREAM_TOKEN_MISSING when the user must sign in again, and with AUTH_UNAVAILABLE or
    * STORE_DOWN when the provider or the store does not respond. Also rejects with NOT_FOUND for a provider that is not
-   * configured, and with USER_REQUIRED for a declared client, also when it acts for a user.
+   * configured, and with USER_REQUIRED for a declared client, even when it acts for a user.
    */
   get(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
   /** For policies. Also returns the user's token when a declared client acts for the user. */
@@ -172,7 +172,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     sessionId: string,
     { provider, isRequired }: { readonly provider: string; readonly isRequired: boolean },
   ): Promise<GatehouseError> {
-    // Do not end a login that may still be valid: the user renews only this provider.
+    // Do not end a login that may still be valid: the user only needs to reconnect this provider.
     if (!isRequired || !sure) {
       const detail = `the sign-in session with ${provider} has ended: ${accountAdvice('renew', provider, this.#parts.accountsUrl)}`
       return new GatehouseError('UPSTREAM_TOKEN_MISSING', { detail, cause })

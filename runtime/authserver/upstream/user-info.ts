@@ -1,8 +1,8 @@
 /**
  * Requests a token's user from a userinfo endpoint, and selects the subject, name and email by configured field names.
  *
- * Field lists contain top-level names. The first value that is not empty is used. Numbers are converted to text and
- * keep every digit.
+ * Field lists contain top-level names. The first non-empty value is used. Numbers are converted to text and keep every
+ * digit.
  * Source: docs/reference/specification/external-auth.md#userInfo, userInfo; OpenID Connect Core section 5.3; RFC 6750.
  */
 import { isFields } from '../../../schemas/index.ts'

@@ -5,7 +5,7 @@
 import { type Changes, emptyObject, JsonObject } from '../json/object.ts'
 import { metaKey, statelessVersion } from '../protocol.ts'
 
-/** A client's request, and the changes to the request for the server. */
+/** A client's params, and the changes to make before they are sent to the server. */
 export interface OutgoingParams {
   /** The client's params, unchanged. */
   readonly params: JsonObject

@@ -29,7 +29,7 @@ export const askMethods: ReadonlySet<string> = new Set([
   'sampling/createMessage',
   'roots/list',
 ])
-/** Stateless-era methods with responses that may ask for client input. */
+/** Stateless-era methods whose responses may ask for client input. */
 export const askingMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
 /** Maximum number of question rounds within one request. */

@@ -99,8 +99,8 @@ export function sessionResult(raw: Buffer): Buffer {
 }
 
 /**
- * Strings that indicate a necessary change. A result without these strings needs no change. An escape can encode any of
- * the other strings.
+ * Strings that indicate that a result may need a change. A result without these strings needs no change. An escape can
+ * encode any of the other strings.
  */
 const indicators: readonly string[] = [
   '\\u',

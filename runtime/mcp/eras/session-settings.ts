@@ -1,5 +1,5 @@
 /**
- * Settings of a session, which are the log level and watched resources.
+ * Settings of a session: the log level and the watched resources.
  * Source: MCP 2025-11-25, server/utilities/logging, server/resources.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -7,8 +7,8 @@ import { JsonObject } from '../json/object.ts'
 import { logLevels } from '../protocol.ts'
 
 /**
- * True if a log message is at least as severe as the level. Without a level, every message passes. Throws JsonError if
- * the params contain a duplicate member. Otherwise, the client could read a different level.
+ * True if a log message is at least as severe as the level. If no level is set, every message passes. Throws JsonError
+ * if the params contain a duplicate member. Otherwise, the client could read a different level.
  */
 export function passesLevel(params: Buffer, level: string | undefined): boolean {
   const own = new JsonObject(params, { ignoreCase: true }).text('level')

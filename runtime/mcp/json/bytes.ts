@@ -83,7 +83,7 @@ function skipPlain(text: Uint8Array, at: number): number {
 
 /**
  * Returns 0 if none of the four bytes is special. Uses the well-known tests for "has a byte below n" and "has a zero
- * byte". With one flipped bit, control characters and the quote are the bytes below 0x21.
+ * byte". After one bit is flipped, control characters and the quote are the bytes below 0x21.
  */
 function special(word: number): number {
   const low = word ^ 0x02020202
@@ -106,13 +106,13 @@ plainBytes[backslashByte] = 0
 export const hexDigits = new Uint8Array(256)
 for (const digit of '0123456789abcdefABCDEF') hexDigits[digit.charCodeAt(0)] = 1
 
-/** Table of bytes. An entry is 1 for a character that forms an escape with a backslash alone. */
+/** Table of bytes. An entry is 1 for a character that completes an escape after a backslash. */
 export const simpleEscapes = new Uint8Array(256)
 for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
 
 /**
  * Skips characters and whole escapes of a string. Returns the index of the first closing quote, control character, or
- * invalid or incomplete escape. Without such a position, returns the end of the chunk.
+ * invalid or incomplete escape. If there is no such position, returns the end of the chunk.
  */
 export function skipText(chunk: Buffer, from: number): number {
   let i = from
@@ -151,7 +151,7 @@ function afterEscape(chunk: Buffer, at: number): number {
   return areDigits ? at + 6 : at
 }
 
-// States during the reading of a number or word. The value may end in `zero` and in every later state.
+// States while a number or word is being read. The value may end in `zero` and in every later state.
 export const scalarStart = 1
 const minus = 2
 const point = 3

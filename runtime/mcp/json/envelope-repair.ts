@@ -1,7 +1,7 @@
 /**
  * Repairs the envelope of a server's message if the message has only one possible meaning. An ambiguous message stays
- * invalid. Examples are a message with another JSON-RPC version, a list of several messages, and a message with both a
- * result and an error.
+ * invalid. Examples are a message with a different JSON-RPC version, a list of several messages, and a message with
+ * both a result and an error.
  */
 import { closeArray, isNull, openArray, skipWhitespace } from './bytes.ts'
 import type { Changes, JsonObject } from './object.ts'

@@ -25,10 +25,16 @@ export class JsonBoundError extends JsonError {
   }
 }
 
-/** Maximum depth of a member in the outermost object. The depth is limited because later readers may be recursive. */
+/**
+ * Maximum nesting depth of a value, counted from the members of the outermost object. The depth is limited because
+ * later readers may be recursive.
+ */
 export const maxDepth = 256
 
-/** Maximum number of members in an object with compared names. Comparing more names would block the event loop. */
+/**
+ * Maximum number of members in an object whose member names are compared. Comparing more names would block the event
+ * loop.
+ */
 export const maxMembers = 10_000
 
 /** Maximum length of a number in bytes. */

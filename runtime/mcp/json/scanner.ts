@@ -56,7 +56,10 @@ export interface ScannerOptions {
    * itself.
    */
   readonly watched?: number
-  /** Maximum number of values. The scanner throws JsonBoundError if there are more. By default, there is no limit. */
+  /**
+   * Maximum number of values. The scanner throws JsonBoundError if there are more values. By default, there is no
+   * limit.
+   */
   readonly values?: number | undefined
 }
 

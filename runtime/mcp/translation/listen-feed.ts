@@ -1,7 +1,7 @@
 /**
  * Keeps one `subscriptions/listen` open at a stateless server on behalf of a session client. The subscription covers
- * list changes and watched resources. If the wanted lists or resources change, a new subscription opens before the old
- * one is cancelled, so no notification is lost. Only one of the two subscriptions forwards notifications.
+ * list changes and watched resources. If the requested lists or resources change, a new subscription opens before the
+ * old one is cancelled, so no notification is lost. Only one of the two subscriptions forwards notifications.
  * Source: MCP 2026-07-28, patterns/subscriptions, stdio.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -141,8 +141,7 @@ export class ListenFeed {
   }
 
   /**
-   * Opens the subscription again after a pause. Gives up if the server has not acknowledged a subscription for some
-   * time.
+   * Reopens the subscription after a pause. Gives up if the server has not acknowledged a subscription for some time.
    */
   async #resume(): Promise<void> {
     const { log, firstPauseMs = 1_000 } = this.#options

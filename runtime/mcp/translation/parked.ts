@@ -1,6 +1,6 @@
 /**
  * Values that are waiting for a stateless client's answers. The state that identifies a value is random, and only this
- * client receives it. The state is valid once, for ten minutes, and only for the same request.
+ * client receives it. The state can be used once, within ten minutes, and only for the same request.
  * Source: MCP 2026-07-28, patterns/mrtr, "Server Requirements".
  */
 import { hash, randomBytes } from 'node:crypto'

@@ -35,7 +35,7 @@ export interface SessionLinkOptions {
   /** The capabilities to declare, as raw JSON. */
   readonly capabilities: Buffer
   readonly info: string
-  /** Receives notifications that do not belong to a request, which are list changes and resource updates. */
+  /** Receives notifications that do not belong to a request: list changes and resource updates. */
   readonly onNotification: (message: Message) => void
 }
 

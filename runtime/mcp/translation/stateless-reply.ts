@@ -24,6 +24,6 @@ export interface StatelessRequest {
   readonly method: string
   readonly params: JsonObject
   readonly meta: StatelessMeta
-  /** Requests in the same scope may share a server process. Requests in different scopes never share one. */
+  /** Requests in the same scope may share a server process. Requests in different scopes never share a process. */
   readonly scope: string
 }

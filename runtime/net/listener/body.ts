@@ -9,7 +9,7 @@
  * The total memory for all request bodies is also limited (error OVERLOADED; see ../load/body-memory.ts).
  *
  * Encoded bodies are rejected, because Gatehouse must check the exact bytes that the next server reads. A content
- * coding fails with UNSUPPORTED_MEDIA_TYPE, and any transfer coding except chunked with NOT_IMPLEMENTED.
+ * coding fails with UNSUPPORTED_MEDIA_TYPE, and any transfer coding except chunked fails with NOT_IMPLEMENTED.
  * Source: docs/reference/specification/proxy-command.md#limits ("Limits"); RFC 9110 sections 15.5.14 and 15.5.16, RFC
  * 9112 sections 6.1 and 9.6.
  */

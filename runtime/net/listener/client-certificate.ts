@@ -13,8 +13,8 @@ import { TLSSocket } from 'node:tls'
 const known = new WeakMap<TLSSocket, string>()
 
 /**
- * Returns the SHA-256 thumbprint of the client's certificate in base64url. Returns undefined without a certificate, and
- * for a certificate that no configured authority issued.
+ * Returns the SHA-256 thumbprint of the client's certificate in base64url. Returns undefined if there is no
+ * certificate, or if no configured authority issued the certificate.
  */
 export function certificateThumbprint({ socket }: Pick<IncomingMessage, 'socket'>): string | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined

@@ -80,7 +80,7 @@ export interface Listener {
 
 /** State of one connection, accessible from any response on it. */
 interface Connection extends HeaderState {
-  /** Ends the long-lived response on this connection, or its staged close. */
+  /** Ends the long-lived response on this connection, or completes its staged close. */
   endStream: (() => void) | undefined
   /** State that the listener shares. While it is set, each response is the last response on its connection. */
   readonly end: { isClosing: boolean }

@@ -18,7 +18,7 @@ export function tokenDigest(token: string): string {
 /** The tokens that a listener requires. */
 export interface LocalTokens {
   readonly digests: TokenDigests
-  /** Beginnings of paths that require no token, because their handlers check the request. Default: none. */
+  /** Path prefixes that require no token, because their handlers check the request. Default: none. */
   readonly openPaths?: readonly string[]
 }
 

@@ -24,8 +24,8 @@ export function openServer(
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     connectionsCheckingInterval: limits.checkIntervalMs,
-    // Only WebSocket upgrades take over the connection. Requests that ask for h2c or an unknown protocol are answered
-    // as plain requests.
+    // Only WebSocket upgrades take over the connection. Requests for an upgrade to h2c or an unknown protocol are
+    // answered as plain requests.
     shouldUpgradeCallback: (req: IncomingMessage) => onUpgrade !== undefined && isWebSocket(req),
   }
   if (!certificate) return createServer(http, onRequest)
@@ -34,7 +34,7 @@ export function openServer(
     handshakeTimeout: limits.headersTimeoutMs,
     allowHalfOpen: true,
     requestCert: clientCertificates === 'request' && certificate.hasClientAuthority,
-    // Clients with a certificate of another authority are served like clients without one.
+    // Clients with a certificate from another authority are served like clients without a certificate.
     rejectUnauthorized: false,
   }
   const server = createTlsServer({ ...tls, ...http }, onRequest)

@@ -138,7 +138,7 @@ const requestHeaders: readonly string[] = [
   'Last-Event-ID',
 ]
 const alwaysAllowed: ReadonlySet<string> = new Set(requestHeaders.map((name) => name.toLowerCase()))
-/** Matches headers for mirrored tool arguments (MCP 2026-07-28). Tools define the end of the name. */
+/** Matches headers for mirrored tool arguments (MCP 2026-07-28). Tools define the rest of the name. */
 const mirroredArgument = /^mcp-param-[!#$%&'*+\-.^_`|~0-9a-z]{1,244}$/
 const maxRequestedHeaders = 100
 

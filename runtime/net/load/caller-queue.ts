@@ -1,5 +1,5 @@
 /**
- * Fair queue with one flow per caller. Flows take turns; requests within a flow are handled first in, first out. A
+ * Fair queue with one flow per caller. Flows take turns; requests within a flow are handled in order of arrival. A
  * caller with a thousand waiting requests delays another caller by one request, not a thousand.
  *
  * All operations take constant time. The queue keeps empty flows for a while, because a busy server would otherwise

@@ -6,15 +6,15 @@ import { bodyBytesOf, ownMemory } from './body-memory.ts'
 
 export interface LoadLimits {
   /**
-   * Number of requests in one turn, or in the queue, that are always accepted. So few requests cannot overload the
-   * server.
+   * Number of requests in one turn, or in the queue, that are always accepted. Such a small number of requests cannot
+   * overload the server.
    */
   readonly alwaysAdmitted: number
   /** Time for starting requests in each turn of the event loop. The remaining requests wait. */
   readonly turnMs: number
   /**
-   * Maximum number of rejections in one turn for each request that may start in it. Rejecting a request costs about a
-   * quarter of the time of serving it.
+   * Maximum number of rejections in one turn, per request that may start in that turn. Rejecting a request costs about
+   * a quarter of the time of serving it.
    */
   readonly rejectionsPerStart: number
   /** Maximum expected wait. Requests that would wait longer are rejected. */
@@ -22,8 +22,8 @@ export interface LoadLimits {
   /** Maximum expected wait for a caller after its requests have waited for the length of a burst. */
   readonly standingMs: number
   /**
-   * Minimum duration of a long turn. After a long turn, requests that arrive once the next turn has taken equally long
-   * are rejected.
+   * Minimum duration of a long turn. After a long turn, requests that arrive later than this in the next turn are
+   * rejected.
    */
   readonly longTurnMs: number
   /** Maximum number of waiting requests across all callers. */

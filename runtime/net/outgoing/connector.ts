@@ -38,11 +38,13 @@ export interface ConnectorOptions {
   readonly guard: boolean | DialPolicy
   /** PEM certificates trusted in addition to the system's. */
   readonly ca?: string | undefined
-  /** TLS material to use instead of `ca`. The connector reads it again for each new connection. */
+  /** TLS material to use instead of `ca`. The connector rereads it for each new connection. */
   readonly tls?: (() => TlsMaterial) | undefined
   /** HTTP proxies. Default: the HTTP proxies in this process's environment variables. */
   readonly proxy?: ProxyEnvironment | undefined
-  /** URLs from the operator's configuration; see route.ts. Default: all URLs without `guard`, no URLs with `guard`. */
+  /**
+   * URLs from the operator's configuration; see route.ts. Default: all URLs if `guard` is absent; otherwise, no URLs.
+   */
   readonly operatorUrls?: OperatorUrls | undefined
   /** Replaces the system's resolver (for tests). */
   readonly lookup?: LookupAll | undefined

@@ -1,6 +1,6 @@
 /**
- * A small `fetch` for documents and token requests. It has one dispatcher, reads whole responses, and limits time and
- * size.
+ * A small `fetch` for documents and token requests. The function has one dispatcher, reads whole responses, and limits
+ * time and size.
  *
  * OAuth and metadata requests use this function. It is also the `customFetch` for jose and oauth4webapi, because their
  * default fetch would bypass the address checks. The response is read completely before it is returned. For GET and

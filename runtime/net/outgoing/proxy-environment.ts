@@ -17,8 +17,8 @@ export interface ProxyEnvironment {
   /** Value of NO_PROXY. */
   readonly except?: string | undefined
   /**
-   * Value of GATEHOUSE_PROXY_RESOLVES_NAMES, which lets the proxy resolve names from other servers that this process
-   * cannot resolve.
+   * Value of GATEHOUSE_PROXY_RESOLVES_NAMES, which lets the proxy resolve names that other servers supplied and that
+   * this process cannot resolve.
    */
   readonly resolvesNames?: boolean | undefined
 }

@@ -4,7 +4,7 @@
  * Connections to loopback, NO_PROXY entries and local names are direct. Behind a proxy, our connector cannot check the
  * address, so the address rule applies before the connection to the proxy:
  * - URLs from the operator's configuration: the proxy resolves the name. Forbidden addresses are rejected if this
- *   process knows them.
+ *   process can identify them.
  * - URLs from other servers: local names are rejected; other names must resolve locally, and only to allowed addresses.
  *   `GATEHOUSE_PROXY_RESOLVES_NAMES=true` permits names that do not resolve locally.
  */
@@ -19,8 +19,8 @@ export interface RouteOptions {
   /** HTTP proxies. Default: this process's environment variables. `directOnly` never uses a proxy. */
   readonly proxy?: ProxyEnvironment | undefined
   /**
-   * URLs from the operator's configuration, compared by host and port. Default: all URLs without a guard, no URLs with
-   * a guard.
+   * URLs from the operator's configuration, compared by host and port. Default: all URLs if there is no guard;
+   * otherwise, no URLs.
    */
   readonly operatorUrls?: OperatorUrls | undefined
   readonly resolve: LookupAll

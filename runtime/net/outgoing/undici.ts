@@ -5,7 +5,7 @@
 import request from 'undici/lib/api/api-request.js'
 import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'
 
-// Sets the method as the package index does. Gatehouse uses only this method of the five.
+// Sets the method as the package index does. Of the five methods, Gatehouse uses only this one.
 Object.assign(Dispatcher.prototype, { request })
 
 export { Dispatcher }

@@ -77,7 +77,7 @@ export interface ConsoleRecord {
   readonly outcome: AuditOutcome
   /** Network address of the browser. */
   readonly source: string
-  /** The signed-in user; undefined without a sign-in. */
+  /** The signed-in user; undefined if no user is signed in. */
   readonly caller: Caller | undefined
   /** Target of the action: a backend, a tool, the id of a call, the hash of a session. */
   readonly target?: string | undefined

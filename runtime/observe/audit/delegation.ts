@@ -1,8 +1,8 @@
 /**
  * Reads the delegation chain from nested `act` claims, for the audit log.
  *
- * The chain is informational and not used for decisions. The reader follows it to a bounded depth, and stops at the
- * first invalid actor.
+ * The chain is informational and not used for decisions. The reader follows the chain to a bounded depth, and stops at
+ * the first invalid actor.
  * Source: RFC 8693 section 4.1; config.audit.maxDelegationDepth.
  */
 export interface Actor {
@@ -13,7 +13,7 @@ export interface Actor {
 export interface Delegation {
   /** The current actor, followed by earlier actors. */
   readonly chain: readonly Actor[]
-  /** True when the chain has more actors than the record. */
+  /** True when the chain has more actors than the record contains. */
   readonly truncated: boolean
   /** Number of omitted actors. */
   readonly omitted: number

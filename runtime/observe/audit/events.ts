@@ -1,5 +1,5 @@
 /**
- * The audit event types, with the reason for each. docs/guides/observability.md repeats the table, and a test compares
+ * The audit event types, with the cause of each. docs/guides/observability.md repeats the table, and a test compares
  * the two.
  *
  * The names come from the schema (`AuditEventType`), so a configuration can select each of them.

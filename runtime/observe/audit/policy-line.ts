@@ -16,7 +16,7 @@ export interface PolicyRecord {
   readonly setDigest: string
   /** Set when shadow policies would have decided differently. */
   readonly shadow: { readonly decision: 'allow' | 'deny'; readonly reason: readonly string[] } | undefined
-  /** Returns the origin at the time of writing, which may contain more than at the time of the decision. */
+  /** Returns the origin at the time of writing, which may contain more information than at the time of the decision. */
   origin(): PolicyOrigin
   /** Returns the JSON text of the policy inputs, if configured. */
   inputs(): string | undefined
@@ -62,7 +62,7 @@ export function policyMembers(
   }
 }
 
-/** Masks the inputs about the call. Claims stay unmasked, like the caller in the rest of the line. */
+/** Masks the inputs that describe the call. Claims stay unmasked, like the caller in the rest of the line. */
 function inputsOf(json: string, mask: MaskText | undefined): unknown {
   const inputs = exactJson(json)
   if (!mask || !isFields(inputs)) return inputs

@@ -14,13 +14,13 @@ export interface AttachEventFields {
     readonly attached: boolean
     /** CamelCase reason for the Attached condition. */
     readonly reason: string
-    /** Explanation, and the next step if the proxy knows one. */
+    /** Explanation, followed by the next step if the proxy can suggest one. */
     readonly why: string
-    /** True when the server was attached before. */
+    /** True when the server had been attached before. */
     readonly again?: boolean | undefined
     /** Number of times that the server's container has restarted. */
     readonly restarts?: number | undefined
-    /** Reason why the attachment ended, from a fixed set. */
+    /** One of a fixed set of reasons why the attachment ended. */
     readonly ended?: AttachmentEnd | undefined
   }
   /** The server was initialized; `again` is true after a restart. */

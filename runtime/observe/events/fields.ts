@@ -56,7 +56,7 @@ export interface EventFields extends AttachEventFields {
   /** Reading a backend's lists failed. `stale_since` is set while the previous lists stay in use. */
   readonly lists_failed: {
     readonly backend: string
-    /** Time at which the lists became unreadable, RFC 3339. */
+    /** Time at which the lists became unreadable, as an RFC 3339 timestamp. */
     readonly stale_since?: string | undefined
     /** Short explanation from the backend, without credentials. */
     readonly detail?: string | undefined
@@ -189,19 +189,19 @@ export interface EventFields extends AttachEventFields {
     /** False when the call was allowed. */
     readonly enforced: boolean
   }
-  /** Usage of the budget of a quota that is closest to its limit; `near` from 80%. */
+  /** Usage of the quota budget that is closest to its limit; `near` from 80%. */
   readonly quota_level: {
     readonly quota: string
     readonly per: string
     readonly after: 'below' | 'near' | 'exhausted'
-    /** End of the period, RFC 3339 time. */
+    /** End of the period, as an RFC 3339 timestamp. */
     readonly until: string
     /** True when calls over the quota are rejected. */
     readonly blocks: boolean
   }
   /** The quota store became unavailable, or is available again. */
   readonly quota_store: { readonly up: boolean; readonly err?: unknown }
-  /** No memory is left for the budgets of more callers. */
+  /** No memory is left for the budgets of additional callers. */
   readonly quota_memory_full: Readonly<Record<string, never>>
   /**
    * Quotas, costs, guardrails or webhooks refer to a tool that no backend offers; `resolved` when the settings are
@@ -268,7 +268,7 @@ export interface EventFields extends AttachEventFields {
     readonly err?: unknown
   }
   readonly policy_engine_failed: { readonly err?: unknown }
-  /** Console role policies fail. Without `failing` and `unusable`, the current policies do not fail. */
+  /** Console role policies fail. If neither `failing` nor `unusable` is set, the current policies do not fail. */
   readonly console_policies: {
     /** Ids of all policies that have failed. */
     readonly failing: readonly string[]
@@ -314,26 +314,25 @@ export interface EventFields extends AttachEventFields {
   readonly status_report: { readonly ok: boolean; readonly config_map: string; readonly err?: unknown }
   /** Audit log lines were lost. */
   readonly audit_lost: { readonly lines: number; readonly err?: unknown }
-  /** Audit log lines are written without losses again. */
+  /** Audit log lines are once more written without loss. */
   readonly audit_recovered: Readonly<Record<string, never>>
   /**
-   * A certificate trusted for a backend expires soon or has expired. `ends` is absent when every certificate is valid
-   * for longer.
+   * A certificate trusted for a backend expires soon or has expired. `ends` is absent when no certificate expires soon.
    */
   readonly certificate_expiring: {
     readonly backend: string
-    /** RFC 3339 time. */
+    /** RFC 3339 timestamp. */
     readonly ends?: string | undefined
     readonly expired?: boolean | undefined
   }
   /** The server's certificate expires soon or has expired. `ends` is absent when the certificate has been renewed. */
   readonly serving_certificate_expiring: {
-    /** RFC 3339 time. */
+    /** RFC 3339 timestamp. */
     readonly ends?: string | undefined
     readonly expired?: boolean | undefined
   }
   readonly serving_certificate_reloaded: {
-    /** RFC 3339 time. */
+    /** RFC 3339 timestamp. */
     readonly ends: string
   }
   /**

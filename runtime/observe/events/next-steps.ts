@@ -10,16 +10,16 @@ import { causeFix } from '../causes.ts'
 export const checkRedis =
   'check that Redis is running and that its address, password and network path are correct'
 export const checkDecisionPoint =
-  'check that the decision point is running and answers POST <url>/decision with 200 and {"allow": true or false} as application/json'
+  'check that the decision point is running and responds to POST <url>/decision with status 200 and {"allow": true or false} as application/json'
 
 export function checkWebhook(webhook: string): string {
-  return `check that webhook ${webhook} is running and answers with 200, application/json, and the members version, uid and allowed`
+  return `check that webhook ${webhook} is running and responds with status 200, content type application/json, and the members version, uid and allowed`
 }
 
 export interface NextStep<F> {
   /** Returns the fix, or undefined when the event is not a failure. */
   readonly fix: (fields: F) => string | undefined
-  /** Returns one of a few fixed words. Default: the `reason` member. */
+  /** Returns one of a fixed set of words. Default: the `reason` member. */
   readonly cause?: (fields: F) => string
 }
 

@@ -7,7 +7,7 @@ import type { EventType } from './fields.ts'
 export interface RecentFailure {
   readonly type: EventType
   readonly backend?: string | undefined
-  /** Cause: one of a few fixed words. */
+  /** Cause, from a fixed set of words. */
   readonly reason?: string | undefined
   readonly message: string
   /** Short explanation from the backend, without credentials. */

@@ -19,7 +19,7 @@ export interface EventRow<F> {
   /** Log message, as fixed text. */
   readonly message: string | ((fields: F) => string)
   readonly level: EventLevel | ((fields: F) => EventLevel)
-  /** Key for grouping repeated events, with only a few values. Default: the event's backend. */
+  /** Key for grouping repeated events; it has only a few distinct values. Default: the event's backend. */
   readonly repeats?: (fields: F) => string
   readonly condition?: (fields: F) => EventCondition | undefined
   /** True for events that are logged even when the condition does not change. */

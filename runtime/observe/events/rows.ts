@@ -1,4 +1,4 @@
-/** Accesses rows of the event table for any type. */
+/** Looks up rows of the event table for any type. */
 import type { EventFields, EventType } from './fields.ts'
 import type { EventLevel, EventRow } from './row.ts'
 import { eventTable } from './table.ts'

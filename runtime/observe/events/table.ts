@@ -23,7 +23,7 @@ function lockProblem(backend: string, failure: string, missing: boolean) {
     }
   return {
     message: `the tool lock for backend ${backend} cannot be used: ${failure}`,
-    fix: `correct the MCPToolLock for ${backend}, or write it again with gatehouse lock`,
+    fix: `correct the MCPToolLock for ${backend}, or regenerate it with gatehouse lock`,
   }
 }
 
@@ -286,7 +286,7 @@ export const eventTable: EventTable = {
       id: 'config_refused',
       open: {
         message: 'the new configuration cannot be used; the current one stays in use',
-        fix: 'run gatehouse vmcp validate --config with the file: it lists every error',
+        fix: 'run gatehouse vmcp validate --config FILE to list every error',
       },
     }),
   },
@@ -334,7 +334,8 @@ export const eventTable: EventTable = {
     }),
   },
   status_report: {
-    message: ({ ok }) => (ok ? 'backend health is reported again' : 'backend health could not be reported'),
+    message: ({ ok }) =>
+      ok ? 'backend health is being reported again' : 'backend health could not be reported',
     level: ({ ok }) => (ok ? 'info' : 'warn'),
     condition: ({ ok }) => ({
       id: 'status_report',
@@ -358,7 +359,7 @@ export const eventTable: EventTable = {
     }),
   },
   audit_recovered: {
-    message: 'audit lines are written again',
+    message: 'audit lines are being written again',
     level: 'info',
     condition: () => ({ id: 'audit_lost', open: undefined }),
   },

@@ -1,8 +1,8 @@
 /**
  * Watches a response on its way to the client: determines its length, and whether it is a JSON-RPC error.
  *
- * Keeps the first and last bytes of a JSON body, or of the event with the response. The watch does not delay, change or
- * parse the response.
+ * Keeps the first and last bytes of a JSON body, or of the event that contains the response. The watch does not delay,
+ * change or parse the response.
  */
 import type { ServerResponse } from 'node:http'
 import { readResponse, type RpcResponse, scannedBytes } from './rpc-answer.ts'
@@ -150,7 +150,7 @@ export function watchResponse(res: ServerResponse, keepBytes: number, onOpen?: (
   return watch
 }
 
-/** Makes a function with several signatures callable with the original arguments. */
+/** Makes an overloaded function callable with the original arguments. */
 function callable(method: unknown): (...args: unknown[]) => unknown {
   return method as (...args: unknown[]) => unknown
 }

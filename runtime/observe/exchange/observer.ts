@@ -153,7 +153,8 @@ class ActiveObserver implements Observer {
       this.#log.error('the message in a request could not be read', { err: failure })
     }
     const finish = (): void => this.#end(scope, exchange, error)
-    // The request is only accepted at this point. Another request's stream sends the response when the operation ends.
+    // At this point, the request has only been accepted. Another request's stream sends the response when the operation
+    // ends.
     if (scope.pending > 0 && exchange.res.statusCode === 202) scope.deferred = finish
     else finish()
   }

@@ -3,8 +3,8 @@
  * conventions, which are added while useLegacyAttributes is on. docs/guides/observability.md repeats the table and a
  * test compares the two.
  *
- * Spans contain no query, header or session id: an attribute marks a query as present, and a session id appears as a
- * short hash.
+ * Spans contain no query, header or session id: an attribute indicates that a query is present, and a session id
+ * appears as a short hash.
  * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic
  * conventions (HTTP, MCP, generative AI, RPC).
  */

@@ -59,7 +59,7 @@ export function metricExporter(collector: CollectorSettings, log: Log): PushMetr
 
 type Done = (result: ExportResult) => void
 
-/** Logs the first failure of sending, and the recovery. */
+/** Logs the first failed export, and the recovery. */
 function failureLog(
   signal: string,
   url: string,
@@ -77,7 +77,7 @@ function failureLog(
         reason: reasonOf(result.error),
         ...(proxy === undefined ? {} : { httpProxy: proxy }),
       })
-    else if (!failed && failing) log.info('telemetry is sent to the collector again', { signal })
+    else if (!failed && failing) log.info('telemetry is being sent to the collector again', { signal })
     failing = failed
     done(result)
   }

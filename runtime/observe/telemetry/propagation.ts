@@ -32,7 +32,7 @@ export function readTraceContext(carrier: TraceCarrier): SpanContext | undefined
   return isSpanContextValid(context) ? context : undefined
 }
 
-/** Drops a state with an invalid member completely, as the recommendation requires. */
+/** Drops the whole tracestate if a member is invalid, as the recommendation requires. */
 function readState(text: string | undefined): string | undefined {
   if (text === undefined || text.length > maxStateLength) return undefined
   const members = text.split(',').map((member) => member.trim())

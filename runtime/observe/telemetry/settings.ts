@@ -85,7 +85,7 @@ function readSettings(
   const { tracingEnabled, metricsEnabled, enablePrometheusMetricsPath: prometheus } = config
   const collector = readCollector(config, from.env, violations, warnings)
   if (collector && !tracingEnabled && !metricsEnabled)
-    violations.push('telemetry.endpoint: set tracingEnabled or metricsEnabled, or leave the endpoint out')
+    violations.push('telemetry.endpoint: set tracingEnabled or metricsEnabled, or omit the endpoint')
   if (!config.endpoint && tracingEnabled)
     warnings.push('telemetry.tracingEnabled has no effect without telemetry.endpoint')
   if (!config.endpoint && metricsEnabled && !prometheus)
@@ -189,7 +189,7 @@ function readEndpoint(
   }
   if (url.protocol === 'http:' && !insecure && !isLoopbackHost(url.hostname)) {
     violations.push(
-      'telemetry.endpoint: http requires telemetry.insecure to be true, because telemetry would travel in the clear',
+      'telemetry.endpoint: http requires telemetry.insecure to be true, because telemetry would be sent in plain text',
     )
   }
   if (url.protocol === 'https:' && insecure)

@@ -33,12 +33,14 @@ function roleClaimOf({ roleClaim }: CloudStsBlock): string {
   return roleClaim || 'groups'
 }
 
-/** Returns the claims in which the strategies look for roles. They get the group prefix of an additional issuer. */
+/**
+ * Returns the claims in which the strategies look for roles. These claims get the group prefix of an additional issuer.
+ */
 export function roleClaimsOf(strategies: readonly (StrategyConfig | undefined)[]): readonly string[] {
   return strategies.flatMap((strategy) => (strategy?.cloudSts ? roleClaimOf(strategy.cloudSts) : []))
 }
 
-/** Treats two missing priorities as equal: subtracting Infinity from Infinity yields NaN. */
+/** Treats two missing priorities as equal, because subtracting Infinity from Infinity yields NaN. */
 function compare(a: number, b: number): number {
   if (a === b) return 0
   return a < b ? -1 : 1

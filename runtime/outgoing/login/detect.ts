@@ -1,8 +1,8 @@
 /**
  * Detects whether the target requires authentication by sending requests without credentials.
  *
- * Requests go to the MCP endpoint, then to the root; a target with a configured path receives them only at that path.
- * The sequence is a GET, a POST of `initialize`, then a POST of `tools/list`, because some servers accept an
+ * Requests are sent to the MCP endpoint, then to the root; a target with a configured path receives them only at that
+ * path. The sequence is a GET, a POST of `initialize`, then a POST of `tools/list`, because some servers accept an
  * unauthenticated handshake. The protocol era is derived from the response to `initialize`, and an opened session is
  * deleted immediately. Only a 401 with a Bearer or DPoP challenge, or a protected-resource document, means that
  * authentication is required. A target that does not respond is reported as `unknown`, not as `open`.
@@ -24,7 +24,7 @@ import {
 
 export interface Detection {
   readonly kind: 'open' | 'protected' | 'unknown'
-  /** The URL that was requested, or would have been. */
+  /** The URL that was requested, or that would have been requested. */
   readonly url: string
   readonly challenge: Challenge | undefined
 }

@@ -38,8 +38,8 @@ export function keyOf({ tokens, proofKey }: KeptLogin): ProofKey | undefined {
 }
 
 /**
- * Returns the login with bound tokens required, after the target has turned out to accept only bound tokens. A renewal
- * can get a bound token.
+ * Returns a login that requires bound tokens, for a target that turned out to accept only bound tokens. A renewal can
+ * obtain a bound token.
  */
 export function withRequiredProof(login: KeptLogin): KeptLogin {
   if (login.located.dpop === 'required') return login

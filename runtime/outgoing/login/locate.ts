@@ -5,8 +5,8 @@
  * protected-resource document (from the challenge or the well-known locations), the challenge's realm, metadata at the
  * target's own origin, and the oldest specification's default endpoints. The search fails when a document describes
  * another resource, or when the server's metadata does not advertise PKCE with S256, even for a configured issuer. A
- * login without a user requires no PKCE. It does not use the default endpoints, because it would send its client secret
- * to a guessed URL.
+ * login without a user requires no PKCE. Such a login does not use the default endpoints, because it would send its
+ * client secret to a guessed URL.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP
  * 2025-03-26 (fallbacks); RFC 9449 section 5.1; RFC 9728 section 2.
  */
@@ -165,7 +165,7 @@ function proofUse(
   return atServer && atTarget === 'accepted' ? 'offered' : 'demanded'
 }
 
-/** Reads whether the protected-resource document announces support for bound tokens. Source: RFC 9728 section 2. */
+/** Returns the support for bound tokens that the protected-resource document advertises. Source: RFC 9728 section 2. */
 function proofsIn({ document }: Partial<ResourceMetadata> = {}): Challenge['proof'] {
   const isAccepted = listsOurs(document?.['dpop_signing_alg_values_supported'])
   if (document?.['dpop_bound_access_tokens_required'] === true)

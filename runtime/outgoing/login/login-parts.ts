@@ -21,7 +21,10 @@ export interface OnDemand {
   readonly onChange: () => void
 }
 
-/** The request that the target rejected, and the scopes to request; undefined scopes follow from the metadata. */
+/**
+ * The request that the target rejected, and the scopes to request. If the scopes are undefined, they follow from the
+ * metadata.
+ */
 export interface WantedLogin {
   readonly url: string
   readonly challenge: Challenge | undefined

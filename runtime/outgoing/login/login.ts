@@ -126,7 +126,10 @@ export class TargetLogin implements OwnLogin {
     return this.#wanted !== undefined
   }
 
-  /** Performs the login that waits for the user. Rejects if it fails; it then continues to wait. */
+  /**
+   * Performs the login that waits for the user. If the login fails, this method rejects, and the login continues to
+   * wait.
+   */
   async signIn(): Promise<void> {
     if (this.#wanted) await this.#signInOnce(this.#wanted)
   }
@@ -271,7 +274,7 @@ export class TargetLogin implements OwnLogin {
     })
   }
 
-  /** Adopts the login if another process has since renewed it. Returns true if so. */
+  /** Adopts the login and returns true if another process has since renewed it. */
   #takeNewer(session: KeptLogin | undefined): boolean {
     const found = this.#session ? this.#parts.persisted.read(this.#name) : this.#findKept()
     const later = laterState(found, session)

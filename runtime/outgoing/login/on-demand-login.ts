@@ -25,7 +25,7 @@ export interface OnDemandLoginParts extends OnDemand {
   readonly now: () => number
 }
 
-/** How a login that a browser requested continues. */
+/** The next step of a login that a browser requested. */
 export type SignInStep =
   /** The browser must open this URL, which works once. */
   | { readonly kind: 'open'; readonly url: string }
@@ -49,7 +49,7 @@ interface Attempt {
 const limitMs = 10_000
 /** How long a browser waits for the authorization server. */
 const maxWaitMs = 20_000
-/** A backend without a protected-resource document is asked for it again after this time. */
+/** Time after which a missing protected-resource document is requested from the backend again. */
 const absentMs = 60_000
 
 export class OnDemandLogin {

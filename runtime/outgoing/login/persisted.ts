@@ -3,7 +3,7 @@
  *
  * AES-256-GCM; the file's name is authenticated as well. The key is derived from a password (scrypt) or read from a key
  * file next to the logins. The key file protects a copied login file, but not a copied directory. Unreadable files are
- * treated as absent. A failed write is reported once, and the login is then only kept in memory.
+ * treated as absent. A failed write is reported once, and the login is then kept only in memory.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes, scryptSync } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'

@@ -5,7 +5,7 @@
  *
  * A registration's secret may expire. If the server supports managing registrations, the secret is renewed a day before
  * it expires, which keeps the client and therefore the login. The management URL must have the origin of the
- * registration endpoint, so that the management token never goes elsewhere.
+ * registration endpoint, so that the management token is never sent to another server.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behavior
  * of persisted registrations.
  */
@@ -50,7 +50,7 @@ export interface LoginClient {
 }
 
 const renewAheadMs = 86_400_000
-/** A secret with less remaining time than this is not used for a new login. */
+/** A secret that expires sooner than this is not used for a new login. */
 const usableMs = 60_000
 
 /** A client that may be used with the server. */

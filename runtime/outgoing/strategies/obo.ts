@@ -2,8 +2,8 @@
  * On-behalf-of exchange at a directory provider: sends the user's token as the assertion and, by default, the client's
  * secret in the body.
  *
- * Off by default; every use then fails with ENTERPRISE_REQUIRED. The subject is the token of the authenticated caller,
- * never a header of the request.
+ * Off by default; while it is off, every use fails with ENTERPRISE_REQUIRED. The subject is the token of the
+ * authenticated caller, never a header of the request.
  * Source: docs/reference/specification/external-auth.md#obo (obo),
  * docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth type obo).
  */
@@ -34,7 +34,7 @@ export const obo: StrategyModule = {
       ...(cacheSkewSeconds !== undefined && cacheSkewSeconds < 0
         ? [{ path: 'obo.cacheSkewSeconds', message: 'must not be negative' }]
         : []),
-      // Without a name, the caller's own token is used, regardless of the configured providers.
+      // If no name is given, the caller's own token is used, regardless of the configured providers.
       ...(block.subjectTokenProviderName
         ? providerViolations('obo.subjectTokenProviderName', block.subjectTokenProviderName, parts)
         : []),

@@ -28,8 +28,8 @@ export class EvaluationErrors {
   readonly #log: Log
   readonly #reportFailure: ((failure: PolicyFailure) => void) | undefined
   /**
-   * Logged errors. Their number is bounded by the number of policies times the error kinds that `reword` recognizes and
-   * the attributes that policies read.
+   * Logged errors. At most one per policy for each error kind that `reword` recognizes and each attribute that policies
+   * read.
    */
   readonly #seen = new Set<string>()
 
@@ -63,7 +63,7 @@ export class EvaluationErrors {
     const key = `${id}\0${reason}`
     const fields = { policy: id, effect, reason }
     const text =
-      'a policy could not be evaluated; a failed permit is ignored, a failed forbid denies the request'
+      'a policy could not be evaluated; a failed permit is ignored, and a failed forbid denies the request'
     if (this.#seen.has(key)) this.#log.debug(text, fields)
     else {
       this.#seen.add(key)

@@ -68,7 +68,7 @@ export interface PolicyTarget {
   readonly resource: Uid
 }
 
-/** Returns false when a policy's scope definitely excludes the request. The result true is inconclusive. */
+/** Returns false when a policy's scope definitely excludes the request. A result of true is inconclusive. */
 export function mayApply({ scope }: Policy, { principal, actions, resource }: PolicyTarget): boolean {
   const { action } = scope
   if (action.op !== 'All' && !entitiesOf(action).some((entity) => actions.has(keyOf(entity)))) return false

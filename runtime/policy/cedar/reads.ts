@@ -17,7 +17,10 @@ export interface Reads {
   readonly wholeContext: boolean
   /** Entities outside the request whose attributes or parents may be read. */
   readonly entities: readonly Uid[]
-  /** Total length of the policy's patterns. Matching a string takes time proportional to string × pattern. */
+  /**
+   * Total length of the policy's patterns. The time to match a string is proportional to the length of the string times
+   * the length of the pattern.
+   */
   readonly patternLength: number
   /** Types of all entities in the policy. */
   readonly types: ReadonlySet<string>

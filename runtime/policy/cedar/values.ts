@@ -12,7 +12,10 @@ import type { CedarValue } from '../../../schemas/cedar/index.ts'
 const maxDepth = 10
 /** Maximum length of converted strings. */
 export const maxTextLength = 64 * 1024
-/** Maximum string length times total pattern length. The engine takes about 3 ns per unit for near matches. */
+/**
+ * Maximum product of the string length and the total pattern length. The engine takes about 3 ns per unit for near
+ * matches.
+ */
 const maxCompared = 4_000_000
 /** Length up to which policies always get a string. */
 const minText = 2048

@@ -1,8 +1,8 @@
 /**
  * Wire format authzenv1: the Access Evaluation API and, for lists, the Access Evaluations API.
  *
- * The backend and the original name identify a resource, so neither a rename nor another backend inherits a permission.
- * Gatehouse ignores a response's `context`, which must not reach a client.
+ * The backend and the original name identify a resource, so a renamed item or another backend's item does not inherit a
+ * permission. Gatehouse ignores a response's `context`, which must not reach a client.
  * Source: OpenID AuthZEN Authorization API 1.0, access evaluation and access evaluations;
  * docs/guides/decision-point.md.
  */

@@ -66,7 +66,7 @@ export function makeDecisionClient(point: ExternalPoint, log: Log): DecisionClie
   }
 }
 
-/** The token must be one line of valid header characters, because a header contains it. */
+/** The token must be one line of valid header characters, because it is sent in a header. */
 function ownToken(path: string, field: string, log: Log): ReturnType<typeof rotatingSecret> {
   const token = rotatingSecret(path, { log })
   if (!/^[\x21-\x7e]+$/.test(token().reveal()))

@@ -7,7 +7,7 @@ import type { Principal } from './question.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 
-/** A query. `text` is the cache key of its decision and contains all data that the decision can depend on. */
+/** A query. `text` is the cache key of the decision and contains all data that the decision can depend on. */
 export interface Question {
   readonly text: string
   /**

@@ -13,7 +13,7 @@ import { type AccessRequest, hintNames, type ToolHints } from '../requests.ts'
 export type Principal = Readonly<Record<string, unknown>>
 type Mapping = RuntimeDecisionPoint['claimMapping']
 
-/** Maps each member of the principal to claims. The first present claim applies. */
+/** Maps each member of the principal to claims. The first claim that is present applies. */
 const principals: Readonly<Record<Mapping, Readonly<Record<string, string[]>>>> = {
   standard: {
     sub: ['sub'],

@@ -1,8 +1,8 @@
 /**
  * Queries an external decision point about decisions recorded in the audit log, and reports which would change.
  *
- * A line without the complete query is inconclusive, because the replay never guesses a decision. Also inconclusive are
- * lines that were denied because of a failure, and lines for which the query now fails.
+ * A line without the complete query is inconclusive, because the replay never guesses a decision. Lines that were
+ * denied because of a failure, and lines for which the query now fails, are also inconclusive.
  * Source: docs/guides/decision-point.md.
  */
 import type { RecordedLine } from '../recorded.ts'

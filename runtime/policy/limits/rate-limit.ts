@@ -66,8 +66,8 @@ export interface LimitRefusal {
 
 export interface RateLimiter {
   /**
-   * Takes tokens for a request. Returns undefined when it may continue. Rejects only with STORE_DOWN, when calls are
-   * configured to be rejected while the store is down.
+   * Takes tokens for a request. Returns undefined when the request may continue. Rejects only with STORE_DOWN, when
+   * calls are configured to be rejected while the store is down.
    */
   take(caller: Caller, method: string, params: JsonObject): Promise<LimitRefusal | undefined>
 }

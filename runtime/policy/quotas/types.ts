@@ -49,9 +49,7 @@ export interface QuotaState {
 export interface Reservation {
   /** True when costs reported by the backend are counted. */
   readonly readsCost: boolean
-  /**
-   * Completes the call. Call this method exactly once. Returns the blocking budgets of which at least 80% is now used.
-   */
+  /** Completes the call. Call this method exactly once. Returns the blocking budgets that are now at least 80% used. */
   settle(use: QuotaUse): readonly QuotaState[]
 }
 

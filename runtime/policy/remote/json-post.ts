@@ -24,12 +24,12 @@ export type FailureReason =
   | 'busy'
   | 'list_timeout'
 
-/** Thrown without a decision. The message contains nothing from the response except the status. */
+/** Thrown when there is no decision. The message contains nothing from the response except the status. */
 export class DecisionFailure extends ModuleError {
   readonly reason: FailureReason
-  /** True when the service seems to be down, independent of the query. */
+  /** True when the service seems to be down, regardless of the query. */
   readonly isDown: boolean
-  /** Status of the response, if the status is the reason. */
+  /** Status of the response, if the status is the reason for the failure. */
   readonly status: number | undefined
   constructor(
     reason: FailureReason,

@@ -118,8 +118,8 @@ function run(document: unknown, patch: readonly unknown[]): unknown {
 }
 
 /**
- * Replaces copies and moves with other operations. Copied values keep their digits, and the total number of copied
- * bytes is bounded.
+ * Replaces copy and move operations with equivalent operations. Copied values keep their digits, and the total number
+ * of copied bytes is bounded.
  */
 function* inSimpleOperations(
   document: unknown,

@@ -84,14 +84,14 @@ t.test('accounts: the page describes every state of a provider', async (t) => {
   t.equal(page.status, 200)
   t.match(page.text, /You are <bdi>alice@example\.test<\/bdi>/)
   t.match(page.text, /<legend><bdi>Notes<\/bdi><\/legend>/)
-  t.same(states(page), ['corp: Connected', 'hub: Connected, ends in 2 hours'])
+  t.same(states(page), ['corp: Connected', 'hub: Connected, expires in 2 hours'])
   t.match(page.headers.get('content-security-policy'), /^default-src 'none'; style-src 'sha256-/)
   t.equal(page.headers.get('cache-control'), 'no-store')
   for (const secret of [tokens.access, tokens.refresh, String(caller.claims['tsid']), 'hub-1']) {
     t.notOk(page.text.includes(secret), 'the page contains no secret')
   }
   self.rig.pass(3 * 3_600_000)
-  t.same(states(await open(self, browser)), ['corp: Connected', 'hub: Broken: sign in there again'])
+  t.same(states(await open(self, browser)), ['corp: Connected', 'hub: Broken: sign in to the provider again'])
 })
 
 t.test('accounts: a client without a name is shown by its id', async (t) => {
@@ -148,7 +148,7 @@ t.test('accounts: renewing a broken connection, and a provider that refuses', as
   self.token = { expires_in: 60 }
   const { browser, caller } = await signIn(self)
   self.rig.pass(120_000)
-  t.same(states(await open(self, browser)), ['corp: Connected', 'hub: Broken: sign in there again'])
+  t.same(states(await open(self, browser)), ['corp: Connected', 'hub: Broken: sign in to the provider again'])
   self.token = { error: 'access_denied' }
   const refused = await press(self, browser, 'connect', 'hub')
   t.match(refused.text, /hub could not be connected\. Nothing was changed\./)

@@ -269,7 +269,7 @@ t.test(
         t.ok((await contrast(page, selector)) >= 4.5, `${colorScheme} ${selector}`)
       }
       const row = page.locator('dl > div', { hasText: 'hub' }).first()
-      t.match(await row.innerText(), /Connected, ends in 60 minutes/)
+      t.match(await row.innerText(), /Connected, expires in 60 minutes/)
       await page.screenshot({ path: join(artefacts, `accounts-${colorScheme}.png`), fullPage: true })
       await page
         .getByRole('button', { name: /^Disconnect hub from Notes/ })
@@ -279,7 +279,7 @@ t.test(
       const connect = page.getByRole('button', { name: /^Connect hub for Notes/ }).first()
       await connect.focus()
       await page.keyboard.press('Enter')
-      await row.getByText('Connected, ends in').waitFor()
+      await row.getByText('Connected, expires in').waitFor()
       t.equal(page.url(), `${rig.issuer}/oauth/accounts`, 'through the provider and back')
       t.same(
         seen.problems.filter((problem) => !problem.includes('favicon')),

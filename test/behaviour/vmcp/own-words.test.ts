@@ -136,7 +136,7 @@ const cases: readonly {
     answer: (res) => send(res, 200, 'text/plain', 'pong'),
     category: 'health_check_failed',
     detail: /^pong$/,
-    fix: /check that b is an MCP server/,
+    fix: /check that the url of b points to an MCP server/,
   },
 ]
 

@@ -311,7 +311,7 @@ t.test('proxy: reports all contradictory settings together', async (t) => {
   t.match(contradicting, /oidc\.audience: must be one of/)
   t.match(contradicting, /disableUpstreamTokenInjection: conflicts with token_exchange/)
   write({ oidc: undefined }, { upstreamProviders: [upstream('corp'), upstream('code')] })
-  t.match(await violations(), /upstreamProviders: at most 1 is supported here, 2 are configured/)
+  t.match(await violations(), /upstreamProviders: at most 1 is supported here, but 2 are configured/)
   write({ oidc: undefined }, {})
   t.match(await violations(), /oidc: is required with an embedded authorization server/)
   writeFileSync(join(dir, 'authserver-config.yaml'), 'issuer: [')

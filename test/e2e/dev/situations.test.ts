@@ -80,7 +80,7 @@ for (const [name, command, why] of [
   [
     'looping',
     `node -e 'process.exit(7)'`,
-    'The program exited with code 7; .*run gatehouse logs looping to see all of it; restarted automatically',
+    'The program exited with code 7; .*run gatehouse logs looping to see the full output; restarted automatically',
   ],
 ] as const) {
   for (const [kind, spec] of [

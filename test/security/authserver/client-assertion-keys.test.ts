@@ -9,7 +9,7 @@ import {
   signAssertion,
 } from '../../helpers/authserver/declared-client.ts'
 
-const untried = "only the client's first 4 matching keys were tried; use a kid that is unique"
+const untried = "only the client's first 4 matching keys were tried; use a unique kid"
 
 t.test('at most four keys are tried for an assertion without a kid', async (t) => {
   const keys = await Promise.all(Array.from({ length: 6 }, () => makeKey()))

@@ -69,7 +69,7 @@ t.test('telemetry settings: an invalid endpoint is rejected', async (t) => {
     t.match(failure({ endpoint }), /^telemetry\.endpoint: must be host:port or an http\(s\) URL/, endpoint)
   t.match(
     failure({ endpoint: 'https://h', tracingEnabled: false }),
-    'telemetry.endpoint: set tracingEnabled or metricsEnabled, or leave the endpoint out',
+    'telemetry.endpoint: set tracingEnabled or metricsEnabled, or omit the endpoint',
   )
 })
 

@@ -1,9 +1,9 @@
 /**
  * Policies for the tokens of trusted issuers that declared clients exchange (token exchange).
  *
- * The issuer and the rules of a policy determine its id, which the exchanged tokens contain. A changed or removed
- * policy ends its earlier tokens, like a removed binding (`assertion-policies.ts`). The policies are read again every
- * few seconds.
+ * The issuer and the rules of a policy determine its id, which the exchanged tokens contain. Changing or removing a
+ * policy invalidates its earlier tokens, as removing a binding does (`assertion-policies.ts`). The policies are
+ * reloaded every few seconds.
  * Source: RFC 8693 section 2; docs/guides/authorization-server.md, "Tokens of other issuers".
  */
 import type { ExchangePolicySettings, TrustedIssuerSettings } from '../../../config/index.ts'
@@ -62,8 +62,8 @@ export class ExchangePolicies {
   }
 
   /**
-   * Reads the policies again. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid.
-   * Calls `storeRemoval` for each changed or removed policy. If `storeRemoval` rejects, the next reload calls it again.
+   * Reloads the policies. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid. Calls
+   * `storeRemoval` for each changed or removed policy. If `storeRemoval` rejects, the next reload calls it again.
    */
   async reload(storeRemoval: (policyId: string) => Promise<void>): Promise<void> {
     const next = this.#read().map(toPolicy)
@@ -76,7 +76,7 @@ export class ExchangePolicies {
     await this.#removals.store(storeRemoval)
   }
 
-  /** True when the policy exists and no removal after this time is waiting to be stored. */
+  /** True when the policy exists and no removal made after this time is still waiting to be stored. */
   isKnownSince(policyId: string, sinceSec: number): boolean {
     return this.get(policyId) !== undefined && !this.#removals.hasSince(policyId, sinceSec)
   }

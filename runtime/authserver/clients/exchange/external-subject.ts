@@ -89,7 +89,7 @@ function actorViolation(
   { policy, clientId, issuer }: ExternalSubjectRules,
 ): string | undefined {
   if (!Object.hasOwn(claims, 'may_act'))
-    return policy.acceptsActor(claims) ? undefined : 'the client that the subject token names is not accepted'
+    return policy.acceptsActor(claims) ? undefined : 'the client named in the subject token is not accepted'
   if (!policy.allowMayAct) return 'may_act is not accepted from this issuer'
   const { may_act: party } = claims
   // Requires `iss`, because the issuer could otherwise refer to one of its own clients with the same id.

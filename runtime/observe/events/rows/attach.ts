@@ -40,7 +40,8 @@ const logs = "check the log of the server's mcp container, with --previous"
 const fixes: Readonly<Record<string, string>> = {
   AccessRefused:
     "check the Role and RoleBinding of the proxy's service account: Metacontroller can only grant permissions that it has",
-  AnotherProxyAttached: 'no action needed: this proxy attaches when the other one exits or stops responding',
+  AnotherProxyAttached:
+    'no action needed: this proxy attaches when the other proxy exits or stops responding',
   ApiServerError: "check the API server and the namespace's quotas and admission policies",
   ApiServerUnreachable:
     "allow the proxy's pod to connect to the API server: check egress rules and NetworkPolicies",
