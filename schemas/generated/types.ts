@@ -198,7 +198,7 @@ export type AuthzConfig = {
   readonly httpv1?: DecisionPoint
   /** Settings for type authzenv1. */
   readonly authzenv1?: AuthzenPoint
-  /** Claim that contains group membership. It overrides group_claim_name in the referenced ConfigMap and takes precedence over the well-known claims groups, roles and cognito:groups. */
+  /** Claim that contains group membership. Overrides group_claim_name in the referenced ConfigMap and takes precedence over the well-known claims groups, roles and cognito:groups. */
   readonly groupClaimName?: string
   /** Claim that contains roles. Roles are extracted separately and mapped to the group entity type. */
   readonly roleClaimName?: string
@@ -399,7 +399,7 @@ export type ClientCredentialsStrategy = {
   readonly clientSecretEnv?: string
   /** File with the client secret; reloaded when it changes. */
   readonly clientSecretPath?: string
-  /** How the client authenticates. Default: with the client secret. */
+  /** How the client authenticates. Default: authentication with the client secret. */
   readonly clientAuth?: RuntimeClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
@@ -438,7 +438,7 @@ export type CloudStsConfig = {
   readonly sessionDuration: number
   /** Claim used as the role session name. */
   readonly sessionNameClaim: string
-  /** Upstream whose access token is the web identity token. Default: the first upstream of an embedded server, or the token in the Authorization header if there is no embedded server. */
+  /** Upstream whose access token is used as the web identity token. Default: the first upstream of an embedded server, or the token in the Authorization header if there is no embedded server. */
   readonly subjectProviderName?: string
 }
 
@@ -1139,7 +1139,7 @@ export type InnerStep = {
 export type IssuerReference = {
   /** Name of the MCPOIDCConfig. */
   readonly name: string
-  /** Expected audience of tokens. It must be unique to each server, so that a token for one server is not valid at another server. */
+  /** Expected audience of tokens. The audience must be unique to each server, so that a token for one server is not valid at another server. */
   readonly audience: string
   /** Public URL advertised in the protected-resource metadata (RFC 9728). Default: the internal Service URL. */
   readonly resourceUrl?: string
@@ -1346,7 +1346,7 @@ export type MCPOIDCConfig = {
 export type MCPOIDCConfigReference = {
   /** Name of the MCPOIDCConfig. */
   readonly name: string
-  /** Expected audience of tokens. It must be unique to each server, so that a token for one server is not valid at another server. */
+  /** Expected audience of tokens. The audience must be unique to each server, so that a token for one server is not valid at another server. */
   readonly audience: string
   /** Public URL advertised in the protected-resource metadata (RFC 9728). Default: the internal Service URL. */
   readonly resourceUrl?: string
@@ -1751,7 +1751,7 @@ export type MCPWebhookConfigSpec = {
 
 export type MCPWebhookConfigStatus = ConfigStatus
 
-/** Action for text that contains hidden instructions to a model. */
+/** Action for text that contains hidden instructions for a model. */
 export type MarkRule = {
   /** Name used in logs and metrics. */
   readonly name: string
@@ -1934,11 +1934,11 @@ export type OboConfig = {
   readonly clientId?: string
   /** Secret key that contains the client secret. */
   readonly clientSecretRef?: SecretRef
-  /** How the client authenticates at the token endpoint. Default: with the client secret. */
+  /** How the client authenticates at the token endpoint. Default: authentication with the client secret. */
   readonly clientAuth?: ClientAuth
   /** Time before expiry at which a cached token is treated as expired, for example 30s. */
   readonly cacheSkew?: string
-  /** Upstream whose token is the assertion; default: the caller's token. */
+  /** Upstream whose token is used as the assertion; default: the caller's token. */
   readonly subjectTokenProviderName?: string
 }
 
@@ -1952,13 +1952,13 @@ export type OboStrategy = {
   readonly clientSecret?: string
   /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
-  /** How the client authenticates. Default: with the client secret. */
+  /** How the client authenticates. Default: authentication with the client secret. */
   readonly clientAuth?: RuntimeClientAuth
   /** Audience to request when scopes is empty. */
   readonly audience?: string
   /** Scopes to request for the backend token. */
   readonly scopes?: readonly string[]
-  /** Upstream whose token is the assertion; default: the caller's token. */
+  /** Upstream whose token is used as the assertion; default: the caller's token. */
   readonly subjectTokenProviderName?: string
   /** Number of seconds before expiry at which a cached token is treated as expired. */
   readonly cacheSkewSeconds?: number
@@ -3014,7 +3014,7 @@ export type TokenExchangeConfig = {
   readonly clientId?: string
   /** Client secret; optional for some flows. */
   readonly clientSecretRef?: SecretRef
-  /** How the client authenticates at the token endpoint. Default: with the client secret. */
+  /** How the client authenticates at the token endpoint. Default: authentication with the client secret. */
   readonly clientAuth?: ClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
@@ -3066,7 +3066,7 @@ export type TokenExchangeStrategy = {
   readonly clientSecret?: string
   /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
-  /** How the client authenticates. Default: with the client secret. */
+  /** How the client authenticates. Default: authentication with the client secret. */
   readonly clientAuth?: RuntimeClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
@@ -3669,7 +3669,7 @@ export type XaaConfig = {
   readonly idpClientId?: string
   /** Client secret for the identity provider. */
   readonly idpClientSecretRef?: SecretRef
-  /** How the client authenticates to the identity provider. Default: with the client secret. */
+  /** How the client authenticates to the identity provider. Default: authentication with the client secret. */
   readonly idpClientAuth?: ClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
@@ -3679,7 +3679,7 @@ export type XaaConfig = {
   readonly targetClientId?: string
   /** Client secret for the target. */
   readonly targetClientSecretRef?: SecretRef
-  /** How the client authenticates to the target. Default: with the client secret. */
+  /** How the client authenticates to the target. Default: authentication with the client secret. */
   readonly targetClientAuth?: ClientAuth
   /** Issuer of the target. */
   readonly targetAudience: string
@@ -3687,7 +3687,7 @@ export type XaaConfig = {
   readonly targetResource?: string
   /** Scopes to request. */
   readonly scopes?: readonly string[]
-  /** Upstream whose ID token is the subject. */
+  /** Upstream whose ID token is used as the subject token. */
   readonly subjectProviderName?: string
   /** Type of the subject token. */
   readonly subjectTokenType?: "urn:ietf:params:oauth:token-type:id_token"
@@ -3703,7 +3703,7 @@ export type XaaStrategy = {
   readonly idpClientSecret?: string
   /** Environment variable that contains the client secret for the identity provider. */
   readonly idpClientSecretEnv?: string
-  /** How the client authenticates. Default: with the client secret. */
+  /** How the client authenticates. Default: authentication with the client secret. */
   readonly idpClientAuth?: RuntimeClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
@@ -3715,7 +3715,7 @@ export type XaaStrategy = {
   readonly targetClientSecret?: string
   /** Environment variable that contains the client secret for the target. */
   readonly targetClientSecretEnv?: string
-  /** How the client authenticates. Default: with the client secret. */
+  /** How the client authenticates. Default: authentication with the client secret. */
   readonly targetClientAuth?: RuntimeClientAuth
   /** Issuer of the target. */
   readonly targetAudience: string
@@ -3723,7 +3723,7 @@ export type XaaStrategy = {
   readonly targetResource?: string
   /** Scopes to request. */
   readonly scopes?: readonly string[]
-  /** Upstream whose ID token is the subject. */
+  /** Upstream whose ID token is used as the subject token. */
   readonly subjectProviderName?: string
   /** Type of the subject token. */
   readonly subjectTokenType?: "urn:ietf:params:oauth:token-type:id_token"

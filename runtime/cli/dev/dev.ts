@@ -145,7 +145,9 @@ function nothingToRun(paths: readonly string[]) {
   )
 }
 
-/** Reports the port instead of choosing another port, because clients store the address in their configuration. */
+/**
+ * Reports an occupied port instead of choosing another port, because clients store the address in their configuration.
+ */
 async function refuseTakenPort(docs: readonly LocalObject[], port: number): Promise<void> {
   if (!docs.some(({ kind }) => kind === 'VirtualMCPServer') || (await isFree(port))) return
   const next = await nextFreePort(port)

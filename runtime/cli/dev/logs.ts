@@ -32,7 +32,7 @@ function logFileOf(name: string | undefined): string {
   const names = loggedNames()
   if (names.length === 0)
     throw invalidConfig(
-      `this user runs no "gatehouse up", and no "gatehouse dev" or "gatehouse run" session in ${tmpdir()}; start one, or set TMPDIR to the value that the session uses`,
+      `"gatehouse up" is not running for this user, and no "gatehouse dev" or "gatehouse run" session was found in ${tmpdir()}; start a session, or set TMPDIR to the value that the session uses`,
     )
   const available = `output is available for: ${names.join(', ')}`
   if (name === undefined) throw invalidConfig(`NAME is missing; ${available}`)

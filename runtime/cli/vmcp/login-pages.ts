@@ -8,7 +8,7 @@ import type { HostedAuthServer } from '../../authserver/index.ts'
 import { type Environment, vmcpEnvironment } from '../../config/index.ts'
 import { type Exchange, isLoopbackHost, readBody, type Stage } from '../../net/index.ts'
 
-/** Beginning of the paths of all login pages. */
+/** Prefix of the paths of all login pages. */
 export const loginPath = '/login/'
 
 /** Larger than any form or passkey response. */
