@@ -1,6 +1,6 @@
 /**
- * Removes unused parts of large packages that the bundler cannot detect: 3 MB in each of the two programs. If a program
- * needs a removed part, the build ("No matching export") or the bundle tests fail.
+ * Removes parts of large packages that are unused but that the bundler keeps: 3 MB in each of the two programs. If a
+ * program needs a removed part, the build ("No matching export") or the bundle tests fail.
  */
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'

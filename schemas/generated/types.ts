@@ -367,7 +367,7 @@ export type ClientCredentialsConfig = {
   readonly issuer?: string
   /** Token endpoint: an https URL, or an http URL on localhost. Mutually exclusive with issuer. */
   readonly tokenUrl?: string
-  /** Client id at the authorization server. */
+  /** Client id registered with the authorization server. */
   readonly clientId: string
   /** Client secret; reloaded when it changes. */
   readonly clientSecretRef?: SecretRef
@@ -393,7 +393,7 @@ export type ClientCredentialsStrategy = {
   readonly issuer?: string
   /** Token endpoint; mutually exclusive with issuer. */
   readonly tokenUrl?: string
-  /** Client id at the authorization server. */
+  /** Client id registered with the authorization server. */
   readonly clientId: string
   /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
@@ -574,7 +574,7 @@ export type ConsoleAuth = {
   readonly type: "oidc"
   /** Issuer, exactly as in the iss claim of its tokens. */
   readonly issuer: string
-  /** The console's client id at the issuer. */
+  /** The console's client id, registered with the issuer. */
   readonly clientId: string
   /** Client secret; leave unset for a public client. Outside a cluster, set the variable GATEHOUSE_CONSOLE_CLIENT_SECRET instead. */
   readonly clientSecretRef?: SecretRef
@@ -1101,7 +1101,7 @@ export type InlineOidc = {
   readonly jwksUrl?: string
   /** URL of the introspection endpoint, for opaque tokens. */
   readonly introspectionUrl?: string
-  /** The server's client id at the issuer, for introspection. When unset, the audience in the reference is used. */
+  /** The server's client id, registered with the issuer, for introspection. When unset, the audience in the reference is used. */
   readonly clientId?: string
   /** Client secret, for introspection. */
   readonly clientSecretRef?: SecretRef
@@ -1196,7 +1196,7 @@ export type LocalObjectRef = {
   readonly name: string
 }
 
-/** A definition as listed by the backend: an object, or its JSON text when an object cannot represent its numbers. */
+/** A definition as listed by the backend: an object, or JSON text when an object cannot represent the definition's numbers. */
 export type LockedForm = {
   /** The whole item, as an object. */
   readonly definition?: { readonly [name: string]: unknown }
@@ -1250,7 +1250,7 @@ export type MCPAuthzConfigSpec = {
 
 export type MCPAuthzConfigStatus = CABundleConfigStatus
 
-/** Authentication of an MCP server or proxy to external services. */
+/** How an MCP server or proxy authenticates to external services. */
 export type MCPExternalAuthConfig = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPExternalAuthConfig"
@@ -1791,7 +1791,7 @@ export type OAuth2UpstreamConfig = {
   readonly authorizationEndpoint: string
   /** URL of the token endpoint, where codes and refresh tokens are exchanged for tokens. */
   readonly tokenEndpoint: string
-  /** Client id at the upstream provider; mutually exclusive with dcrConfig. */
+  /** Client id registered with the upstream provider; mutually exclusive with dcrConfig. */
   readonly clientId?: string
   /** Redirect URI; default: {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
@@ -1821,7 +1821,7 @@ export type OAuth2UpstreamFile = {
   readonly authorizationEndpoint: string
   /** URL of the token endpoint, where codes and refresh tokens are exchanged for tokens. */
   readonly tokenEndpoint: string
-  /** Client id at the upstream provider; mutually exclusive with dcrConfig. */
+  /** Client id registered with the upstream provider; mutually exclusive with dcrConfig. */
   readonly clientId?: string
   /** Redirect URI; default: {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
@@ -1851,7 +1851,7 @@ export type OAuth2UpstreamFile = {
 export type OIDCUpstreamConfig = {
   /** Issuer URL of the provider. Gatehouse discovers the provider's endpoints. */
   readonly issuerUrl: string
-  /** Client id at the upstream provider. */
+  /** Client id registered with the upstream provider. */
   readonly clientId: string
   /** Redirect URI; default: {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
@@ -1875,7 +1875,7 @@ export type OIDCUpstreamConfig = {
 export type OIDCUpstreamFile = {
   /** Issuer URL of the provider. Gatehouse discovers the provider's endpoints. */
   readonly issuerUrl: string
-  /** Client id at the upstream provider. */
+  /** Client id registered with the upstream provider. */
   readonly clientId: string
   /** Redirect URI; default: {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
@@ -2221,7 +2221,7 @@ export type ProxyIssuer = {
   readonly issuer: string
   /** Audience that a token must contain. */
   readonly audience: string
-  /** This server's client id at the issuer, sent with the secret to the introspection endpoint. */
+  /** This server's client id, registered with the issuer; sent with the secret to the introspection endpoint. */
   readonly clientId?: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
@@ -2257,7 +2257,7 @@ export type ProxyOidc = {
   readonly issuer?: string
   /** Audience that a token must contain. */
   readonly audience?: string
-  /** This server's client id at the issuer, sent with the secret to the introspection endpoint. */
+  /** This server's client id, registered with the issuer; sent with the secret to the introspection endpoint. */
   readonly clientId?: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
@@ -2638,7 +2638,7 @@ export type RuntimeIssuer = {
   readonly issuer: string
   /** Audience that a token must contain. */
   readonly audience: string
-  /** This server's client id at the issuer, sent with the secret to the introspection endpoint. */
+  /** This server's client id, registered with the issuer; sent with the secret to the introspection endpoint. */
   readonly clientId?: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
@@ -2682,7 +2682,7 @@ export type RuntimeOidc = {
   readonly issuer: string
   /** Audience that a token must contain. */
   readonly audience: string
-  /** This server's client id at the issuer, sent with the secret to the introspection endpoint. */
+  /** This server's client id, registered with the issuer; sent with the secret to the introspection endpoint. */
   readonly clientId: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string

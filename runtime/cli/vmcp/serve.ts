@@ -67,7 +67,7 @@ export interface ServedFile {
 export type BackendErrors = 'all' | 'none'
 
 export interface CheckedConfig extends ReadConfig {
-  /** Environment and authorization server that the check of the configuration used. */
+  /** Environment and authorization server that the configuration check used. */
   readonly parts: StartParts
 }
 

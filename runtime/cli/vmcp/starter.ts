@@ -11,7 +11,7 @@ import { isLoopbackHost } from '../../net/index.ts'
 const hint =
   '# Serve this file: gatehouse vmcp serve --config FILE. Check it: gatehouse vmcp validate --config FILE.\n'
 
-/** Creates a configuration. Throws INVALID_CONFIG when a backend is not `name=URL`. */
+/** Creates a configuration. Throws INVALID_CONFIG when a backend does not have the form `name=URL`. */
 export function starterFile(group: string, backends: readonly string[]): string {
   const text = hint + writeYaml(document(`${group}-vmcp`, group, backends))
   parseVmcpConfig(text)

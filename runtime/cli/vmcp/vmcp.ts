@@ -111,7 +111,7 @@ function addServe(vmcp: Command): void {
     )
     .option(
       '--group <name>',
-      'group name; with --backend, instead of --config; anyone on this machine can call the tools',
+      'group name, used with --backend instead of --config; anyone on this machine can call the tools',
     )
     .option('--backend <name=url>', backendHelp, collect, [])
     .option('--host <address>', 'address to bind', '127.0.0.1')
