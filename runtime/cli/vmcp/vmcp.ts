@@ -123,7 +123,7 @@ function addServe(vmcp: Command): void {
     .option('--tls-key-file <file>', 'private key of the certificate, PEM, without a passphrase')
     .option(
       '--tls-client-ca-file <file>',
-      'ask clients for certificates issued by these authorities, PEM, for tokens that are bound to a certificate; reloaded when the file changes',
+      'ask clients for certificates issued by these authorities (PEM), for tokens that are bound to a certificate; reloaded when the file changes',
     )
     .option('--session-ttl <duration>', 'time until an idle session expires (default: 30m)')
     .option(
