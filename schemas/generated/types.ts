@@ -532,7 +532,7 @@ export type ConfiguredBackend = {
   readonly clientCertificatePath?: string
   /** PEM file with the private key of the client certificate. */
   readonly clientKeyPath?: string
-  /** Metadata of the backend. The server sets the entry with the key group. */
+  /** Metadata of the backend. The server sets the entry whose key is "group". */
   readonly metadata?: { readonly [name: string]: string }
 }
 
@@ -1109,7 +1109,7 @@ export type InlineOidc = {
   readonly caBundleRef?: CABundleSource
   /** File with a bearer token for fetching the key set. */
   readonly jwksAuthTokenPath?: string
-  /** Permits private addresses for the key set. */
+  /** Permits fetching the key set from private addresses. */
   readonly jwksAllowPrivateIP: boolean
   /** Permits private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIP: boolean
@@ -2231,7 +2231,7 @@ export type ProxyIssuer = {
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits private addresses for the key set. */
+  /** Permits fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
   /** Permits private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
@@ -2267,7 +2267,7 @@ export type ProxyOidc = {
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits private addresses for the key set. */
+  /** Permits fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
   /** Permits private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
@@ -2568,7 +2568,7 @@ export type RuntimeBackend = {
   readonly clientCertificatePath?: string
   /** PEM file with the private key of the client certificate. */
   readonly clientKeyPath?: string
-  /** Metadata of the backend. The server sets the entry with the key group. */
+  /** Metadata of the backend. The server sets the entry whose key is "group". */
   readonly metadata?: { readonly [name: string]: string }
   /** Allowed addresses of the backend. any: all addresses; private: no loopback addresses; public: no loopback or private addresses. Link-local and metadata addresses are always rejected. The rule applies to the dialed address. */
   readonly addresses: "any" | "private" | "public"
@@ -2648,7 +2648,7 @@ export type RuntimeIssuer = {
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits private addresses for the key set. */
+  /** Permits fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
   /** Permits private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
@@ -2692,7 +2692,7 @@ export type RuntimeOidc = {
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits private addresses for the key set. */
+  /** Permits fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
   /** Permits private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
@@ -2831,7 +2831,7 @@ export type ServerAutoscaling = {
 
 /** A token for the pod's ServiceAccount, which the kubelet renews. */
 export type ServiceAccountToken = {
-  /** Audience of the token, as configured at the authorization server. Default: the issuer, or the token endpoint if no issuer is configured. */
+  /** Audience of the token, as configured in the authorization server. Default: the issuer, or the token endpoint if no issuer is configured. */
   readonly audience?: string
   /** Lifetime of the token in seconds. */
   readonly expirationSeconds: number
@@ -3020,7 +3020,7 @@ export type TokenExchangeConfig = {
   readonly scopes?: readonly string[]
   /** Header for the exchanged token. When empty, the token replaces the Authorization header. */
   readonly externalTokenHeaderName?: string
-  /** Upstream provider whose token is the subject token; default: the caller's own token, or the first upstream of a virtual server with an embedded authorization server. */
+  /** Upstream provider whose token is used as the subject token; default: the caller's own token, or the first upstream of a virtual server with an embedded authorization server. */
   readonly subjectProviderName?: string
   /** Type of the subject token; default: access_token. id_token is for workload identity federation with OIDC providers. */
   readonly subjectTokenType?: string
@@ -3072,7 +3072,7 @@ export type TokenExchangeStrategy = {
   readonly scopes?: readonly string[]
   /** Header for the exchanged token. When unset, the token replaces the Authorization header. */
   readonly externalTokenHeaderName?: string
-  /** Upstream whose token is the subject token; default: the first upstream when an embedded server is configured. */
+  /** Upstream whose token is used as the subject token; default: the first upstream when an embedded server is configured. */
   readonly subjectProviderName?: string
   /** Type of the subject token. */
   readonly subjectTokenType: string
@@ -3194,7 +3194,7 @@ export type TrustedIssuer = {
   readonly issuerUrl: string
   /** URL of the issuer's key set. */
   readonly jwksUrl?: string
-  /** Permits private addresses for the key set. Requires jwksUrl. */
+  /** Permits fetching the key set from private addresses. Requires jwksUrl. */
   readonly allowPrivateIPs: boolean
   /** Adds platform-specific checks. kubernetes: the subject must be a ServiceAccount, and maxAssertionAge defaults to 1h. github: bindings must compare repository_id or repository_owner_id. gitlab: bindings must compare project_id or namespace_id, and the ref must be protected. */
   readonly preset?: "kubernetes" | "github" | "gitlab"
@@ -3210,7 +3210,7 @@ export type TrustedIssuerFile = {
   readonly issuerUrl: string
   /** URL of the issuer's key set. */
   readonly jwksUrl?: string
-  /** Permits private addresses for the key set. Requires jwksUrl. */
+  /** Permits fetching the key set from private addresses. Requires jwksUrl. */
   readonly allowPrivateIPs: boolean
   /** Adds platform-specific checks. kubernetes: the subject must be a ServiceAccount, and maxAssertionAge defaults to 1h. github: bindings must compare repository_id or repository_owner_id. gitlab: bindings must compare project_id or namespace_id, and the ref must be protected. */
   readonly preset?: "kubernetes" | "github" | "gitlab"
