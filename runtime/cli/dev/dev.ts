@@ -120,7 +120,7 @@ interface Loaded {
   readonly problems: string
 }
 
-/** Reads and checks the manifests. Throws INVALID_CONFIG when they cannot be read. */
+/** Reads and checks the manifests. Throws INVALID_CONFIG when the manifests cannot be read. */
 function load(paths: readonly string[], validate: ValidateResource): Loaded {
   const manifests = readManifests(paths, standardText)
   const problems = describeViolations(checkManifests(manifests, { validate }))

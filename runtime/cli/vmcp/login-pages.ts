@@ -1,6 +1,6 @@
 /**
- * Serves the login pages of `gatehouse up --login`, which run in another thread on a loopback port. Browsers reach them
- * at the server's own address, so one tunnel or one forwarded port is enough.
+ * Serves the login pages of `gatehouse up --login`, which run in another thread on a loopback port. Browsers reach
+ * these pages at the server's own address, so one tunnel or one forwarded port is enough.
  */
 import { type IncomingMessage, request } from 'node:http'
 import { GatehouseError, hopByHop, invalidConfig } from '../../../schemas/index.ts'

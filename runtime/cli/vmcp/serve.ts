@@ -72,7 +72,7 @@ export interface CheckedConfig extends ReadConfig {
 }
 
 /**
- * Runs every check that `serve` runs before it starts, then the checks of `more`. Throws INVALID_CONFIG listing the
+ * Runs every check that `serve` runs before it starts, then the checks in `more`. Throws INVALID_CONFIG listing the
  * problems in both files.
  */
 export async function readChecked(
@@ -153,7 +153,7 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
 interface ServeContext {
   readonly log: Log
   readonly events: Events
-  /** Settings of the sessions; undefined for the server's default. */
+  /** Time limit for calls in flight at shutdown; undefined for the server's default. */
   readonly graceMs: number | undefined
 }
 

@@ -1,6 +1,7 @@
 /**
- * Creates configurations from a group name and a list of backends. `vmcp init` writes them to a starter file; the quick
- * mode of `vmcp serve --group` serves them. Quick mode has no file and listens only on loopback addresses.
+ * Creates configurations from a group name and a list of backends. `vmcp init` writes such a configuration to a starter
+ * file; the quick mode of `vmcp serve --group` serves it directly. Quick mode has no file and listens only on loopback
+ * addresses.
  */
 import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
