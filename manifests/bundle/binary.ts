@@ -70,7 +70,7 @@ function programFiles(): string[] {
 
 /** Returns the path to the prepared program. */
 function blobOf(files: readonly string[]): string {
-  // The main script of an executable is CommonJS. It cannot import files, but can require a file.
+  // The main script of an executable is CommonJS. Such a script cannot import files, but can require a file.
   const start = join(work, 'start.cjs')
   writeFileSync(start, "import('./gatehouse.js')\n")
   const assets: Record<string, string> = { 'start.cjs': start }

@@ -1,6 +1,6 @@
 /**
- * Keeps the names of classes that the program reads at run time, while the bundler shortens all other names: error
- * classes, which appear in logs and stack traces, and the models of oidc-provider, which stores their names.
+ * Keeps the class names that the program reads at run time: those of error classes, which appear in logs and stack
+ * traces, and of oidc-provider's models, whose names oidc-provider stores. The bundler shortens all other names.
  */
 import { readFile } from 'node:fs/promises'
 import type { Plugin } from 'esbuild'

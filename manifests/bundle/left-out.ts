@@ -1,6 +1,6 @@
 /**
- * Removes unused parts of large packages that the bundler cannot detect: 3 MB in each of the two programs. If a program
- * needs a removed part, the build ("No matching export") or the bundle tests fail.
+ * Removes parts of large packages that are unused but that the bundler keeps: 3 MB in each of the two programs. If a
+ * program needs a removed part, the build ("No matching export") or the bundle tests fail.
  */
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -20,11 +20,12 @@ const standIns: Readonly<Record<string, string>> = {
   undici: `export { Agent } from ${JSON.stringify(undiciParts)}
     export const fetch = undefined
     export const ProxyAgent = undefined`,
-  // Replaces a second YAML library. The Kubernetes client uses only one of its functions, to read kubeconfig files.
+  // Replaces a second YAML library. The Kubernetes client uses only one function of that library, to read kubeconfig
+  // files.
   'js-yaml': `export { parse as load } from 'yaml'`,
 }
 
-/** No dispatcher uses HTTP/2 (`runtime/net/outgoing/dispatcher.ts`), and Node's module takes 5 MB. */
+/** No dispatcher uses HTTP/2 (`runtime/net/outgoing/dispatcher.ts`), and Node's HTTP/2 module takes 5 MB. */
 const noHttp2 = `module.exports = () => { throw new Error('HTTP/2 is not in this program') }`
 
 /**
@@ -63,9 +64,7 @@ function redisMetadata(path: string): string {
 
 const namespace = 'stand-in'
 
-/**
- * Compresses undici's parser for the few processors without SIMD, which takes a quarter of the parser's 72 KB of text.
- */
+/** Compresses undici's parser for the few processors without SIMD to a quarter of its 72 KB of text. */
 function packedParser(path: string): string {
   const wasm = createRequire(path)(path) as Buffer
   const packed = brotliCompressSync(wasm).toString('base64')

@@ -10,7 +10,10 @@ export interface BuiltProgram {
   readonly entries: Readonly<Record<string, string>>
   /** The entry that each launcher loads, keyed by launcher file name. */
   readonly launchers: Readonly<Record<string, string>>
-  /** True when the program serves the console's pages. The list then includes the packages of the pages. */
+  /**
+   * True when the program serves the console's pages. The list of the program's packages then includes the packages in
+   * those pages.
+   */
   readonly servesConsole?: true
 }
 

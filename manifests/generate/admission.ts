@@ -3,7 +3,7 @@
  *
  * Each of the two webhooks has its own conditions. Status writes never match, because the rules list no subresources.
  * The conditions skip requests that the webhook would always admit. As a result, users and controllers can edit
- * finalizers and labels, delete objects, and empty namespaces while no hooks server is running.
+ * finalizers and labels, and delete objects and whole namespaces, while no hooks server is running.
  * Source: Kubernetes admissionregistration.k8s.io/v1; the certificate job sets `caBundle`.
  */
 import { apiGroup } from '../../schemas/index.ts'

@@ -17,7 +17,7 @@ import {
 } from './objects.ts'
 import type { Defaults } from './defaults.ts'
 
-/** Hooks answer within milliseconds; ten seconds limits the wait for a pod that hangs. */
+/** Hooks respond within milliseconds, so ten seconds is enough; the timeout limits the wait for a pod that hangs. */
 const timeout = '10s'
 
 export function controllers(kinds: readonly HookedKind[], defaults: Defaults): readonly GeneratedManifest[] {

@@ -1,6 +1,6 @@
 /**
- * Writes every manifest that is derived from the hooks' registry: `node manifests/generate/main.ts`. With `--check`, it
- * writes nothing, lists outdated and unexpected files, and exits with 1.
+ * Writes every manifest that is derived from the hooks' registry: `node manifests/generate/main.ts`. With `--check`,
+ * the script writes nothing, lists outdated and unexpected files, and exits with code 1 if there are any.
  *
  * Does not write manifests/crds (derived from the schemas) or manifests/examples.
  */

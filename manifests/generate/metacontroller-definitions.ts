@@ -1,8 +1,9 @@
 /**
- * The definitions (CRDs) of Metacontroller's kinds, written by us, for clusters that do not have them.
+ * The definitions (CRDs) of Metacontroller's kinds, written for Gatehouse, for clusters that do not have these
+ * definitions.
  *
- * The definitions describe the fields that our CompositeControllers use. They preserve all other fields, which other
- * controllers and later Metacontroller versions may use. Metacontroller's own definitions are not replaced if they
+ * The definitions describe the fields that our CompositeControllers use. All other fields are preserved, because other
+ * controllers and later Metacontroller versions may use them. Metacontroller's own definitions are not replaced if they
  * exist.
  * Source: Metacontroller's API reference, CompositeController.
  */

@@ -44,7 +44,7 @@ export function notesOf(changelog: string, version: string): string | undefined 
   return notes === '' ? undefined : notes
 }
 
-/** The platforms of the Homebrew formula, by the blocks that select them. */
+/** Platforms in the Homebrew formula, with the formula's blocks that select each platform. */
 const brewPlatforms = [
   { system: 'on_macos', cpu: 'on_arm', platform: 'darwin-arm64' },
   { system: 'on_macos', cpu: 'on_intel', platform: 'darwin-x64' },

@@ -1,4 +1,4 @@
-/** The table of commands. Each has a name, a summary for the help text, and a loader that runs on demand. */
+/** The table of commands. Each command has a name, a summary for the help text, and a loader that runs on demand. */
 import type { Command } from 'commander'
 
 export interface CommandRow {

@@ -66,7 +66,9 @@ export function addCompletionCommand(program: Command): void {
     })
 }
 
-/** Adds the command that the scripts call. It prints one candidate per line: the word, a tab and a description. */
+/**
+ * Adds the command that the scripts call. The command prints one candidate per line: the word, a tab and a description.
+ */
 export function addCompleteCommand(program: Command, load: (name: string) => Promise<void>): void {
   program
     .command('__complete', { hidden: true })

@@ -1,8 +1,8 @@
 /**
  * `gatehouse render -f` prints the child objects that the hooks create from manifests, as YAML, offline.
  *
- * The hooks run against an in-memory cluster whose workloads are always ready, until nothing changes anymore. The
- * output is the state that a healthy cluster converges to.
+ * The hooks run against an in-memory cluster whose workloads are always ready, until nothing changes. The output is the
+ * state that a healthy cluster converges to.
  */
 import { writeYaml } from '../../schemas/yaml/index.ts'
 import { type Command, Option } from 'commander'

@@ -198,7 +198,7 @@ export type AuthzConfig = {
   readonly httpv1?: DecisionPoint
   /** Settings for type authzenv1. */
   readonly authzenv1?: AuthzenPoint
-  /** Claim that contains group membership. It overrides group_claim_name in the referenced ConfigMap and takes precedence over the well-known claims groups, roles and cognito:groups. */
+  /** Claim that contains group membership. Overrides group_claim_name in the referenced ConfigMap and takes precedence over the well-known claims groups, roles and cognito:groups. */
   readonly groupClaimName?: string
   /** Claim that contains roles. Roles are extracted separately and mapped to the group entity type. */
   readonly roleClaimName?: string
@@ -367,7 +367,7 @@ export type ClientCredentialsConfig = {
   readonly issuer?: string
   /** Token endpoint: an https URL, or an http URL on localhost. Mutually exclusive with issuer. */
   readonly tokenUrl?: string
-  /** Client id at the authorization server. */
+  /** Client id registered with the authorization server. */
   readonly clientId: string
   /** Client secret; reloaded when it changes. */
   readonly clientSecretRef?: SecretRef
@@ -393,13 +393,13 @@ export type ClientCredentialsStrategy = {
   readonly issuer?: string
   /** Token endpoint; mutually exclusive with issuer. */
   readonly tokenUrl?: string
-  /** Client id at the authorization server. */
+  /** Client id registered with the authorization server. */
   readonly clientId: string
   /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
   /** File with the client secret; reloaded when it changes. */
   readonly clientSecretPath?: string
-  /** How the client authenticates. Default: with the client secret. */
+  /** How the client authenticates. Default: authentication with the client secret. */
   readonly clientAuth?: RuntimeClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
@@ -438,7 +438,7 @@ export type CloudStsConfig = {
   readonly sessionDuration: number
   /** Claim used as the role session name. */
   readonly sessionNameClaim: string
-  /** Upstream whose access token is the web identity token. Default: the first upstream of an embedded server, or the token in the Authorization header if there is no embedded server. */
+  /** Upstream whose access token is used as the web identity token. Default: the first upstream of an embedded server, or the token in the Authorization header if there is no embedded server. */
   readonly subjectProviderName?: string
 }
 
@@ -532,7 +532,7 @@ export type ConfiguredBackend = {
   readonly clientCertificatePath?: string
   /** PEM file with the private key of the client certificate. */
   readonly clientKeyPath?: string
-  /** Metadata of the backend. The server sets the entry with the key group. */
+  /** Metadata of the backend. The server sets the entry whose key is "group". */
   readonly metadata?: { readonly [name: string]: string }
 }
 
@@ -574,7 +574,7 @@ export type ConsoleAuth = {
   readonly type: "oidc"
   /** Issuer, exactly as in the iss claim of its tokens. */
   readonly issuer: string
-  /** The console's client id at the issuer. */
+  /** The console's client id, registered with the issuer. */
   readonly clientId: string
   /** Client secret; leave unset for a public client. Outside a cluster, set the variable GATEHOUSE_CONSOLE_CLIENT_SECRET instead. */
   readonly clientSecretRef?: SecretRef
@@ -1101,7 +1101,7 @@ export type InlineOidc = {
   readonly jwksUrl?: string
   /** URL of the introspection endpoint, for opaque tokens. */
   readonly introspectionUrl?: string
-  /** The server's client id at the issuer, for introspection. When unset, the audience in the reference is used. */
+  /** The server's client id, registered with the issuer, for introspection. When unset, the audience in the reference is used. */
   readonly clientId?: string
   /** Client secret, for introspection. */
   readonly clientSecretRef?: SecretRef
@@ -1109,7 +1109,7 @@ export type InlineOidc = {
   readonly caBundleRef?: CABundleSource
   /** File with a bearer token for fetching the key set. */
   readonly jwksAuthTokenPath?: string
-  /** Permits private addresses for the key set. */
+  /** Permits fetching the key set from private addresses. */
   readonly jwksAllowPrivateIP: boolean
   /** Permits private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIP: boolean
@@ -1139,7 +1139,7 @@ export type InnerStep = {
 export type IssuerReference = {
   /** Name of the MCPOIDCConfig. */
   readonly name: string
-  /** Expected audience of tokens. It must be unique to each server, so that a token for one server is not valid at another server. */
+  /** Expected audience of tokens. The audience must be unique to each server, so that a token for one server is not valid at another server. */
   readonly audience: string
   /** Public URL advertised in the protected-resource metadata (RFC 9728). Default: the internal Service URL. */
   readonly resourceUrl?: string
@@ -1196,7 +1196,7 @@ export type LocalObjectRef = {
   readonly name: string
 }
 
-/** A definition as listed by the backend: an object, or its JSON text when an object cannot represent its numbers. */
+/** A definition as listed by the backend: an object, or JSON text when an object cannot represent the definition's numbers. */
 export type LockedForm = {
   /** The whole item, as an object. */
   readonly definition?: { readonly [name: string]: unknown }
@@ -1250,7 +1250,7 @@ export type MCPAuthzConfigSpec = {
 
 export type MCPAuthzConfigStatus = CABundleConfigStatus
 
-/** Authentication of an MCP server or proxy to external services. */
+/** How an MCP server or proxy authenticates to external services. */
 export type MCPExternalAuthConfig = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPExternalAuthConfig"
@@ -1346,7 +1346,7 @@ export type MCPOIDCConfig = {
 export type MCPOIDCConfigReference = {
   /** Name of the MCPOIDCConfig. */
   readonly name: string
-  /** Expected audience of tokens. It must be unique to each server, so that a token for one server is not valid at another server. */
+  /** Expected audience of tokens. The audience must be unique to each server, so that a token for one server is not valid at another server. */
   readonly audience: string
   /** Public URL advertised in the protected-resource metadata (RFC 9728). Default: the internal Service URL. */
   readonly resourceUrl?: string
@@ -1751,7 +1751,7 @@ export type MCPWebhookConfigSpec = {
 
 export type MCPWebhookConfigStatus = ConfigStatus
 
-/** Action for text that contains hidden instructions to a model. */
+/** Action for text that contains hidden instructions for a model. */
 export type MarkRule = {
   /** Name used in logs and metrics. */
   readonly name: string
@@ -1791,7 +1791,7 @@ export type OAuth2UpstreamConfig = {
   readonly authorizationEndpoint: string
   /** URL of the token endpoint, where codes and refresh tokens are exchanged for tokens. */
   readonly tokenEndpoint: string
-  /** Client id at the upstream provider; mutually exclusive with dcrConfig. */
+  /** Client id registered with the upstream provider; mutually exclusive with dcrConfig. */
   readonly clientId?: string
   /** Redirect URI; default: {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
@@ -1821,7 +1821,7 @@ export type OAuth2UpstreamFile = {
   readonly authorizationEndpoint: string
   /** URL of the token endpoint, where codes and refresh tokens are exchanged for tokens. */
   readonly tokenEndpoint: string
-  /** Client id at the upstream provider; mutually exclusive with dcrConfig. */
+  /** Client id registered with the upstream provider; mutually exclusive with dcrConfig. */
   readonly clientId?: string
   /** Redirect URI; default: {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
@@ -1851,7 +1851,7 @@ export type OAuth2UpstreamFile = {
 export type OIDCUpstreamConfig = {
   /** Issuer URL of the provider. Gatehouse discovers the provider's endpoints. */
   readonly issuerUrl: string
-  /** Client id at the upstream provider. */
+  /** Client id registered with the upstream provider. */
   readonly clientId: string
   /** Redirect URI; default: {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
@@ -1875,7 +1875,7 @@ export type OIDCUpstreamConfig = {
 export type OIDCUpstreamFile = {
   /** Issuer URL of the provider. Gatehouse discovers the provider's endpoints. */
   readonly issuerUrl: string
-  /** Client id at the upstream provider. */
+  /** Client id registered with the upstream provider. */
   readonly clientId: string
   /** Redirect URI; default: {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
@@ -1934,11 +1934,11 @@ export type OboConfig = {
   readonly clientId?: string
   /** Secret key that contains the client secret. */
   readonly clientSecretRef?: SecretRef
-  /** How the client authenticates at the token endpoint. Default: with the client secret. */
+  /** How the client authenticates at the token endpoint. Default: authentication with the client secret. */
   readonly clientAuth?: ClientAuth
   /** Time before expiry at which a cached token is treated as expired, for example 30s. */
   readonly cacheSkew?: string
-  /** Upstream whose token is the assertion; default: the caller's token. */
+  /** Upstream whose token is used as the assertion; default: the caller's token. */
   readonly subjectTokenProviderName?: string
 }
 
@@ -1952,13 +1952,13 @@ export type OboStrategy = {
   readonly clientSecret?: string
   /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
-  /** How the client authenticates. Default: with the client secret. */
+  /** How the client authenticates. Default: authentication with the client secret. */
   readonly clientAuth?: RuntimeClientAuth
   /** Audience to request when scopes is empty. */
   readonly audience?: string
   /** Scopes to request for the backend token. */
   readonly scopes?: readonly string[]
-  /** Upstream whose token is the assertion; default: the caller's token. */
+  /** Upstream whose token is used as the assertion; default: the caller's token. */
   readonly subjectTokenProviderName?: string
   /** Number of seconds before expiry at which a cached token is treated as expired. */
   readonly cacheSkewSeconds?: number
@@ -2221,7 +2221,7 @@ export type ProxyIssuer = {
   readonly issuer: string
   /** Audience that a token must contain. */
   readonly audience: string
-  /** This server's client id at the issuer, sent with the secret to the introspection endpoint. */
+  /** This server's client id, registered with the issuer; sent with the secret to the introspection endpoint. */
   readonly clientId?: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
@@ -2231,7 +2231,7 @@ export type ProxyIssuer = {
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits private addresses for the key set. */
+  /** Permits fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
   /** Permits private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
@@ -2257,7 +2257,7 @@ export type ProxyOidc = {
   readonly issuer?: string
   /** Audience that a token must contain. */
   readonly audience?: string
-  /** This server's client id at the issuer, sent with the secret to the introspection endpoint. */
+  /** This server's client id, registered with the issuer; sent with the secret to the introspection endpoint. */
   readonly clientId?: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
@@ -2267,7 +2267,7 @@ export type ProxyOidc = {
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits private addresses for the key set. */
+  /** Permits fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
   /** Permits private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
@@ -2568,7 +2568,7 @@ export type RuntimeBackend = {
   readonly clientCertificatePath?: string
   /** PEM file with the private key of the client certificate. */
   readonly clientKeyPath?: string
-  /** Metadata of the backend. The server sets the entry with the key group. */
+  /** Metadata of the backend. The server sets the entry whose key is "group". */
   readonly metadata?: { readonly [name: string]: string }
   /** Allowed addresses of the backend. any: all addresses; private: no loopback addresses; public: no loopback or private addresses. Link-local and metadata addresses are always rejected. The rule applies to the dialed address. */
   readonly addresses: "any" | "private" | "public"
@@ -2638,7 +2638,7 @@ export type RuntimeIssuer = {
   readonly issuer: string
   /** Audience that a token must contain. */
   readonly audience: string
-  /** This server's client id at the issuer, sent with the secret to the introspection endpoint. */
+  /** This server's client id, registered with the issuer; sent with the secret to the introspection endpoint. */
   readonly clientId?: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
@@ -2648,7 +2648,7 @@ export type RuntimeIssuer = {
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits private addresses for the key set. */
+  /** Permits fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
   /** Permits private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
@@ -2682,7 +2682,7 @@ export type RuntimeOidc = {
   readonly issuer: string
   /** Audience that a token must contain. */
   readonly audience: string
-  /** This server's client id at the issuer, sent with the secret to the introspection endpoint. */
+  /** This server's client id, registered with the issuer; sent with the secret to the introspection endpoint. */
   readonly clientId: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
@@ -2692,7 +2692,7 @@ export type RuntimeOidc = {
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits private addresses for the key set. */
+  /** Permits fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
   /** Permits private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
@@ -2831,7 +2831,7 @@ export type ServerAutoscaling = {
 
 /** A token for the pod's ServiceAccount, which the kubelet renews. */
 export type ServiceAccountToken = {
-  /** Audience of the token, as configured at the authorization server. Default: the issuer, or the token endpoint if no issuer is configured. */
+  /** Audience of the token, as configured in the authorization server. Default: the issuer, or the token endpoint if no issuer is configured. */
   readonly audience?: string
   /** Lifetime of the token in seconds. */
   readonly expirationSeconds: number
@@ -3014,13 +3014,13 @@ export type TokenExchangeConfig = {
   readonly clientId?: string
   /** Client secret; optional for some flows. */
   readonly clientSecretRef?: SecretRef
-  /** How the client authenticates at the token endpoint. Default: with the client secret. */
+  /** How the client authenticates at the token endpoint. Default: authentication with the client secret. */
   readonly clientAuth?: ClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
   /** Header for the exchanged token. When empty, the token replaces the Authorization header. */
   readonly externalTokenHeaderName?: string
-  /** Upstream provider whose token is the subject token; default: the caller's own token, or the first upstream of a virtual server with an embedded authorization server. */
+  /** Upstream provider whose token is used as the subject token; default: the caller's own token, or the first upstream of a virtual server with an embedded authorization server. */
   readonly subjectProviderName?: string
   /** Type of the subject token; default: access_token. id_token is for workload identity federation with OIDC providers. */
   readonly subjectTokenType?: string
@@ -3066,13 +3066,13 @@ export type TokenExchangeStrategy = {
   readonly clientSecret?: string
   /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
-  /** How the client authenticates. Default: with the client secret. */
+  /** How the client authenticates. Default: authentication with the client secret. */
   readonly clientAuth?: RuntimeClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
   /** Header for the exchanged token. When unset, the token replaces the Authorization header. */
   readonly externalTokenHeaderName?: string
-  /** Upstream whose token is the subject token; default: the first upstream when an embedded server is configured. */
+  /** Upstream whose token is used as the subject token; default: the first upstream when an embedded server is configured. */
   readonly subjectProviderName?: string
   /** Type of the subject token. */
   readonly subjectTokenType: string
@@ -3194,7 +3194,7 @@ export type TrustedIssuer = {
   readonly issuerUrl: string
   /** URL of the issuer's key set. */
   readonly jwksUrl?: string
-  /** Permits private addresses for the key set. Requires jwksUrl. */
+  /** Permits fetching the key set from private addresses. Requires jwksUrl. */
   readonly allowPrivateIPs: boolean
   /** Adds platform-specific checks. kubernetes: the subject must be a ServiceAccount, and maxAssertionAge defaults to 1h. github: bindings must compare repository_id or repository_owner_id. gitlab: bindings must compare project_id or namespace_id, and the ref must be protected. */
   readonly preset?: "kubernetes" | "github" | "gitlab"
@@ -3210,7 +3210,7 @@ export type TrustedIssuerFile = {
   readonly issuerUrl: string
   /** URL of the issuer's key set. */
   readonly jwksUrl?: string
-  /** Permits private addresses for the key set. Requires jwksUrl. */
+  /** Permits fetching the key set from private addresses. Requires jwksUrl. */
   readonly allowPrivateIPs: boolean
   /** Adds platform-specific checks. kubernetes: the subject must be a ServiceAccount, and maxAssertionAge defaults to 1h. github: bindings must compare repository_id or repository_owner_id. gitlab: bindings must compare project_id or namespace_id, and the ref must be protected. */
   readonly preset?: "kubernetes" | "github" | "gitlab"
@@ -3669,7 +3669,7 @@ export type XaaConfig = {
   readonly idpClientId?: string
   /** Client secret for the identity provider. */
   readonly idpClientSecretRef?: SecretRef
-  /** How the client authenticates to the identity provider. Default: with the client secret. */
+  /** How the client authenticates to the identity provider. Default: authentication with the client secret. */
   readonly idpClientAuth?: ClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
@@ -3679,7 +3679,7 @@ export type XaaConfig = {
   readonly targetClientId?: string
   /** Client secret for the target. */
   readonly targetClientSecretRef?: SecretRef
-  /** How the client authenticates to the target. Default: with the client secret. */
+  /** How the client authenticates to the target. Default: authentication with the client secret. */
   readonly targetClientAuth?: ClientAuth
   /** Issuer of the target. */
   readonly targetAudience: string
@@ -3687,7 +3687,7 @@ export type XaaConfig = {
   readonly targetResource?: string
   /** Scopes to request. */
   readonly scopes?: readonly string[]
-  /** Upstream whose ID token is the subject. */
+  /** Upstream whose ID token is used as the subject token. */
   readonly subjectProviderName?: string
   /** Type of the subject token. */
   readonly subjectTokenType?: "urn:ietf:params:oauth:token-type:id_token"
@@ -3703,7 +3703,7 @@ export type XaaStrategy = {
   readonly idpClientSecret?: string
   /** Environment variable that contains the client secret for the identity provider. */
   readonly idpClientSecretEnv?: string
-  /** How the client authenticates. Default: with the client secret. */
+  /** How the client authenticates. Default: authentication with the client secret. */
   readonly idpClientAuth?: RuntimeClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
@@ -3715,7 +3715,7 @@ export type XaaStrategy = {
   readonly targetClientSecret?: string
   /** Environment variable that contains the client secret for the target. */
   readonly targetClientSecretEnv?: string
-  /** How the client authenticates. Default: with the client secret. */
+  /** How the client authenticates. Default: authentication with the client secret. */
   readonly targetClientAuth?: RuntimeClientAuth
   /** Issuer of the target. */
   readonly targetAudience: string
@@ -3723,7 +3723,7 @@ export type XaaStrategy = {
   readonly targetResource?: string
   /** Scopes to request. */
   readonly scopes?: readonly string[]
-  /** Upstream whose ID token is the subject. */
+  /** Upstream whose ID token is used as the subject token. */
   readonly subjectProviderName?: string
   /** Type of the subject token. */
   readonly subjectTokenType?: "urn:ietf:params:oauth:token-type:id_token"

@@ -21,7 +21,7 @@ export function observability(defaults: Defaults): [string, string][] {
 
 /**
  * Scrapes every server that was created from a resource. The monitor sets no namespace, because it must be in the
- * namespace of the resources. Servers serve the path only when their telemetry enables it.
+ * namespace of the resources. Servers serve the metrics path only when their telemetry settings enable it.
  */
 function podMonitor(): object {
   return {

@@ -124,7 +124,7 @@ interface Loaded {
   readonly problems: string
 }
 
-/** Reads and checks the manifests. Throws INVALID_CONFIG when they cannot be read. */
+/** Reads and checks the manifests. Throws INVALID_CONFIG when the manifests cannot be read. */
 function load(paths: readonly string[], validate: ValidateResource): Loaded {
   const manifests = readManifests(paths, standardText)
   const problems = describeViolations(checkManifests(manifests, { validate }))
@@ -149,7 +149,9 @@ function nothingToRun(paths: readonly string[]) {
   )
 }
 
-/** Reports the port instead of choosing another port, because clients store the address in their configuration. */
+/**
+ * Reports an occupied port instead of choosing another port, because clients store the address in their configuration.
+ */
 async function refuseTakenPort(docs: readonly LocalObject[], port: number): Promise<void> {
   if (!docs.some(({ kind }) => kind === 'VirtualMCPServer') || (await isFree(port))) return
   const next = await nextFreePort(port)

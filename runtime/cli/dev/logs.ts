@@ -9,7 +9,7 @@ import { loggedNames, logFile } from '../../toolkit/targets/logs.ts'
 
 const followEveryMs = 200
 
-/** Prints the resource's output in the newest session that has it. Returns the exit code. */
+/** Prints the resource's output from the newest session that contains any. Returns the exit code. */
 export async function showLogs(
   name: string | undefined,
   options: { follow: boolean; stop: AbortSignal },
@@ -32,7 +32,7 @@ function logFileOf(name: string | undefined): string {
   const names = loggedNames()
   if (names.length === 0)
     throw invalidConfig(
-      `this user runs no "gatehouse up", and no "gatehouse dev" or "gatehouse run" session in ${tmpdir()}; start one, or set TMPDIR to the value that the session uses`,
+      `"gatehouse up" is not running for this user, and no "gatehouse dev" or "gatehouse run" session was found in ${tmpdir()}; start a session, or set TMPDIR to the value that the session uses`,
     )
   const available = `output is available for: ${names.join(', ')}`
   if (name === undefined) throw invalidConfig(`NAME is missing; ${available}`)

@@ -1,8 +1,8 @@
 /**
  * Completes a command line by returning the commands, options and values that can follow the words before the cursor.
  *
- * Shells call this on every keystroke, so only the command being completed is loaded. Arguments that accept a file have
- * no candidates, because the shell completes file names.
+ * Shells run this completion on every keystroke, so only the command being completed is loaded. Arguments that accept a
+ * file have no candidates, because the shell completes file names.
  */
 import type { Command, Option } from 'commander'
 import { NamedArgument } from '../../toolkit/terminal/command.ts'

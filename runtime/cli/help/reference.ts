@@ -1,7 +1,7 @@
 /**
  * Writes docs/reference/cli.md from the commands and docs/reference/doctor.md from the doctor's codes and provider
- * profiles: `node runtime/cli/help/reference.ts`. With `--check`, it writes nothing, reports outdated pages, and exits
- * with code 1 if a page is outdated.
+ * profiles: `node runtime/cli/help/reference.ts`. With `--check`, the script writes nothing, reports outdated pages,
+ * and exits with code 1 if a page is outdated.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'

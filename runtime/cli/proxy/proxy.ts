@@ -2,9 +2,9 @@
  * `gatehouse proxy SERVER_NAME` runs a transparent proxy in front of one MCP server, in the foreground until SIGINT or
  * SIGTERM.
  *
- * The flags come from the table in runtime/config, which checks all of them before anything is opened. Standard output
- * contains a single line, from which scripts read the port. The log and messages for the user go to standard error.
- * Exit codes: 0 stopped by a signal, 1 failed, 2 invalid usage or configuration, 3 the login failed. If a signal
+ * The flags come from the table in runtime/config, which checks all flags before the proxy opens anything. Standard
+ * output contains a single line, from which scripts read the port. The log and messages for the user go to standard
+ * error. Exit codes: 0 stopped by a signal, 1 failed, 2 invalid usage or configuration, 3 the login failed. If a signal
  * stopped the login, the exit code is 128 plus the signal number.
  * Source: docs/reference/specification/proxy-command.md.
  */
@@ -226,7 +226,7 @@ async function webhooksOf(
   })
 }
 
-/** Adds the login that the target requires when standard error is a terminal. */
+/** If standard error is a terminal, adds the login that the target requires. */
 function withOfferedLogin(config: ProxySettings): ProxySettings {
   const offered =
     process.stderr.isTTY && config.workers === 1 ? offeredLogin(config, environment()) : undefined

@@ -1,6 +1,6 @@
 /**
- * Implements `gatehouse proxy --config` for a server that uses MCP over standard streams. It serves streamable HTTP on
- * `/mcp`. When `proxyMode` is `sse`, it serves the deprecated HTTP+SSE transport on `/sse` instead.
+ * Implements `gatehouse proxy --config` for a server that uses MCP over standard streams. The command serves streamable
+ * HTTP on `/mcp`. When `proxyMode` is `sse`, the command serves the deprecated HTTP+SSE transport on `/sse` instead.
  *
  * With `stdio`, the program runs here, inside the stdio server's container. With `attach`, this process runs in a
  * container next to the proxy and attaches to a container that runs its image's own entrypoint. Neither mode

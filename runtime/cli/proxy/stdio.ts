@@ -1,5 +1,5 @@
 /**
- * `gatehouse proxy stdio TARGET` lets an MCP client that starts programs use a server that uses HTTP.
+ * `gatehouse proxy stdio TARGET` lets an MCP client that can only start programs use an HTTP server.
  *
  * TARGET is the server's URL, the name of a server that runs on this machine, or the name of a resource in the current
  * kubeconfig context's cluster. Standard output contains only MCP messages. Exit codes: 0 the client closed its end, 1

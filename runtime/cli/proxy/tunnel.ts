@@ -64,7 +64,7 @@ export function addProxyTunnelCommand(proxy: Command): void {
     )
     .option(
       '--target-requires-login',
-      'the target authenticates the clients, as "gatehouse up --login" does: forward its login, without --oidc-* flags',
+      'forward the login of a target that authenticates clients itself, such as "gatehouse up --login"; cannot be combined with --oidc-* flags',
     )
   addLogFlags(command)
   addProxyFlags(command, ({ flag }) => !excludedFlags.has(flag))

@@ -74,7 +74,7 @@ interface Settings extends Pick<ConsoleOptions, 'host' | 'port' | 'basePath' | '
   readonly payloads: 'none' | 'failures' | 'all'
 }
 
-/** Returns the fetch function for the console login's issuer. */
+/** Returns the fetch function for requests to the issuer of console logins. */
 export function consoleFetch(): Fetch {
   return makeFetch({ guard: 'operator' })
 }

@@ -1,6 +1,6 @@
 /**
- * Serves the login pages of `gatehouse up --login`, which run in another thread on a loopback port. Browsers reach them
- * at the server's own address, so one tunnel or one forwarded port is enough.
+ * Serves the login pages of `gatehouse up --login`, which run in another thread on a loopback port. Browsers reach
+ * these pages at the server's own address, so one tunnel or one forwarded port is enough.
  */
 import { type IncomingMessage, request } from 'node:http'
 import { GatehouseError, hopByHop, invalidConfig } from '../../../schemas/index.ts'
@@ -8,7 +8,7 @@ import type { HostedAuthServer } from '../../authserver/index.ts'
 import { type Environment, vmcpEnvironment } from '../../config/index.ts'
 import { type Exchange, isLoopbackHost, readBody, type Stage } from '../../net/index.ts'
 
-/** Beginning of the paths of all login pages. */
+/** Prefix of the paths of all login pages. */
 export const loginPath = '/login/'
 
 /** Larger than any form or passkey response. */

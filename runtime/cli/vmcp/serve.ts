@@ -67,12 +67,12 @@ export interface ServedFile {
 export type BackendErrors = 'all' | 'none'
 
 export interface CheckedConfig extends ReadConfig {
-  /** Environment and authorization server that the check of the configuration used. */
+  /** Environment and authorization server that the configuration check used. */
   readonly parts: StartParts
 }
 
 /**
- * Runs every check that `serve` runs before it starts, then the checks of `more`. Throws INVALID_CONFIG listing the
+ * Runs every check that `serve` runs before it starts, then the checks in `more`. Throws INVALID_CONFIG listing the
  * problems in both files.
  */
 export async function readChecked(
@@ -101,7 +101,7 @@ export async function readChecked(
   return { ...(loaded ?? read()), parts }
 }
 
-/** Replaces an authorization server with an invalid file, to avoid follow-up errors. */
+/** Takes the place of an authorization server whose file is invalid, which avoids follow-up errors. */
 const anyProvider: UpstreamTokens = { get: async () => undefined }
 
 function factsOf(path: string, env: Environment): AuthServerFacts | undefined {
@@ -153,11 +153,11 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
 interface ServeContext {
   readonly log: Log
   readonly events: Events
-  /** Settings of the sessions; undefined for the server's default. */
+  /** Time limit for calls in flight at shutdown; undefined for the server's default. */
   readonly graceMs: number | undefined
 }
 
-/** Serves until `until` settles. The result limits the remaining time of requests in flight. */
+/** Serves until `until` settles. The result of `until` limits how long requests in flight can continue. */
 async function serveOne(
   options: ServeCommandOptions,
   read: ReadConfig,
@@ -219,8 +219,8 @@ async function serveOne(
 const pagesWithKey = ['/sign-in/']
 
 /**
- * Returns the beginnings of the paths that require no local token. If the server requires a login, these include the
- * MCP endpoint, which authenticates every request, and the pages and documents of the login.
+ * Returns the prefixes of the paths that require no local token. If the server requires a login, these include the MCP
+ * endpoint, which authenticates every request, and the login's pages and documents.
  */
 function openPathsOf({ incomingAuth }: VmcpConfig): readonly string[] {
   if (incomingAuth.type !== 'oidc') return pagesWithKey
@@ -278,7 +278,7 @@ function isText(value: unknown): value is { readonly id: string; readonly text: 
   return isFields(value) && typeof value['id'] === 'string' && typeof value['text'] === 'string'
 }
 
-/** Serves in a worker process until the primary stops it. */
+/** Serves in a worker process until the primary stops the worker. */
 async function serveWorker(
   options: ServeCommandOptions,
   read: ReadConfig,

@@ -1,6 +1,7 @@
 /**
- * Creates configurations from a group name and a list of backends. `vmcp init` writes them to a starter file; the quick
- * mode of `vmcp serve --group` serves them. Quick mode has no file and listens only on loopback addresses.
+ * Creates configurations from a group name and a list of backends. `vmcp init` writes such a configuration to a starter
+ * file; the quick mode of `vmcp serve --group` serves it directly. Quick mode has no file and listens only on loopback
+ * addresses.
  */
 import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -11,7 +12,7 @@ import { isLoopbackHost } from '../../net/index.ts'
 const hint =
   '# Serve this file: gatehouse vmcp serve --config FILE. Check it: gatehouse vmcp validate --config FILE.\n'
 
-/** Creates a configuration. Throws INVALID_CONFIG when a backend is not `name=URL`. */
+/** Creates a configuration. Throws INVALID_CONFIG when a backend does not have the form `name=URL`. */
 export function starterFile(group: string, backends: readonly string[]): string {
   const text = hint + writeYaml(document(`${group}-vmcp`, group, backends))
   parseVmcpConfig(text)

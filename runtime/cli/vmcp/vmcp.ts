@@ -111,7 +111,7 @@ function addServe(vmcp: Command): void {
     )
     .option(
       '--group <name>',
-      'group name; with --backend, instead of --config; anyone on this machine can call the tools',
+      'group name, used with --backend instead of --config; anyone on this machine can call the tools',
     )
     .option('--backend <name=url>', backendHelp, collect, [])
     .option('--host <address>', 'address to bind', '127.0.0.1')
@@ -123,7 +123,7 @@ function addServe(vmcp: Command): void {
     .option('--tls-key-file <file>', 'private key of the certificate, PEM, without a passphrase')
     .option(
       '--tls-client-ca-file <file>',
-      'ask clients for a certificate from these authorities, PEM, for tokens that are bound to it; reloaded when it changes',
+      'ask clients for certificates issued by these authorities (PEM), for tokens that are bound to a certificate; reloaded when the file changes',
     )
     .option('--session-ttl <duration>', 'time until an idle session expires (default: 30m)')
     .option(
