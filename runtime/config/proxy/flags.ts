@@ -128,7 +128,7 @@ export const proxyFlags = {
     kind: 'string',
     value: 'file',
     group: listener,
-    help: 'ask clients for a certificate from these authorities, PEM, for tokens that are bound to it; reloaded when it changes',
+    help: 'ask clients for certificates issued by these authorities (PEM), for tokens that are bound to a certificate; reloaded when the file changes',
     added: true,
   },
   allowedOrigins: {

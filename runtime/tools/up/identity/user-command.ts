@@ -12,7 +12,7 @@ export function addUserCommand(up: Command): void {
     .command('add')
     .summary('print a one-time link for a new user, or for a user without access')
     .description(
-      'Prints a link to a page where the user chooses a passkey or a password. It works once, within 24 hours. The user’s earlier\n' +
+      'Prints a link to a page where the user sets up a passkey or a password. The link works once, within 24 hours. The user’s earlier\n' +
         'passkey or password works until the link is used.',
     )
     .argument('<name>', 'name of the user')
