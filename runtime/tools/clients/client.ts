@@ -125,7 +125,7 @@ async function warnOfUnknown(server: string): Promise<void> {
   })
 }
 
-/** Returns true if the gateway requires a login. Warns if it does not respond as an MCP server. */
+/** Returns true if the gateway requires a login. Warns if the gateway does not respond as an MCP server. */
 async function probeLogin({ url, server, bearerFile }: AddOptions): Promise<boolean> {
   if (server !== undefined || bearerFile !== undefined) return false
   const address = url ?? defaultUrl
@@ -175,7 +175,7 @@ export function undoClients(words: readonly string[], options: EntryOptions): Pr
 
 interface OperationReport {
   readonly what: string
-  /** True when the inserted text can be printed because it is only the gateway's entry. */
+  /** True when the inserted text contains only the gateway's entry and can therefore be printed. */
   readonly revealsInserted: boolean
 }
 

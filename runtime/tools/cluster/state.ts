@@ -24,7 +24,7 @@ export interface ObjectState {
 
 /** Conditions that summarize other conditions. */
 const progress: ReadonlySet<string> = new Set(['Ready', 'Reconciling', 'Stalled'])
-/** Reasons that may only summarize other conditions. */
+/** Reasons that may merely summarize other conditions. */
 const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
 
 /** Returns the problems without duplicates: causes first, then summaries, then warnings. */

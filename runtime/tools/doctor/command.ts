@@ -45,7 +45,7 @@ export function addDoctorCommand(program: Command): void {
     .option('--no-browser', 'with --login: print the address instead of opening a browser')
     .option(
       '--login-timeout <seconds>',
-      'with --login: time limit for the browser (default: 300)',
+      'with --login: time limit for the login in the browser (default: 300)',
       secondsParser(1, 3600),
     )
     .option('--client-id <id>', 'check that this client is registered, with its redirect URI')

@@ -75,7 +75,7 @@ export function addLockCommand(program: Command): void {
     .option('-o, --output <folder>', 'folder for the locks (default: print them)')
     .option(
       '--url <name=url>',
-      'name and URL of a backend, instead of the one in its manifest, or without a manifest; repeatable',
+      'name and URL of a backend; overrides the URL in its manifest, if there is one; repeatable',
       collectUrl,
       new Map(),
     )
@@ -113,7 +113,7 @@ interface Members {
   readonly remote: readonly string[]
 }
 
-/** Returns the addresses of the named servers. A virtual server stands for its members. */
+/** Returns the addresses of the named servers. The name of a virtual server selects its members. */
 async function membersOf(names: readonly string[]): Promise<Members> {
   const servers = runningServers()
   const remote: string[] = []
@@ -222,7 +222,7 @@ function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: 
     const spec = lockSpec(target, offeredIn(listing), own[0])
     const problem =
       own.length > 1
-        ? `it has ${own.length} locks, which a single lock would replace: merge them, or leave them out`
+        ? `it has ${own.length} locks, which a single lock would replace: merge them, or leave this backend out`
         : lockProblem(target, spec)
     if (problem !== undefined) {
       printError(`${target.name}: lock not written: ${problem}`)

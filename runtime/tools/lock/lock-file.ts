@@ -122,6 +122,6 @@ function removeDraft(draft: string): void {
   try {
     rmSync(draft, { force: true })
   } catch {
-    // The folder does not exist anymore.
+    // The folder no longer exists.
   }
 }

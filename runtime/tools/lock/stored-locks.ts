@@ -18,7 +18,7 @@ type Stored = ReturnType<LockKeeper['keep']>
 
 const ending = '.lock.yaml'
 const fileName = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
-/** The file system's limit, without the extension. */
+/** The file system's limit for a file name, minus the extension. */
 const maxFileName = 255 - ending.length
 
 /** Stores and loads locks. */

@@ -34,7 +34,7 @@ export function idleWithLogin({ login, clientId }: LoginFlags): readonly IdleRow
   ]
 }
 
-/** Throws INVALID_CONFIG for a redirect URI where this machine cannot receive the login. */
+/** Throws INVALID_CONFIG for a redirect URI at which this machine cannot receive the authorization response. */
 export function checkRedirectUri({ login, redirectUri }: LoginFlags): void {
   if (!login || redirectUri === undefined || isOurs(redirectUri)) return
   throw invalidConfig(

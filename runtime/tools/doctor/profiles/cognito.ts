@@ -14,7 +14,7 @@ export const cognito: Profile = {
   ],
   fixes: {
     'pkce.absent':
-      'Cognito supports S256 but does not advertise it. Put Gatehouse’s authServerConfig in front of it, or log in with gatehouse proxy --remote-auth-provider cognito.',
+      'Cognito supports S256 but does not advertise it. Configure Gatehouse’s authServerConfig with Cognito as the upstream, or log in with gatehouse proxy --remote-auth-provider cognito.',
     'registration.none':
       'Create an app client without a secret, with the authorization code grant and the redirect URI, and give its id to the client.',
     'token.audience':

@@ -15,7 +15,7 @@ export const entra: Profile = {
   ],
   fixes: {
     'pkce.absent':
-      'Entra ID supports S256 but does not advertise it. Put an embedded authorization server in front of it (authServerConfig with an Entra upstream), or log in with gatehouse proxy --remote-auth-provider entra.',
+      'Entra ID supports S256 but does not advertise it. Configure an embedded authorization server (authServerConfig with an Entra upstream), or log in with gatehouse proxy --remote-auth-provider entra.',
     'registration.none':
       'Register an application under App registrations with the platform “Mobile and desktop applications” and the redirect URI http://localhost (any port is accepted there), allow public client flows, and give its Application (client) ID to the client.',
     'issuer.mismatch':

@@ -9,7 +9,7 @@ export const google: Profile = {
     'no dynamic registration',
     'a refresh token requires access_type=offline and prompt=consent; while the app is in Testing, it expires after 7 days',
     'access tokens are opaque',
-    'its own protected-resource documents give the issuer with a trailing slash',
+    'Google’s own protected-resource documents contain the issuer with a trailing slash',
   ],
   fixes: {
     'registration.none':

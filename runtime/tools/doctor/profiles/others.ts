@@ -44,7 +44,7 @@ export const authentik: Profile = {
   ],
   fixes: {
     'issuer.mismatch': 'Set the provider’s issuer mode to “Each provider has a different issuer”.',
-    'issuer.slash': 'The authentik issuer ends with a slash: write it that way in authorization_servers.',
+    'issuer.slash': 'The authentik issuer ends with a slash: include the slash in authorization_servers.',
     'registration.none':
       'Create an OAuth2 provider of type Public with the redirect URI, and give its client id to the client.',
     'refresh.none': 'Add the scope mapping for offline_access to the provider.',

@@ -125,7 +125,7 @@ function looksLikeMcp(reply: ProbeReply): boolean {
 const warnMs = 5_000
 const failMs = 60_000
 
-/** `Date` has a resolution of one second. Half a second is added to estimate the middle. */
+/** `Date` has a resolution of one second. Adds half a second, the expected rounding error. */
 export function checkClock(
   reply: ProbeReply | undefined,
   code: 'clock.skew' | 'issuer-clock.skew',

@@ -121,7 +121,7 @@ const login: readonly Row[] = (
   ] as const
 ).map(([id, hop, needs, object, run]) => skipIfOpen({ id, hop, needs, object, run }))
 
-/** Checks for --login. These checks replace the registered client check. */
+/** Checks for --login. These checks replace the registered-client check. */
 const signIn: readonly Row[] = (
   [
     ['login-client', 'login', ['endpoints', 'issuer', 'flow', 'registration'], issuer, checkLoginClient],

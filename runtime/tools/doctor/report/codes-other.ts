@@ -6,7 +6,7 @@ export const otherCodes = {
   },
   'gateway.other': {
     expected: '/health and /readyz from a Gatehouse server',
-    fix: 'Another server is listening there: use the address of gatehouse proxy, vmcp serve or dev, without a path.',
+    fix: 'Another server is listening at this address: use the address of gatehouse proxy, vmcp serve or dev, without a path.',
   },
   'gateway.not-ready': {
     expected: '/readyz reports ready',
@@ -50,7 +50,7 @@ export const otherCodes = {
   },
   'client-file.program': {
     expected: 'the program is in PATH',
-    fix: 'Install it, or write its absolute path: desktop programs often have a shorter PATH than a shell.',
+    fix: 'Install the program, or write its absolute path: desktop programs often have a shorter PATH than a shell.',
   },
   'redis.unreachable': {
     expected: 'a connection to Redis',
