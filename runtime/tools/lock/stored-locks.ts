@@ -130,7 +130,7 @@ const kindsOfWorkloads: Readonly<Record<string, BackendKind>> = {
   server_entry: 'MCPServerEntry',
 }
 
-/** Returns the backends' kinds from metadata that the hooks write. Hand-written files do not contain it. */
+/** Returns the backends' kinds from metadata that the hooks write. Hand-written files do not contain this metadata. */
 function kindsOf({ backends = [] }: VmcpConfig): Map<string, BackendKind> {
   return new Map(
     backends.flatMap(({ name, metadata }) => {

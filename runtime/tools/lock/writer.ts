@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { LockTask, WrittenLock } from './lock-file.ts'
 
-/** Time limit, which is longer than the time for writing the largest lock. */
+/** Time limit, which is longer than it takes to write the largest lock. */
 const deadlineMs = 60_000
 /** Heap size, which is sufficient for a lock of at most 8 MiB. */
 const heapMb = 512

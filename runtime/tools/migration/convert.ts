@@ -18,7 +18,7 @@ import { convertVirtualServer } from './objects/shared-rules.ts'
 
 export interface SourceDocument {
   readonly doc: Fields
-  /** Path for messages. The output file's name is derived from it. */
+  /** Path for messages. The output file's name is derived from this path. */
   readonly file: string
   /** One-based line of a field. */
   readonly lineOf: (path: string) => number

@@ -185,7 +185,7 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
         printError(names.length > 1 ? 'All servers are responding.' : 'The server is responding.'),
     })
     if (end.state === 'failed') {
-      // The next step after an exit is in the logs, which end with this command.
+      // Omit the fix after an exit: it refers to the logs, which are deleted when this command ends.
       for (const missing of end.missing)
         reportMissing(missing.code === undefined ? missing : { ...missing, fix: undefined })
       return end.missing.find(({ code }) => code)?.code ?? exitCode.failed

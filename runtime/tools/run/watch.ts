@@ -131,7 +131,7 @@ class Watch {
     if (summary !== undefined) this.#options.onSummary(summary)
   }
 
-  /** True when the virtual server listens. */
+  /** True when the virtual server is listening. */
   #isOpen(): boolean {
     const isOpen = this.#session.workloads.some(
       ({ parent, phase }) => parent.kind === 'VirtualMCPServer' && phase === 'ready',
@@ -163,12 +163,12 @@ class Watch {
     this.#reportExit(name, seen, view)
     const seconds = view?.starting ? roundSecondsSince(view.starting.since) : 0
     const installing = causeOfServer(this.#viewsOf(name))?.category === 'package_installing'
-    // The session reports the installation itself.
+    // The session already reports the installation.
     if (installing) return
     const signInUrl = state.backend?.signInUrl
     const sentence = sentenceOf(seen, missing, { ...state, signInUrl, seconds, refusal: view?.refusal })
     if (sentence === undefined || sentence === seen.reported) return
-    // The first answer after a quick start needs no line.
+    // A server that answers before the address is printed needs no line of its own.
     const isNews =
       seen.reported !== undefined || state.isAbsent || this.#isReported || signInUrl !== undefined
     seen.reported = sentence
@@ -186,7 +186,7 @@ class Watch {
     return this.#viewsOf(name).find((view) => view.starting ?? view.refusal ?? view.lastEnd)
   }
 
-  /** Returns why a remote server does not answer, once it has had time for its first answer. */
+  /** Returns why a remote server does not answer, once the server has had time to start. */
   #unreachable(
     name: string,
     { answered }: ServerHistory,
@@ -222,7 +222,7 @@ interface ReportedState {
   readonly isAbsent: boolean
   readonly lost: readonly Missing[]
   readonly elapsed: number
-  /** Undefined until the virtual server reports it. */
+  /** Undefined until the virtual server reports this backend. */
   readonly backend: ShownBackend | undefined
 }
 

@@ -99,11 +99,11 @@ export async function runUp(options: UpOptions): Promise<number> {
   return serveHere({ plan, settings, lookup, host, state }, options)
 }
 
-/** Without `--at-login`, removes the start at login of an earlier run, because its choices are replaced. */
+/** Without `--at-login`, removes the autostart of an earlier run, because its choices are replaced. */
 function setLoginStart(host: Host, { atLogin }: UpOptions): void {
   if (atLogin) loginStart(host).install()
   else if (loginStart(host).remove() !== undefined)
-    printError('Removed the start at login; pass --at-login to keep it.')
+    printError('Removed the autostart at login; pass --at-login to keep it.')
 }
 
 interface Work {

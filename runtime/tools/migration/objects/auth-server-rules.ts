@@ -5,8 +5,8 @@
 import { isFields, type Fields } from '../../../../schemas/index.ts'
 import type { MigrationDraft, Mutable } from './draft.ts'
 
-const ownClient = 'declare a program that acts for itself in clients'
-const delegate = 'declare a client that exchanges tokens of users in clients, with subjectClients'
+const ownClient = 'add a program that acts for itself to clients'
+const delegate = 'add a client that exchanges users’ tokens to clients, with subjectClients'
 const platform =
   'declare the issuers in trustedIssuers and their subjects in inboundGrants.jwtBearer, with the scopes of each subject'
 
@@ -56,12 +56,12 @@ function convertIssuerPolicies(draft: MigrationDraft, at: string, scopes: readon
   const path = `${at}.inboundGrants.jwtBearer`
   const lists = draft.fieldsAt(`${path}.issuerPolicies[].subjectBindings`)
   if (scopes.length === 0 || lists.length === 0) {
-    draft.drop(path, 'lost', `bindings without scopes get no tokens here; ${platform}`)
+    draft.drop(path, 'lost', `bindings without scopes get no tokens in Gatehouse; ${platform}`)
     return
   }
   for (const { value, path: list } of lists) {
     for (const binding of fieldsIn(value)) Object.assign(binding, { scopes: [...scopes] })
-    draft.note(`${list}[].scopes`, 'differs', 'is required, so it was set to the scopes of oidcConfigRef')
+    draft.note(`${list}[].scopes`, 'differs', 'is required, so it was set to the scopes from oidcConfigRef')
   }
 }
 
@@ -105,7 +105,7 @@ function toWorkload(client: Fields, domains: ReadonlyMap<unknown, Fields | strin
   if (grantTypes !== undefined && !listOf(grantTypes).includes('client_credentials'))
     return `a workload gets tokens only for itself; ${delegate}`
   const own = listOf(scopes).filter((scope) => !userScopes.has(scope))
-  if (own.length === 0) return 'a client without scopes gets no tokens here'
+  if (own.length === 0) return 'a client without scopes gets no tokens in Gatehouse'
   const withResources = listOf(resources).length > 0 ? { resources } : {}
   return { trustDomainRef, principalPattern, clientId, scopes: own, ...withResources }
 }
@@ -145,7 +145,7 @@ function dropUnusedIssuers(draft: MigrationDraft, at: string, server: Mutable): 
     draft.fieldsAt(`${at}.inboundGrants.jwtBearer.issuerPolicies[].issuerRef`).map(({ value }) => value),
   )
   const issuers = fieldsIn(server['trustedIssuers'])
-  const text = `tokens from other issuers are not subject tokens here; for assertions, ${platform}`
+  const text = `tokens from other issuers are not accepted as subject tokens; for assertions, ${platform}`
   if (issuers.some(({ name }) => used.has(name))) {
     kept(draft, server, `${at}.trustedIssuers`, (issuer) => (used.has(issuer['name']) ? issuer : text))
   } else draft.drop(`${at}.trustedIssuers`, 'lost', text)
