@@ -177,12 +177,12 @@ export interface Connect {
   readonly url: string
   readonly name: string
   readonly auth: boolean
-  /** True if only the commands of Gatehouse can connect a client, because the address requires a token. */
+  /** True if only Gatehouse's commands can connect a client, because the address requires a token. */
   readonly isLocalOnly: boolean
   readonly clients: readonly {
     readonly id: string
     readonly label: string
-    /** Command of Gatehouse that edits the client's file. */
+    /** Gatehouse command that edits the client's file. */
     readonly add?: string
     /** A shell command, the content of a file, both, or a link that the client opens. */
     readonly command?: string

@@ -263,7 +263,7 @@ function formerEntry(
     const { text } = decodeText(bytes, backup ?? '')
     return entryAt(parseDocument(clientRow(location.client).format, text, location.file), path)
   }
-  // A file that was created for the entry did not contain one before.
+  // A file that was created for the entry had no previous entry.
   if (action === 'add' && backup === null) return undefined
   throw invalidConfig(`${location.file}: the backup is missing, so the entry cannot be restored`)
 }

@@ -22,7 +22,7 @@ export const clusterCodes = {
   },
   'cluster.webhook-ca': {
     expected: 'a caBundle in every webhook',
-    fix: 'The certificate job or cert-manager has not written caBundle: check its log. Until it does, every apply fails with an x509 error.',
+    fix: 'The certificate job or cert-manager has not written caBundle: check its log. Until caBundle is written, every apply fails with an x509 error.',
   },
   'cluster.webhook-expired': {
     expected: 'an authority in caBundle that does not expire within 14 days',

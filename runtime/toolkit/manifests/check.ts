@@ -48,7 +48,7 @@ export interface CheckParts {
   readonly references?: ReferenceCheck
   /** Sets of files that are applied separately. Default: a single set. */
   readonly setsOf?: SetsOf
-  /** The objects that kustomizations generate. References to them are valid. */
+  /** The objects that kustomizations generate. References to these objects are valid. */
   readonly generated?: readonly Pick<Manifest, 'doc' | 'file'>[]
 }
 

@@ -1,6 +1,6 @@
 /**
  * Finds the kustomizations in the input folders. A kustomization and everything that it includes are applied
- * separately, so they form a set. Another set can use the same names, and references stay within the set.
+ * separately, so they form a set. Another set can use the same names, and references are resolved within a set.
  */
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'

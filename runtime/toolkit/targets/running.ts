@@ -23,7 +23,7 @@ export interface RunningServer {
   readonly session: number
   /** Key that lets the user start logins at the server's backends. Undefined in a session of an older version. */
   readonly signInKey?: string | undefined
-  /** Token that the server requires from local programs. Undefined if it requires none. */
+  /** Token that the server requires from local programs. Undefined if the server requires no token. */
   readonly token?: string | undefined
 }
 

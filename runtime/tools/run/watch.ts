@@ -21,7 +21,7 @@ export type End =
 export interface Missing {
   readonly name: string
   readonly why: string
-  /** The next step. Undefined if it is unknown. */
+  /** The next step, if it is known. */
   readonly fix: string | undefined
   /** The last lines of output from the server's program. */
   readonly lines: readonly string[]

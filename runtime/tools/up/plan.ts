@@ -37,7 +37,7 @@ export interface PlanOptions {
   readonly port?: number
 }
 
-/** A file, and the servers in it as they are without the gateway. */
+/** A file, and the servers that it would contain without the gateway. */
 export interface FoundFile extends UpFile {
   readonly entries: readonly ClientEntry[]
   /** Names of the servers that the gateway's entry currently replaces. */
@@ -235,7 +235,7 @@ function whyNotRunnable(entry: ClientEntry, host: Host, lookup: ReferenceLookup)
   if (target.kind !== 'program') return undefined
   const [program, ...rest] = target.command
   if (typeof program !== 'string' || rest.length > 0) return undefined
-  // A server with its own PATH searches its own folders.
+  // A server whose entry sets PATH searches the folders in that variable.
   if (target.env.has('PATH')) return undefined
   const { home, platform } = host
   if (canStart(program, { env: localEnvironment().baseEnv, cwd: home, platform })) return undefined

@@ -1,6 +1,6 @@
 /**
- * Serves the confirmed servers until a signal: starts them, replaces them in the clients' files, reports, and answers
- * `status`, `restart` and `down`.
+ * Serves the confirmed servers until a signal arrives: starts them, replaces them in the clients' files, prints a
+ * report, and answers `status`, `restart` and `down`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { invalidConfig } from '../../../schemas/index.ts'
@@ -46,7 +46,7 @@ export interface ServeOptions {
   readonly onReady: (report: UpReport) => void
 }
 
-/** Phases in which the gateway serves the server, so that its entry leaves the client's file. */
+/** Phases in which the gateway serves the server, so that the server's entry is removed from the client's file. */
 const served: ReadonlySet<string> = new Set(['ready', 'sign in'])
 
 /** Serves in the running instance, until it is stopped. Resolves to true when at least one server was served. */

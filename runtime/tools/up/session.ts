@@ -107,7 +107,7 @@ interface SettleOptions {
   /** Time limit in seconds for servers to start. */
   readonly startTimeout: number
   readonly signal: AbortSignal
-  /** Called repeatedly with the names of the servers that are not settled yet. */
+  /** Called repeatedly with the names of the servers whose state is not known yet. */
   readonly onStarting: (names: readonly string[]) => void
 }
 

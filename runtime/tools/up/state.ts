@@ -30,7 +30,7 @@ export interface UpFile {
   readonly key: readonly string[]
 }
 
-/** A server that cannot run. `why` is the end of a sentence about it. */
+/** A server that cannot run. `why` is the end of a sentence about the server. */
 export interface SkippedServer {
   readonly name: string
   readonly file: string
@@ -42,7 +42,7 @@ export interface LoginSettings {
   /** Identity provider where users sign in. Undefined for the built-in identity provider. */
   readonly issuer?: string | undefined
   readonly clientId?: string | undefined
-  /** Value of the variable. The file takes precedence. It is read at each start. */
+  /** Value of the variable. The file takes precedence. The file is read at each start. */
   readonly clientSecret?: string | undefined
   readonly clientSecretFile?: string | undefined
   /** Accounts of the issuer that may use the servers. */
@@ -88,7 +88,7 @@ export class UpState {
     return join(this.folder, 'logs')
   }
 
-  /** The users of `--login`. `gatehouse down` does not remove them. */
+  /** The users of `--login`. `gatehouse down` does not remove these users. */
   get usersFile(): string {
     return join(dirname(this.folder), 'up-login', 'users.json')
   }
@@ -158,7 +158,7 @@ export class UpState {
   }
 }
 
-/** Replaces a file atomically. Only the owner can read it. */
+/** Replaces a file atomically. Only the owner can read the file. */
 export function writePrivate(path: string, text: string): void {
   const draft = `${path}.${process.pid}.tmp`
   rmSync(draft, { force: true })

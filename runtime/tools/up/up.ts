@@ -70,7 +70,9 @@ export async function runUp(options: UpOptions): Promise<number> {
   }
   if (!options.yes) {
     if (!canPrompt())
-      throw invalidConfig('without a terminal, gatehouse up cannot ask before it changes files: use --yes')
+      throw invalidConfig(
+        'without a terminal, gatehouse up cannot ask for confirmation before it changes files: use --yes',
+      )
     for (const line of lines) printError(line)
     if (!(await confirm('Start the servers and change these files? [y/N] '))) {
       printError('Nothing was changed.')
@@ -114,7 +116,7 @@ interface Work {
   readonly state: UpState
 }
 
-/** Serves in this process. In the foreground, the end restores the clients' files. */
+/** Serves in this process. In the foreground, restores the clients' files at the end. */
 async function serveHere(work: Work, options: UpOptions): Promise<number> {
   const { state, host, plan } = work
   const { whileRunning } = options

@@ -51,7 +51,7 @@ export interface EntryForm {
   /** Fields that list the enabled and disabled tools. */
   readonly allow?: string
   readonly deny?: string
-  /** True when an empty `allow` list offers every tool. By default, it offers none. */
+  /** True when an empty `allow` list offers every tool. By default, an empty list offers no tools. */
   readonly emptyAllowsAll?: true
   /**
    * Fields that affect only the client (time limits, approvals, descriptions). These fields are reported, but not as a

@@ -3,7 +3,7 @@
  * secrets.
  *
  * `gatehouse dev` runs the annotated command. In a cluster, package runners have a default image. Other programs need
- * an image. Until it is set, a reserved host name serves as a placeholder.
+ * an image. Until an image is set, a reserved host name serves as a placeholder.
  */
 import { own, apiVersion, localCommandAnnotation } from '../../../../schemas/index.ts'
 import type { Note, EntryProgram } from '../entries/entry.ts'

@@ -23,9 +23,9 @@ export interface RunnerState {
   readonly phase: 'starting' | 'ready' | 'failed'
   /** The failure reason, or the readiness condition that was not met by the start deadline. */
   readonly why?: string
-  /** Why the server does not respond. Undefined while it is ready, and during an ordinary start. */
+  /** Why the server does not respond. Undefined while the server is ready, and during an ordinary start. */
   readonly cause?: Cause
-  /** The last lines of its output. */
+  /** The last lines of the process's output. */
   readonly lines?: readonly string[]
   /** Number of restarts after unexpected exits. */
   readonly restarts: number
@@ -151,7 +151,7 @@ export class ProcessRunner {
     return canRunInThread(spec, ownWords) ? startThread(spec, ownWords, onLine) : startProcess(spec, onLine)
   }
 
-  /** Runs a stdio server. The bridge starts one process per session, and restarts it when it exits. */
+  /** Runs a stdio server. The bridge starts one process per session, and restarts a process that exits. */
   async #runBridge(): Promise<string> {
     const { env, port, bridgeMode: mode, access } = this.plan
     const { argv, cwd } = this.#command()

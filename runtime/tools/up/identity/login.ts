@@ -27,7 +27,9 @@ export interface RunningLogin {
 
 export interface Accounts {
   readonly users: Users
-  /** Address of the page where the owner chooses a passkey or a password. Undefined when the link does not work. */
+  /**
+   * Address of the page where the owner chooses a passkey or a password. Undefined when the link is no longer valid.
+   */
   ownerLink(): string | undefined
   /** Returns the address of a one-time enrolment page for a new or existing user. Throws INVALID_CONFIG. */
   invite(name: string): string

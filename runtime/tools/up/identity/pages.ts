@@ -73,8 +73,8 @@ your browser.</p>
 }
 
 /**
- * Continues the login at another address. A redirect would be blocked, because browsers apply the policy for forms to
- * redirects, and the addresses of MCP clients are unknown here.
+ * Continues the login at another address. A redirect would be blocked, because browsers apply the page's `form-action`
+ * policy to redirects, and the addresses of MCP clients are unknown here.
  */
 export function continuePage(location: string): HtmlPage {
   const { html: text, headers } = page(

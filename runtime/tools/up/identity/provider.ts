@@ -18,7 +18,7 @@ export interface ProviderOptions {
 }
 
 const daySec = 86_400
-/** Name of the session cookie, and the beginning of the name of its signature. */
+/** Name of the session cookie, and prefix of the name of its signature cookie. */
 export const sessionCookie = 'gh-login-session'
 
 export function makeProvider({

@@ -12,7 +12,7 @@ export function addUserCommand(up: Command): void {
     .command('add')
     .summary('print a one-time link for a new user, or for a user without access')
     .description(
-      'Prints a link to a page where the user chooses a passkey or a password. It works once, within 24 hours. The user’s earlier\n' +
+      'Prints a link to a page where the user chooses a passkey or a password. The link works once, within 24 hours. The user’s earlier\n' +
         'passkey or password works until the link is used.',
     )
     .argument('<name>', 'name of the user')
@@ -33,7 +33,9 @@ export function addUserCommand(up: Command): void {
   user
     .command('remove')
     .summary('remove a user and end all logins')
-    .description('Removes a user. The logins of all users end at once, and the other users sign in again.')
+    .description(
+      'Removes a user. The logins of all users end at once, and the other users must sign in again.',
+    )
     .argument('<name>', 'name of the user')
     .addHelpText('after', '\nExit codes: 0 removed, 2 no user has this name.')
     .action(async (name: string) => (await import('./user-requests.ts')).removeUser(name))

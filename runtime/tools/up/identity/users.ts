@@ -92,8 +92,8 @@ export class Users {
   }
 
   /**
-   * Stores the credential that the user chose, and ends the link. Earlier credentials no longer work. Returns undefined
-   * when the link was used in the meantime.
+   * Stores the credential that the user chose, and invalidates the link. Earlier credentials no longer work. Returns
+   * undefined when the link was used in the meantime.
    */
   enrol(
     key: string,

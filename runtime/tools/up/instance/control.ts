@@ -45,7 +45,7 @@ export async function serveControl(actions: ControlActions): Promise<Control> {
 async function answer(req: IncomingMessage, res: ServerResponse, actions: ControlActions): Promise<void> {
   const { pathname, searchParams } = new URL(req.url ?? '', 'http://127.0.0.1')
   const action = pathname.slice(1)
-  // In the query, because URLs resolve the names "." and ".." in paths.
+  // The name is in the query, because URLs resolve "." and ".." in paths.
   const name = searchParams.get('name') ?? ''
   if (req.method === 'GET' && action === 'status') return sendJson(res, 200, await actions.status())
   if (action === 'users') return sendJson(res, 200, await changeUsers(req.method ?? '', name, actions))
@@ -92,7 +92,10 @@ export interface UsersAnswer {
   readonly users?: readonly { readonly name: string; readonly signsInWith: 'passkey' | 'password' | null }[]
 }
 
-/** Time limit for the instance's answer. A restart waits for a process, and a status for the servers' lists. */
+/**
+ * Time limit for the instance's answer. A restart waits for a process, and a status request waits for the servers'
+ * lists.
+ */
 const timeoutMs = 60_000
 const stopTimeoutMs = 10_000
 

@@ -2,7 +2,7 @@
 import { printableName } from '../../../toolkit/clients/index.ts'
 import { printError } from '../../../toolkit/terminal/output.ts'
 
-/** Time before the first line and between two lines. Most servers respond earlier, so that nothing is printed. */
+/** Time before the first line and between two lines. Most servers respond earlier, so nothing is printed. */
 const quietMs = 5000
 
 /** Returns a function that prints the names of the servers that have not responded yet. Skips unchanged names. */

@@ -1,4 +1,4 @@
-/** The files that start a program at login, as text. */
+/** Generates the text of the files that start a program at login. */
 import { xml } from '../../../toolkit/terminal/junit.ts'
 
 export interface StartedProgram {
