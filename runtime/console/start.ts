@@ -83,7 +83,7 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
   recorder.serves(view)
   const hub = new Hub({ recorder, events, sessionCount: () => view.sessionCount() })
   const readers = new Readers(hub, recorder)
-  // Checks the streams after a change of the roles, which are part of the settings. Each heartbeat detects other
+  // Checks the streams after a change to the roles, which are part of the settings. Each heartbeat detects other
   // changes.
   const stopWatching = events.listen(({ type }) => {
     if (type === 'config_reloaded') readers.check()

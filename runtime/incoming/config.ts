@@ -92,16 +92,16 @@ export function oidcViolations(
     problems.push('resource: must be an absolute http or https URL without a fragment')
   }
   if (!config.issuer && !config.jwksUrl && !config.introspectionUrl && !ownKeys) {
-    problems.push('issuer: set issuer, jwksUrl or introspectionUrl, otherwise no token can be checked')
+    problems.push('issuer: set issuer, jwksUrl or introspectionUrl; otherwise, no token can be checked')
   }
   if (!config.audience && !config.resource) {
-    problems.push('audience: set audience or resource, otherwise tokens for any audience would be accepted')
+    problems.push('audience: set audience or resource; otherwise, tokens for any audience would be accepted')
   }
   if (config.clientSecret !== undefined && !config.clientId) {
     problems.push('clientId: must be set when a client secret is given')
   }
   if (acceptsProofs(config) && resourceUrl(config) === undefined) {
-    problems.push('resource: must be set for DPoP, because proofs name the URL of this server')
+    problems.push('resource: must be set for DPoP, because proofs contain the URL of this server')
   }
   const tokenFile = secretFileViolation(config.jwksAuthTokenPath)
   if (tokenFile !== undefined) problems.push(`jwksAuthTokenPath: ${tokenFile}`)

@@ -31,7 +31,7 @@ export interface ProvedRequest {
   /** Path as this process received it. */
   readonly path: string
   readonly proof: string | undefined
-  /** Thumbprint of the certificate of the client's connection. */
+  /** Thumbprint of the certificate that the client presented on this connection. */
   readonly certificate?: string | undefined
 }
 
@@ -50,9 +50,9 @@ export interface ProofCheck {
 }
 
 /**
- * Throws TokenRefused unless the scheme and the certificate of the connection fit the token. Returns the thumbprint of
- * the key that a proof must be signed with; undefined if the token needs no proof. `certificate` is the thumbprint of
- * the certificate.
+ * Throws TokenRefused unless the scheme and the connection's certificate match the token. Returns the thumbprint of the
+ * key that a proof must be signed with; undefined if the token needs no proof. `certificate` is the thumbprint of the
+ * certificate.
  */
 export function boundKey(
   { claims }: Caller,

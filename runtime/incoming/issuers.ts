@@ -98,7 +98,7 @@ function selected(
   byIssuer: ReadonlyMap<string | undefined, TokenCheck>,
   opaque: TokenCheck | undefined,
 ): TokenCheck | undefined {
-  // Any verifier rejects a longer token before it decodes it.
+  // Any verifier rejects a longer token before decoding it.
   if (token.length > maxTokenLength || !looksLikeJwt(token)) return opaque
   const issuer = unverifiedIssuer(token)
   return issuer === undefined ? undefined : byIssuer.get(issuer)

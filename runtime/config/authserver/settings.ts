@@ -51,7 +51,7 @@ export interface AuthServerConfig {
   readonly consent: boolean
   readonly accessTokenMs: number
   readonly refreshTokenMs: number
-  /** Time that a rotated refresh token returns its successor again, while the successor is unused. */
+  /** Time for which a rotated refresh token returns its successor again, while the successor is unused. */
   readonly refreshGraceMs: number
   readonly authCodeMs: number
   /** Maximum lifetime of a grant, regardless of refreshes. */
@@ -141,7 +141,7 @@ interface TokenExchangeSettings {
 }
 
 export interface ClientRegistrationConfig {
-  /** False removes /oauth/register and its advertisement. */
+  /** False removes /oauth/register from the server and from its metadata. */
   readonly enabled: boolean
   /** True lets clients that request a secret receive a secret. False registers such clients as public clients. */
   readonly confidentialClients: boolean

@@ -37,7 +37,7 @@ export interface AssertionPolicySettings {
   readonly bindings?: readonly SubjectBindingSettings[]
 }
 
-/** Which tokens of an issuer are accepted for token exchange. */
+/** Rules for accepting an issuer's tokens for token exchange. */
 export interface ExchangePolicySettings extends Omit<TokenExchangeIssuerPolicy, 'issuerRef'> {
   readonly issuer: TrustedIssuerSettings
 }

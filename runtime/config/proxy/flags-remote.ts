@@ -164,7 +164,7 @@ export const remoteFlags = {
     values: ['auto', 'off', 'required'],
     default: 'auto',
     group: outgoing,
-    help: 'when to use tokens that are bound to a key (DPoP), so that a stolen token is useless; auto: if the remote server or its authorization server demands them; required: always; off: never',
+    help: 'when to use tokens that are bound to a key (DPoP), so that a stolen token is useless; auto: if the remote server or its authorization server requires them; required: always; off: never',
     added: true,
   },
   remoteAuthBearerToken: {

@@ -262,7 +262,7 @@ export const proxyFlags = {
     kind: 'string',
     value: 'file',
     group: running,
-    help: 'trust on first use: like --tool-lock, but if the file does not exist, approve the target’s initial definitions and write them to it',
+    help: 'trust on first use: like --tool-lock, but if the file does not exist, approve the target’s initial definitions and write them to the file',
     added: true,
   },
   webhookConfig: {

@@ -28,7 +28,7 @@ export interface ReadVmcpConfig {
 }
 
 export interface LoadedVmcpConfig extends ReadVmcpConfig {
-  /** SHA-256 of the file's text, in hex. Hooks use it to match reports to configurations. */
+  /** SHA-256 of the file's text, in hex. Hooks use this digest to match reports to configurations. */
   readonly checksum: string
 }
 
@@ -137,7 +137,7 @@ export const vmcpEnvironment = {
   consolePort: 'GATEHOUSE_CONSOLE_PORT',
   /**
    * `gatehouse dev` sets this variable to a JSON list of the files and folders with its manifests. The console may
-   * write locks there.
+   * write locks to these files.
    */
   consoleManifests: 'GATEHOUSE_CONSOLE_MANIFESTS',
   /**
@@ -166,7 +166,7 @@ export function vmcpSwitchViolations(env: Readonly<Record<string, string | undef
   return names.flatMap((name) => switchViolation(env, name) ?? [])
 }
 
-/** Returns the environment of this process. The virtual server reads it only through this function. */
+/** Returns the environment of this process. The virtual server reads the environment only through this function. */
 export function environment(): Readonly<Record<string, string | undefined>> {
   return process.env
 }

@@ -1,7 +1,7 @@
 /**
  * Static files for the pages, loaded once and served from memory.
  *
- * A path without an extension that matches no file returns the HTML document. Its script reads the path.
+ * A path without an extension that matches no file returns the HTML document. The document's script reads the path.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'

@@ -79,7 +79,7 @@ export class Hub {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Returns the events after `seq`, oldest first; undefined after dropped events. */
+  /** Returns the events after `seq`, oldest first; undefined if some of them were dropped. */
   since(seq: number): readonly LoggedEvent[] | undefined {
     if (seq > this.#seq) return undefined
     const { oldest } = this.#log

@@ -88,7 +88,7 @@ export class Attempt {
     return this.#listener !== undefined
   }
 
-  /** Sets the listener for new events, because there is at most one reader. */
+  /** Sets the only listener for new events, because there is at most one reader. */
   onEvents(listener: (() => void) | undefined): void {
     this.#listener = listener
   }
@@ -180,7 +180,7 @@ export class Attempt {
   /** Restarts the idle timer at any activity, but not the total time limit. */
   #awake(): void {
     clearTimeout(this.#quiet)
-    this.#quiet = setTimeout(() => this.cancel('the tool was silent for 2 minutes'), quietMs).unref()
+    this.#quiet = setTimeout(() => this.cancel('the tool sent nothing for 2 minutes'), quietMs).unref()
   }
 
   #push(event: TryEvent): void {
