@@ -4,7 +4,7 @@
  *
  * All paths are below `<basePath>/api/v1/`. Errors are problem documents (RFC 9457) with a `code`. After 401
  * UNAUTHENTICATED, the page signs in at `<basePath>/login?to=<path of the page>`. Times are ISO 8601 in UTC. Text from
- * backends is not modified. The pages render it as text, never as markup.
+ * backends is not modified. The pages render this text as plain text, never as markup.
  *
  * In anonymous mode (`gatehouse dev`), the printed address ends in `#launch=<token>`. Every API request sends this
  * token in the header `X-Gatehouse-Launch`; the page stores the token in sessionStorage. Otherwise, a cookie identifies

@@ -36,7 +36,9 @@ export interface ProvedRequest {
 }
 
 export interface DpopParts {
-  /** Store that replicas must share. It contains used proofs and, without `nonceSecrets`, the secret for nonces. */
+  /**
+   * Store that replicas must share. The store contains used proofs and, without `nonceSecrets`, the secret for nonces.
+   */
   readonly store: Store
   /** Secrets for nonces, with the current secret first. */
   readonly nonceSecrets?: (() => readonly Uint8Array[]) | undefined
@@ -136,7 +138,7 @@ async function storedSecret(store: Store): Promise<string> {
 }
 
 /**
- * Returns the URLs under which clients may see an endpoint, in the form of `proofTarget`: the resource URL `own`, and the
+ * Returns the URLs that clients may use for an endpoint, in the form of `proofTarget`: the resource URL `own`, and the
  * request's path at the root, next to `own` and below it. A reverse proxy may remove a prefix from the path or replace
  * the path. The Host header and X-Forwarded-* headers are not used, because the sender chooses them.
  */

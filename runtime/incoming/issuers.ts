@@ -84,7 +84,7 @@ export function makeIssuerChecks(
 
 /**
  * True when the embedded authorization server may use the same subjects: it exchanges this issuer's tokens, and builds
- * their subjects with the default prefix. Its users' ids never have such a prefix.
+ * their subjects with the default prefix. The ids of the server's own users never have such a prefix.
  */
 function sharesSubjects(
   { issuer = '', subjectPrefix }: OidcConfig & { readonly subjectPrefix?: string | undefined },

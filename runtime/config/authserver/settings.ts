@@ -29,9 +29,9 @@ import type {
 export type SecretSource = () => string
 
 export interface AuthServerSecrets {
-  /** PEM private keys. The first key signs. An empty list means one ephemeral key. */
+  /** PEM private keys. The first key signs. If the list is empty, the server generates an ephemeral key. */
   readonly signingKeys: readonly string[]
-  /** HMAC secrets. The first secret is current. An empty list means one ephemeral secret. */
+  /** HMAC secrets. The first secret is current. If the list is empty, the server generates an ephemeral secret. */
   readonly hmacSecrets: readonly Uint8Array[]
 }
 
@@ -61,7 +61,7 @@ export interface AuthServerConfig {
    * tokens.
    */
   readonly upstreams: readonly UpstreamConfig[]
-  /** Clients that get tokens for themselves. */
+  /** Clients that obtain tokens for themselves. */
   readonly clients?: readonly DeclaredClientSettings[]
   /** Settings for token exchange. Without these settings, no client can exchange tokens. */
   readonly tokenExchange?: TokenExchangeSettings
@@ -143,7 +143,7 @@ interface TokenExchangeSettings {
 export interface ClientRegistrationConfig {
   /** False removes /oauth/register from the server and from its metadata. */
   readonly enabled: boolean
-  /** True lets clients that request a secret receive a secret. False registers such clients as public clients. */
+  /** True issues a secret to clients that request one. False registers such clients as public clients. */
   readonly confidentialClients: boolean
 }
 

@@ -192,8 +192,8 @@ class Walk {
   }
 
   /**
-   * Visits the value of `<<`: a map or a list of maps. Their members apply if the document does not define a member
-   * with the same name.
+   * Visits the value of `<<`: a map or a list of maps. The members of these maps apply if the document does not define
+   * a member with the same name.
    */
   #merge(value: unknown, first: boolean): void {
     if (!first)

@@ -2,7 +2,7 @@
  * Adds the gateway's entry to a client's file, removes it, and undoes the last operation.
  *
  * Each operation reads the file, computes the edit, and replaces the file under a lock if it is unchanged; otherwise it
- * retries. It changes only entries that Gatehouse wrote, unless `replace` is set.
+ * retries. An operation changes only entries that Gatehouse wrote, unless `replace` is set.
  */
 import {
   applyChanges,

@@ -213,7 +213,7 @@ function isSameFile({ file }: Pick<Location, 'file'>, read: FileOnDisk): boolean
 /** Maximum number of attempts, because a client may write its file at any moment. */
 const maxAttempts = 3
 
-/** Runs `change` under the file's lock. Retries when it returns undefined. */
+/** Runs `change` under the file's lock. Retries when `change` returns undefined. */
 async function changeFile<T>(
   at: Pick<Location, 'client' | 'file'>,
   { journal, records }: ParkOptions,

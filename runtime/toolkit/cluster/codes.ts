@@ -30,7 +30,7 @@ export const clusterCodes = {
   },
   'cluster.hooks': {
     expected: 'the hooks’ Deployment is available',
-    fix: 'Check its pods (kubectl describe, kubectl logs): without them, nothing is admitted or reconciled.',
+    fix: 'Check the Deployment’s pods (kubectl describe, kubectl logs): without them, nothing is admitted or reconciled.',
   },
   'cluster.metacontroller': {
     expected: 'an available Metacontroller, and a CompositeController for each kind',

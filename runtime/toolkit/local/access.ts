@@ -13,9 +13,9 @@ export interface SessionAccess {
   /** Digests of the clients' tokens, by client. Only virtual servers accept these tokens. */
   readonly clients: TokenDigests
   /**
-   * Names of all MCPServer objects that the session may declare. Their virtual server sends them the session's token.
-   * The set is fixed, because a change would restart the virtual server. Other kinds of members are remote and must not
-   * get the token.
+   * Names of all MCPServer objects that the session may declare. The virtual server sends the session's token to these
+   * servers. The set is fixed, because a change would restart the virtual server. Other kinds of members are remote and
+   * must not receive the token.
    */
   readonly members: readonly string[]
   /**

@@ -22,8 +22,8 @@ export function readKustomizations(paths: readonly string[]): Kustomization[] {
 }
 
 /**
- * Returns the names of the objects that kustomizations generate. Omits their content, which can come from files outside
- * the input. Throws INVALID_CONFIG.
+ * Returns the names of the objects that kustomizations generate. Omits the objects' content, which can come from files
+ * outside the input. Throws INVALID_CONFIG.
  */
 export function generatedNames(paths: readonly string[]): { readonly file: string; readonly doc: Fields }[] {
   return readKustomizations(paths).flatMap(({ file, content }) => {

@@ -1,6 +1,7 @@
 /**
- * Names and URLs of the servers that `gatehouse up`, `run` and `dev` run on this machine. Each session writes them
- * to a file in its temporary folder. Ignores other users' folders, because they can create folders with the same names.
+ * Names and URLs of the servers that `gatehouse up`, `run` and `dev` run on this machine. Each session writes this
+ * information to a file in its temporary folder. Ignores other users' folders, because they can create folders with the
+ * same names.
  */
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

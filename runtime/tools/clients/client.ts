@@ -237,7 +237,7 @@ export async function clientStatus(words: readonly string[], options: StatusOpti
   }
   if (options.output === 'json') printJson(rows.map((row) => asJson(row, responses)))
   else if (rows.length === 0)
-    print('No MCP client files found. Run gatehouse client list --all to see where they would be.')
+    print('No MCP client files found. Run gatehouse client list --all to see where Gatehouse looks for them.')
   else for (const row of rows) print(line(row, responses, host, rows))
   return rows.some(({ state }) => state === 'unreadable') ? exitCode.usage : exitCode.ok
 }

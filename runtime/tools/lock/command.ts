@@ -2,7 +2,8 @@
  * `gatehouse lock` writes backends' definitions as MCPToolLocks for review in git, and checks backends against their
  * locks.
  *
- * Before writing, it lists each backend twice, because a lock cannot cover definitions that vary between lists.
+ * Before writing, the command lists each backend twice, because a lock cannot cover definitions that vary between
+ * lists.
  */
 import { apiVersion, formatViolations, invalidConfig } from '../../../schemas/index.ts'
 import { mkdirSync, writeFileSync } from 'node:fs'

@@ -102,7 +102,7 @@ function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value))
 }
 
-/** Returns false when the file already exists. Throws when it cannot be written. */
+/** Returns false when the file already exists. Throws when the file cannot be written. */
 function writeOnce(path: string, text: string): boolean {
   const draft = join(dirname(path), `.${randomUUID()}.lock.tmp`)
   try {

@@ -149,6 +149,7 @@ export function proxyLocks(path: string, name: string): readonly RuntimeToolLock
   const own = locks.filter(({ backendRef }) => backendRef.name === name)
   if (own.length > 0) return own.map((spec) => ({ scheme: pinScheme, ...runtimeToolLock(spec, name) }))
   const otherNames = [...new Set(locks.map(({ backendRef }) => backendRef.name))].sort().slice(0, 10)
-  const found = otherNames.length > 0 ? `it has locks for ${otherNames.join(', ')}` : 'it has no MCPToolLock'
+  const found =
+    otherNames.length > 0 ? `the file has locks for ${otherNames.join(', ')}` : 'the file has no MCPToolLock'
   throw invalidConfig(`--tool-lock: ${path} has no lock for ${name}: ${found}`)
 }

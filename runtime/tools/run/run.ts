@@ -1,7 +1,7 @@
 /**
  * `gatehouse run` serves one or more MCP servers at one address, without manifests.
  *
- * Creates in memory the manifests that `import` would write. Runs them like `dev`, on the loopback interface and
+ * Creates in memory the manifests that `import` would write. Runs the servers like `dev`, on the loopback interface and
  * without authentication. Standard output contains one line, the address; all other output goes to standard error.
  */
 import { mkdtempSync, rmSync } from 'node:fs'

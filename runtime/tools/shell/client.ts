@@ -1,6 +1,6 @@
 /**
- * The MCP client behind the commands `tools`, `resources` and `prompts`. It holds one session-era conversation over two
- * line streams. The component behind the streams translates messages for stateless-era servers.
+ * The MCP client behind the commands `tools`, `resources` and `prompts`. The client holds one session-era conversation
+ * over two line streams. The component behind the streams translates messages for stateless-era servers.
  *
  * A request ends when its response arrives, when the conversation ends, when the user interrupts it, or when nothing
  * related to it has arrived for `timeoutMs`. Progress and log messages go to callbacks. Elicitations are answered;

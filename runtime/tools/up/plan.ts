@@ -104,7 +104,10 @@ async function readOtherFile(word: string, host: Host): Promise<readonly FoundFi
   })
 }
 
-/** Returns the files that get the gateway's entry: those of clients with a chosen server, and those of `--connect`. */
+/**
+ * Returns the files to which the gateway's entry is added: those of clients with a chosen server, and those of
+ * `--connect`.
+ */
 function targetsOf(
   files: readonly FoundFile[],
   chosen: readonly ClientEntry[],

@@ -106,7 +106,9 @@ function namesIn({ conversion }: UpPlan): readonly string[] {
   return conversion.members.map(({ metadata }) => metadata.name)
 }
 
-/** Stops the servers that failed, because their clients keep them. Returns the report of all servers. */
+/**
+ * Stops the servers that failed, because their entries stay in the clients' files. Returns the report of all servers.
+ */
 async function removeFailed(
   up: UpSession,
   { members }: SessionState,
@@ -213,8 +215,8 @@ async function changeClient(
 }
 
 /**
- * Returns the gateway's entry for a client. It starts a bridge, which reads the client's token from a file that only its
- * owner can read. The clients' own files may be readable by other users.
+ * Returns the gateway's entry for a client. The entry starts a bridge, which reads the client's token from a file that
+ * only its owner can read. The clients' own files may be readable by other users.
  */
 export function gatewayEntry(
   client: Parameters<typeof connectionEntry>[0]['client'],

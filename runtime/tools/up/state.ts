@@ -21,7 +21,7 @@ import type { ClientId, FileScope, Host } from '../../toolkit/clients/index.ts'
 import { recordsFolder, upFolder } from '../../toolkit/client-files/host.ts'
 import { ParkJournal } from '../../toolkit/client-files/park-journal.ts'
 
-/** A client file that servers come from, or that gets the gateway's entry. */
+/** A client file that servers are read from, or that the gateway's entry is added to. */
 export interface UpFile {
   readonly client: ClientId | 'plain'
   readonly scope: FileScope | 'file'
@@ -53,7 +53,7 @@ export interface LoginSettings {
   readonly share: boolean
 }
 
-/** The choices that the user confirmed. A restart repeats them. */
+/** The choices that the user confirmed. A restart repeats these choices. */
 export interface UpSettings {
   readonly port: number
   /** Undefined when only this user's clients may use the address. */
@@ -62,9 +62,9 @@ export interface UpSettings {
   readonly sources: readonly UpFile[]
   /** The servers to run, by the file and the name there. */
   readonly servers: readonly { readonly file: string; readonly name: string }[]
-  /** Servers that cannot run, with the reason. They stay in their clients. */
+  /** Servers that cannot run, with the reason. These servers stay in their clients. */
   readonly skipped: readonly SkippedServer[]
-  /** Files that get the gateway's entry. */
+  /** Files to which the gateway's entry is added. */
   readonly targets: readonly UpFile[]
   /** Values of the variables that the servers refer to. */
   readonly variables: Readonly<Record<string, string>>

@@ -238,7 +238,7 @@ t.test('up: other commands name the reason why a server was skipped', async (t) 
   t.match(await up.gatehouse('doctor', 'postgres'), {
     code: 1,
     stdout:
-      /gatehouse up skipped it: not-installed-docker is not installed[\s\S]*then run gatehouse down and gatehouse up/,
+      /gatehouse up skipped this server: not-installed-docker is not installed[\s\S]*then run gatehouse down and gatehouse up/,
   })
   for (const command of [['tools', 'list'], ['lock']])
     t.match(
@@ -247,7 +247,7 @@ t.test('up: other commands name the reason why a server was skipped', async (t) 
       command.join(' '),
     )
   t.equal((await up.gatehouse('down')).code, 0)
-  t.notMatch((await up.gatehouse('doctor', 'postgres')).stdout, 'skipped it')
+  t.notMatch((await up.gatehouse('doctor', 'postgres')).stdout, 'skipped this server')
 })
 
 t.test('up: offers the servers that were added since', async (t) => {

@@ -23,7 +23,7 @@ export function objectName(name: string): string {
 export class ObjectNames {
   readonly #used = new Set<string>()
   /**
-   * The last number given to each name. Later searches start from this number, so many equal names take linear time.
+   * The last number assigned to each name. Later searches start from this number, so many equal names take linear time.
    */
   readonly #lastNumber = new Map<string, number>()
 

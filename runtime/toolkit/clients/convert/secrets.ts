@@ -1,6 +1,6 @@
 /**
- * Decides which values are secrets. When in doubt, a value is treated as a secret, because the opposite mistake would
- * leak a secret.
+ * Decides which values are secrets. When in doubt, treats a value as a secret, because the opposite mistake would leak
+ * a secret.
  */
 
 /** Name parts that mark any value as secret. */

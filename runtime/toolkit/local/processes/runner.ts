@@ -70,7 +70,7 @@ export class ProcessRunner {
     this.#loop = this.#run()
   }
 
-  /** Stops the process and its descendants. Resolves when they have exited. */
+  /** Stops the process and its descendants. Resolves when all of them have exited. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await Promise.all([this.#process?.stop(graceMs), this.#bridge?.close()])
@@ -197,7 +197,7 @@ export class ProcessRunner {
     return { argv: startedCommand(this.plan.argv, cwd, this.plan.env), cwd }
   }
 
-  /** Records the exit of one session's process. The next session gets a new process. */
+  /** Records the exit of one session's process. The next session starts a new process. */
   #reportExit(why: string, output: readonly string[]): void {
     if (this.#isStopping) return
     const lastEnd = withDetail(why, decisiveLine(output))

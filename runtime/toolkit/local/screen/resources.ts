@@ -119,14 +119,14 @@ function conditionFinding(object: LocalObject, views: readonly WorkloadView[]): 
 
 function nextStep({ reason, message }: Condition): string {
   if (reason.endsWith('NotFound') || /^Not found|does not exist/.test(message)) {
-    return 'declare it in the manifests, or correct the reference'
+    return 'declare the resource in the manifests, or correct the reference'
   }
   return /^(?:Invalid|ConversionFailed|BackendsExcluded)/.test(reason) ? 'correct the named resource' : ''
 }
 
 /**
- * Returns the finding about the processes behind a resource. Undefined when all of them are ready, or when there are
- * none.
+ * Returns the finding about the processes behind a resource. Undefined when all processes are ready, or when there are
+ * no processes.
  */
 function processFinding(views: readonly WorkloadView[]): Finding | undefined {
   const worst = (['failed', 'not runnable', 'starting'] as const).flatMap((phase) =>

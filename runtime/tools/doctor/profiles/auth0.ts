@@ -12,7 +12,7 @@ export const auth0: Profile = {
   ],
   fixes: {
     'registration.none':
-      'Enable dynamic application registration (Settings, Advanced), or create an application of type Native and give its client id to the client.',
+      'Enable dynamic application registration (Settings, Advanced), or create an application of type Native and give its client id to the MCP client.',
     'token.encrypted':
       'Enable the Resource Parameter Compatibility Profile (Settings, Advanced), or send audience with the API’s identifier (gatehouse proxy --remote-auth-provider auth0 does).',
     'token.audience':

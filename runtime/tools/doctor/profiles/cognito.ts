@@ -16,7 +16,7 @@ export const cognito: Profile = {
     'pkce.absent':
       'Cognito supports S256 but does not advertise it. Configure Gatehouse’s authServerConfig with Cognito as the upstream, or log in with gatehouse proxy --remote-auth-provider cognito.',
     'registration.none':
-      'Create an app client without a secret, with the authorization code grant and the redirect URI, and give its id to the client.',
+      'Create an app client without a secret, with the authorization code grant and the redirect URI, and give its id to the MCP client.',
     'token.audience':
       'Cognito access tokens have no aud: check client_id instead, or send resource (requires managed login and the Essentials or Plus feature plan).',
     'client.redirect':

@@ -17,7 +17,7 @@ export const entra: Profile = {
     'pkce.absent':
       'Entra ID supports S256 but does not advertise it. Configure an embedded authorization server (authServerConfig with an Entra upstream), or log in with gatehouse proxy --remote-auth-provider entra.',
     'registration.none':
-      'Register an application under App registrations with the platform “Mobile and desktop applications” and the redirect URI http://localhost (any port is accepted there), allow public client flows, and give its Application (client) ID to the client.',
+      'Register an application under App registrations with the platform “Mobile and desktop applications” and the redirect URI http://localhost (any port is accepted there), allow public client flows, and give its Application (client) ID to the MCP client.',
     'issuer.mismatch':
       'Use https://login.microsoftonline.com/{tenant id}/v2.0 with the tenant id: common and organizations have a different issuer.',
     'token.issuer':

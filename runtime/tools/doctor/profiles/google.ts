@@ -13,7 +13,7 @@ export const google: Profile = {
   ],
   fixes: {
     'registration.none':
-      'Create an OAuth client of type “Desktop app” in the Google Cloud console (APIs & Services, Credentials), and give its id and secret to the client.',
+      'Create an OAuth client of type “Desktop app” in the Google Cloud console (APIs & Services, Credentials), and give its id and secret to the MCP client.',
     'refresh.none':
       'Send access_type=offline and prompt=consent (gatehouse proxy --remote-auth-provider google does); publish the app, because refresh tokens expire after 7 days while it is in Testing.',
     'issuer.slash': 'Google’s issuer is https://accounts.google.com, without a trailing slash.',

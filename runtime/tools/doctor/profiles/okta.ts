@@ -14,7 +14,7 @@ export const okta: Profile = {
   ],
   fixes: {
     'registration.none':
-      'Create an OIDC Native Application with the Authorization Code and Refresh Token grants, and give its client id to the client.',
+      'Create an OIDC Native Application with the Authorization Code and Refresh Token grants, and give its client id to the MCP client.',
     'registration.token':
       'Okta requires an API token for registration: create a Native Application manually.',
     'issuer.mismatch':

@@ -27,7 +27,7 @@ export const zitadel: Profile = {
     'dynamic registration returns 404 until it is enabled',
   ],
   fixes: {
-    'registration.none': 'Create a Native application with PKCE, and give its client id to the client.',
+    'registration.none': 'Create a Native application with PKCE, and give its client id to the MCP client.',
     'token.audience': 'Request the scope urn:zitadel:iam:org:project:id:{project id}:aud.',
   },
 }
@@ -46,7 +46,7 @@ export const authentik: Profile = {
     'issuer.mismatch': 'Set the provider’s issuer mode to “Each provider has a different issuer”.',
     'issuer.slash': 'The authentik issuer ends with a slash: include the slash in authorization_servers.',
     'registration.none':
-      'Create an OAuth2 provider of type Public with the redirect URI, and give its client id to the client.',
+      'Create an OAuth2 provider of type Public with the redirect URI, and give its client id to the MCP client.',
     'refresh.none': 'Add the scope mapping for offline_access to the provider.',
   },
 }

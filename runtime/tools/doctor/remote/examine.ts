@@ -146,13 +146,18 @@ const session: readonly Row[] = [
   { id: 'stream', hop: 'stream', needs: ['initialize'], object: target, run: checkStream },
 ]
 
-/** Checks for a gateway's backend, which has its own credential. They test only whether the backend can be reached. */
+/**
+ * Checks for a gateway's backend, which has its own credential. These checks test only whether the backend can be
+ * reached.
+ */
 const backendChecks: readonly Row[] = [
   ...network,
   ...endpoint.filter(({ id }) => id === 'endpoint' || id === 'clock'),
 ]
 
-/** Checks for a standalone issuer. They test the metadata and keys that a token validator needs, but no login. */
+/**
+ * Checks for a standalone issuer. These checks test the metadata and keys that a token validator needs, but no login.
+ */
 const issuerIds: ReadonlySet<string> = new Set([
   'issuer-document',
   'issuer',

@@ -18,7 +18,7 @@ export const otherCodes = {
   },
   'gateway.program': {
     expected: 'the program runs and responds',
-    fix: 'Correct the problem that its output describes; gatehouse logs NAME prints the output.',
+    fix: 'Correct the problem that the program’s output describes; gatehouse logs NAME prints the output.',
   },
   'gateway.problem': {
     expected: 'no problems in /status',

@@ -1,5 +1,5 @@
 /**
- * The login pages: sign in, choose a passkey or a password, and messages. They have the same layout as all other
+ * The login pages: sign in, choose a passkey or a password, and messages. The pages have the same layout as all other
  * Gatehouse pages.
  */
 import { type Html, html, type HtmlPage, page } from '../../../net/index.ts'

@@ -82,8 +82,8 @@ export function makeProvider({
       rpInitiatedLogout: { enabled: false },
     },
     ttl: {
-      // Only the authorization server receives these tokens. It limits the lifetime of the tokens that it issues to
-      // clients.
+      // Only the authorization server receives these tokens. That server limits the lifetime of the tokens that it
+      // issues to clients.
       AccessToken: 30 * daySec,
       AuthorizationCode: 60,
       Grant: 30 * daySec,

@@ -1,5 +1,5 @@
 /**
- * The control listener of a running `gatehouse up`, which `status`, `restart` and `down` call. It listens on the loopback
+ * The control listener of a running `gatehouse up`, which `status`, `restart` and `down` call. It binds to the loopback
  * interface and requires a token that only the instance's owner can read.
  */
 import { randomBytes } from 'node:crypto'
@@ -104,7 +104,7 @@ export function pathAbout(action: 'restart' | 'users', name: string): string {
   return `${action}?name=${encodeURIComponent(name)}`
 }
 
-/** Sends a request to the instance. Throws INVALID_CONFIG when it does not answer. */
+/** Sends a request to the instance. Throws INVALID_CONFIG when the instance does not answer. */
 export async function askInstance(
   { pid, control, starting = [] }: Instance,
   method: 'GET' | 'POST' | 'DELETE',

@@ -32,7 +32,7 @@ export function runningInstance(folder: string): Instance | undefined {
   return found && isRunning(found) ? found : undefined
 }
 
-/** Makes this process the instance. Throws INVALID_CONFIG when another instance is running. */
+/** Registers this process as the running instance. Throws INVALID_CONFIG when another instance is running. */
 export function becomeInstance(folder: string): void {
   const path = instanceFile(folder)
   const draft = `${path}.${process.pid}.tmp`

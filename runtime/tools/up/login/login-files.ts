@@ -62,7 +62,7 @@ export function launchdAgent(label: string, { argv, env, home }: StartedProgram)
   ].join('\n')
 }
 
-/** Source: Task Scheduler Schema 1.2. The program gets the environment of the user's session. */
+/** Source: Task Scheduler Schema 1.2. The program receives the environment of the user's session. */
 export function scheduledTask({ argv, home }: StartedProgram): string {
   const [program = '', ...args] = argv
   return [
