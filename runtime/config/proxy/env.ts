@@ -1,7 +1,8 @@
 /**
  * The environment variables of the proxy command, in one table, and functions that read them.
  *
- * Names are stable. No log contains a value. This module has separate tables for the variables of other features.
+ * Names are stable. The values never appear in a log. This module has separate tables for the variables of other
+ * features.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 3 (c) and "Environment" of its reference behavior.
  */
 import { GatehouseError, timerMs } from '../../../schemas/index.ts'

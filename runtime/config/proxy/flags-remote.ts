@@ -52,14 +52,14 @@ export const remoteFlags = {
     kind: 'string',
     value: 'url',
     group: outgoing,
-    help: 'OAuth authorization endpoint, instead of an issuer',
+    help: 'OAuth authorization endpoint, used instead of an issuer',
   },
   remoteAuthTokenUrl: {
     flag: '--remote-auth-token-url',
     kind: 'string',
     value: 'url',
     group: outgoing,
-    help: 'OAuth token endpoint, instead of an issuer',
+    help: 'OAuth token endpoint, used instead of an issuer',
   },
   remoteAuthClientId: {
     flag: '--remote-auth-client-id',

@@ -33,7 +33,7 @@ export async function downWarning(url: URL, except: ReadonlySet<string>): Promis
   ]
 }
 
-/** Returns the names of a virtual server's backends. Undefined if the server does not report them. */
+/** Returns the names of a virtual server's backends. Undefined if the server does not report its backends. */
 export async function backendNames(url: URL): Promise<readonly string[] | undefined> {
   const { backends } = await statusOf(url)
   if (!Array.isArray(backends)) return undefined

@@ -14,7 +14,7 @@ export function addClientCommand(program: Command): void {
     .summary('add the gateway to MCP clients, or remove it')
     .description(
       'Manages the gateway’s entry in MCP clients’ configuration files. Everything else in a file stays\n' +
-        'unchanged, byte for byte: comments, order and line endings. Each change is atomic, has a backup, and can be undone.',
+        'unchanged, byte for byte, including comments, order and line endings. Each change is atomic, has a backup, and can be undone.',
     )
     .addHelpText(
       'after',

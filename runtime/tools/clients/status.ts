@@ -35,7 +35,7 @@ export interface ClientStatus {
   readonly why: string | undefined
 }
 
-/** Where Gatehouse records the entries that it wrote. */
+/** Records of the entries that Gatehouse wrote. */
 interface WrittenEntries {
   readonly records: string
   readonly journal: ParkJournal

@@ -7,8 +7,8 @@ import type { WhyFlags } from './why.ts'
 import { parsePort } from '../../toolkit/terminal/options.ts'
 
 export const clusterDescription =
-  'Shows the Gatehouse resources in the current kubeconfig’s cluster, and why one is not ready. Read-only, with\n' +
-  'the permissions of the kubeconfig’s user. To check the installation itself, use gatehouse doctor --cluster.'
+  'Shows the Gatehouse resources in the current kubeconfig’s cluster, and explains why a resource is not ready.\n' +
+  'Read-only, with the permissions of the kubeconfig’s user. To check the installation itself, use gatehouse doctor --cluster.'
 
 export function addClusterCommand(program: Command): void {
   const cluster = program
@@ -49,7 +49,7 @@ function addStatus(parent: Command): void {
       .command('status')
       .summary('list the objects, and show which are not ready and why')
       .description(
-        'Lists all gatehouse.dev objects: whether each is ready, why not, and whether a rollout is in progress or stalled. The\n' +
+        'Lists all gatehouse.dev objects with their readiness, problems, and rollouts that are in progress or stalled. The\n' +
           'last line is a summary.',
       )
       .argument(

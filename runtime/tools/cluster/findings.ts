@@ -66,7 +66,7 @@ function specFindings(facts: ObjectFacts, now: number): readonly WhyFinding[] {
     )
   return found.length > 0
     ? found
-    : [{ section: 'spec', object, result: 'ok', message: 'its conditions report no error' }]
+    : [{ section: 'spec', object, result: 'ok', message: 'the object’s conditions report no error' }]
 }
 
 /** Reasons that pods and backends explain in more detail. */

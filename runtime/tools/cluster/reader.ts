@@ -105,7 +105,7 @@ export interface NamedObject {
   readonly name: string
 }
 
-/** Parses `KIND/NAME`, where KIND is any name of a kind that kubectl accepts. Throws INVALID_CONFIG. */
+/** Parses `KIND/NAME`, where KIND is any name that kubectl accepts for a kind. Throws INVALID_CONFIG. */
 export function parseNamed(text: string): NamedObject {
   const [first = '', name = '', more] = text.split('/')
   const kind = kindOf(first)

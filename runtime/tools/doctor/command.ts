@@ -34,7 +34,10 @@ export function addDoctorCommand(program: Command): void {
       'check the entries in the configuration of an MCP client (name or file), and their servers',
     )
     .option('--entry <name>', 'with --client: check only this entry')
-    .option('--redis <url>', 'check the Redis server for sessions: redis://host:port, or rediss:// for TLS')
+    .option(
+      '--redis <url>',
+      'check the Redis server that stores sessions: redis://host:port, or rediss:// for TLS',
+    )
     .option('--cluster [context]', 'check a cluster: definitions, webhook, hooks, Metacontroller, resources')
     .option('--password-file <path>', 'file that contains the Redis password, or - for standard input')
     .option(

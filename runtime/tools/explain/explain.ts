@@ -43,7 +43,12 @@ export async function explain(snapshot: Snapshot, rawQuestion: ExplainQuestion):
     pass('name', nameText(item, name)),
     ...(item.alias === undefined
       ? []
-      : [note('name', `clients see it as ${item.alias}, because its name is too long for them`)]),
+      : [
+          note(
+            'name',
+            `clients see the alias ${item.alias}, because the full name is too long for some clients`,
+          ),
+        ]),
     ...snapshot.conflicts
       .filter((conflict) => conflict.name === name)
       .map(({ message }) => note('conflict', message)),

@@ -31,7 +31,7 @@ export interface MigratedDocument {
   readonly subject: string
   readonly outcome: MigrationOutcome
   readonly rows: readonly (MigrationRow & { readonly line: number })[]
-  /** `Kind/name` of the objects written for it. May be empty. */
+  /** `Kind/name` of the objects written for the document. May be empty. */
   readonly made: readonly string[]
 }
 

@@ -207,6 +207,6 @@ function reportMissing({ name, why, fix, lines }: Missing): void {
 
 function connectHint(url: string, connected: readonly string[]): string {
   const add = url.includes(`:${defaultPort}/`) ? '' : ` --url ${url}`
-  const hint = connected.length > 0 ? '' : `Add it to a client: gatehouse client add cursor${add}\n`
+  const hint = connected.length > 0 ? '' : `Add this address to a client: gatehouse client add cursor${add}\n`
   return `${hint}Press Ctrl-C to stop everything.`
 }

@@ -41,7 +41,10 @@ export interface RunWatchOptions {
   /** Called with a sentence for each change in a server's state. */
   readonly onChange: (name: string, sentence: string) => void
   readonly onMissing: (missing: Missing) => void
-  /** Called with the number of servers that are down, by cause, after the address and whenever it changes. */
+  /**
+   * Called with the number of servers that are down, by cause: after the address is reported, and whenever the number
+   * changes.
+   */
   readonly onSummary: (summary: string) => void
   /** Called when all servers answer for the first time. */
   readonly onComplete: () => void
@@ -64,7 +67,7 @@ interface ServerHistory {
   restarts: number
 }
 
-/** Runs until the signal, or until no server answers and no server is expected to answer later. */
+/** Runs until the signal is aborted, or until no server answers and no server is expected to answer later. */
 export async function watchServers(session: DevSession, options: RunWatchOptions): Promise<End> {
   const watch = new Watch(session, options)
   while (!options.signal.aborted) {

@@ -3,8 +3,8 @@
  * over two line streams. The component behind the streams translates messages for stateless-era servers.
  *
  * A request ends when its response arrives, when the conversation ends, when the user interrupts it, or when nothing
- * related to it has arrived for `timeoutMs`. Progress and log messages go to callbacks. Elicitations are answered;
- * other server requests are rejected.
+ * related to it has arrived for `timeoutMs`. Progress and log messages are passed to callbacks. Elicitations are
+ * answered; other server requests are rejected.
  * Source: MCP 2025-11-25, lifecycle, progress, elicitation.
  */
 import type { PassThrough } from 'node:stream'

@@ -49,7 +49,10 @@ export interface ServeOptions {
 /** Phases in which the gateway serves the server, so that the server's entry is removed from the client's file. */
 const served: ReadonlySet<string> = new Set(['ready', 'sign in'])
 
-/** Serves in the running instance, until it is stopped. Resolves to true when at least one server was served. */
+/**
+ * Serves the servers in the running instance until the instance is stopped. Resolves to true when at least one server
+ * was served.
+ */
 export async function serveUntilStopped(options: ServeOptions): Promise<boolean> {
   const { plan, settings, state, stop } = options
   const clients = Object.fromEntries(

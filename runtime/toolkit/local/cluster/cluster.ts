@@ -80,7 +80,7 @@ export class LocalCluster {
     return changed
   }
 
-  /** Writes a workload's status, as a kubelet does. Returns true if it changed. */
+  /** Writes a workload's status, as a kubelet does. Returns true if the status changed. */
   setStatus(object: LocalObject, status: Record<string, unknown>): boolean {
     const live = this.#objects.get(objectKey(object))
     if (!live || isDeepStrictEqual(live.status, status)) return false
@@ -149,7 +149,7 @@ export class LocalCluster {
     }
   }
 
-  /** Stores the object unless it is unchanged. Returns true if it changed. */
+  /** Stores the object unless it is unchanged. Returns true if the object changed. */
   #put(object: LocalObject): boolean {
     const live = this.#objects.get(objectKey(object))
     const next: LocalObject = { ...object, ...(live?.status && { status: live.status }) }

@@ -49,7 +49,7 @@ function isOurs(redirectUri: string): boolean {
   return protocol === 'http:' && isLoopbackHost(hostname) && search + hash + username + password === ''
 }
 
-/** The first Ctrl-C ends the login and cleans up. The second one exits immediately. */
+/** The first Ctrl-C ends the login and cleans up. A second Ctrl-C exits immediately. */
 export function loginOptions(
   { browser, loginTimeout = usualSeconds }: LoginFlags,
   clientSecret: string | undefined,

@@ -6,7 +6,7 @@ export const cognito: Profile = {
   host: /^cognito-idp\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?$/,
   docs: 'https://docs.aws.amazon.com/cognito/latest/developerguide/federation-endpoints.html',
   quirks: [
-    'OpenID Connect Discovery only; its metadata does not list S256, although it supports PKCE',
+    'OpenID Connect Discovery only; the metadata does not list S256, although Cognito supports PKCE',
     'no dynamic registration',
     'users log in at the pool’s domain, but the pool itself issues the tokens',
     'access tokens have client_id and no aud, unless resource is sent (Essentials or Plus)',

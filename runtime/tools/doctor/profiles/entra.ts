@@ -6,7 +6,7 @@ export const entra: Profile = {
   host: /^login\.(?:microsoftonline\.(?:com|us)|partner\.microsoftonline\.cn|windows\.net)$|^sts\.windows\.net$/,
   docs: 'https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc',
   quirks: [
-    'OpenID Connect Discovery only; its metadata does not list S256, although it supports PKCE',
+    'OpenID Connect Discovery only; the metadata does not list S256, although Entra ID supports PKCE',
     'no dynamic registration, no client metadata documents',
     'with v2 tokens, resource must equal an Application ID URI; otherwise, omit it',
     'scopes are {app-id-uri}/name; a bare name refers to Microsoft Graph',

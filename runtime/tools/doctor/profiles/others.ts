@@ -22,7 +22,7 @@ export const zitadel: Profile = {
   host: /\.zitadel\.cloud$/,
   docs: 'https://zitadel.com/docs/guides/integrate/login/oidc',
   quirks: [
-    'access tokens are opaque until the application is set to JWT',
+    'access tokens are opaque until the application’s token type is set to JWT',
     'the audience comes from the scope urn:zitadel:iam:org:project:id:{id}:aud',
     'dynamic registration returns 404 until it is enabled',
   ],

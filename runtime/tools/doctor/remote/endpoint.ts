@@ -83,7 +83,7 @@ function redirectOutcome({ target }: RemoteFacts, reply: ProbeReply, proof: stri
   return failed('endpoint.redirect', seen, { proof, ...(fix !== undefined && { fix }) })
 }
 
-/** Explains 404 and 405: the deprecated transport, another common path, or no server. */
+/** Explains status 404 or 405: the deprecated transport, another common path, or no server. */
 async function missingOutcome(facts: RemoteFacts, status: number, proof: string): Promise<CheckOutcome> {
   const { target, peers } = facts
   const stream = await peers.ask(target, {

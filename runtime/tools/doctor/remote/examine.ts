@@ -1,4 +1,4 @@
-/** Checks a remote MCP server hop by hop, in the order in which a client uses the hops. */
+/** Checks a remote MCP server hop by hop, in the order in which a client reaches the hops. */
 import type { LookupAll, ProxyEnvironment } from '../../../net/index.ts'
 import { makePeers } from '../../../toolkit/mcp-client/peers.ts'
 import { type Profile, profileNamed, profileOf } from '../profiles/index.ts'

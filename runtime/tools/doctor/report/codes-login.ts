@@ -42,7 +42,7 @@ export const loginCodes = {
   },
   'scopes.unknown': {
     expected: 'the authorization server supports the MCP server’s scopes',
-    fix: 'Clients request all scopes in scopes_supported: define the missing ones, or list fewer in the protected-resource document.',
+    fix: 'Clients request all scopes in scopes_supported: define the missing scopes, or list fewer in the protected-resource document.',
   },
   'scopes.many': {
     expected: 'few scopes',

@@ -54,7 +54,7 @@ export const networkCodes = {
   },
   'tls.not-yet-valid': {
     expected: 'a certificate that is valid today',
-    fix: 'The certificate is not valid yet: correct the clock on this machine, or on the one that issued the certificate.',
+    fix: 'The certificate is not valid yet: correct the clock on this machine, or on the machine that issued the certificate.',
   },
   'tls.name': {
     expected: 'a certificate for this host name',
@@ -150,7 +150,7 @@ export const networkCodes = {
   },
   'challenge.late': {
     expected: '401 on the first request',
-    fix: 'The server requires a login only on tools/list; some clients never start one. Also protect initialize.',
+    fix: 'The server requires a login only on tools/list, but some clients start a login only on initialize. Also protect initialize.',
   },
   'challenge.missing': {
     expected: '401 with WWW-Authenticate: Bearer resource_metadata="…"',

@@ -38,7 +38,7 @@ export const otherCodes = {
   },
   'client-file.entry': {
     expected: 'an entry that names a URL or a program',
-    fix: 'Correct the entry; gatehouse import shows how each one is interpreted.',
+    fix: 'Correct the entry; gatehouse import shows how each entry is interpreted.',
   },
   'client-file.disabled': {
     expected: 'the entry is enabled',

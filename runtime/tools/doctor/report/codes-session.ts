@@ -34,7 +34,7 @@ export const sessionCodes = {
   },
   'tools.too-large': {
     expected: 'a page of tools under 256 KiB',
-    fix: 'Split the list into pages, or offer fewer tools: models cannot handle that many.',
+    fix: 'Split the list into pages, or offer fewer tools: models cannot handle that many tools.',
   },
   'session.unknown-id': {
     expected: '404 for a session that does not exist',

@@ -5,8 +5,8 @@
 import { isFields, type Fields } from '../../../../schemas/index.ts'
 import type { MigrationDraft, Mutable } from './draft.ts'
 
-const ownClient = 'add a program that acts for itself to clients'
-const delegate = 'add a client that exchanges users’ tokens to clients, with subjectClients'
+const ownClient = 'for a program that acts for itself, add an entry to clients'
+const delegate = 'for a client that exchanges users’ tokens, add an entry with subjectClients to clients'
 const platform =
   'declare the issuers in trustedIssuers and their subjects in inboundGrants.jwtBearer, with the scopes of each subject'
 
@@ -14,8 +14,9 @@ const platform =
 const userScopes: ReadonlySet<unknown> = new Set(['openid', 'profile', 'email', 'offline_access'])
 
 /**
- * Converts the server at `at`. `scopes` contains the scopes of the protected resource, if the document contains them.
- * In ToolHive, a subject may request all of them; in Gatehouse, each subject has its own scopes.
+ * Converts the server's settings at the path `at`. `scopes` contains the scopes of the protected resource, if the
+ * document contains them. In ToolHive, a subject may request all of them; in Gatehouse, each subject has its own
+ * scopes.
  */
 export function convertAuthServer(draft: MigrationDraft, at: string, scopes: unknown): void {
   const [server] = draft.fieldsAt(at).map(({ value }) => mutable(value))
@@ -100,7 +101,7 @@ function toTrustDomain({ methods, bundleSource, ...rest }: Fields): Fields | str
 /** Returns the client, or the reason why it is dropped. */
 function toWorkload(client: Fields, domains: ReadonlyMap<unknown, Fields | string>): Fields | string {
   const { trustDomainRef, principalPattern, clientId, methods, grantTypes, scopes, resources } = client
-  if (!isFields(domains.get(trustDomainRef))) return 'its trust domain is not converted'
+  if (!isFields(domains.get(trustDomainRef))) return 'the client’s trust domain is not converted'
   if (!allowsJwt(methods)) return onlyJwt
   if (grantTypes !== undefined && !listOf(grantTypes).includes('client_credentials'))
     return `a workload gets tokens only for itself; ${delegate}`

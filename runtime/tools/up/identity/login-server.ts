@@ -239,7 +239,7 @@ class LoginPages {
 
 const busy = 'Too many people are signing in with a password. Try again, or use a passkey.'
 
-/** Turns OVERLOADED into undefined, so that the page can report it. */
+/** Converts the error OVERLOADED to undefined, so that the page can report it. */
 function busyAsUndefined(error: unknown): undefined {
   if (!(error instanceof GatehouseError && error.code === 'OVERLOADED')) throw error
 }

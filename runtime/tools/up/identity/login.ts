@@ -107,7 +107,7 @@ function makeAccounts(users: Users, origin: string): Accounts {
   const key = isEnrolled ? undefined : users.invite(owner)
   return {
     users,
-    // The link may have expired, or a later one may have replaced it.
+    // The link may have expired, or a later link may have replaced it.
     ownerLink: () => (key !== undefined && users.invited(key) ? enrolmentUrl(origin, key) : undefined),
     invite: (name) => enrolmentUrl(origin, users.invite(name)),
   }

@@ -1,4 +1,4 @@
-/** Adds `gatehouse up user`: the users of the built-in identity provider. */
+/** Adds `gatehouse up user`, which manages the users of the built-in identity provider. */
 import type { Command } from 'commander'
 
 export function addUserCommand(up: Command): void {

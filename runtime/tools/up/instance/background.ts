@@ -1,6 +1,6 @@
 /**
- * Starts `gatehouse up` in a detached process, whose output goes to a log file, and waits until the process has
- * reported.
+ * Starts `gatehouse up` in a detached process, whose output goes to a log file, and waits until the process has printed
+ * its report.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'

@@ -10,7 +10,10 @@ import { selfCommand } from '../../../toolkit/terminal/self.ts'
 import { launchdAgent, scheduledTask, systemdUnit } from './login-files.ts'
 
 export interface LoginStart {
-  /** Returns the file or the task that was installed. Throws INVALID_CONFIG when the system rejects it. */
+  /**
+   * Returns the file or the task that was installed. Throws INVALID_CONFIG when the system rejects the file or the
+   * task.
+   */
   install(): string
   /** Returns undefined when nothing was installed. */
   remove(): string | undefined
