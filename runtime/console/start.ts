@@ -38,7 +38,7 @@ export interface ConsoleOptions {
   readonly host: string
   /** Port to listen on; 0 lets the kernel choose. */
   readonly port: number
-  /** Certificate for TLS. The caller closes the certificate. */
+  /** Certificate for TLS. The caller closes this object. */
   readonly certificate?: ServedCertificate | undefined
   /** Prefix of all paths, without a trailing slash. Default: none. */
   readonly basePath?: string | undefined

@@ -79,7 +79,7 @@ export interface AuthenticatorParts {
   readonly isLive?: ((caller: Caller) => Promise<boolean>) | undefined
   readonly proxy?: ProxyEnvironment | undefined
   /**
-   * True if the listener asks clients for certificates. Otherwise, tokens that are bound to a certificate are rejected.
+   * True if the listener requests client certificates. Otherwise, tokens that are bound to a certificate are rejected.
    */
   readonly clientCertificates?: boolean | undefined
   /** Required if the configuration accepts tokens that are bound to a key. */

@@ -39,7 +39,7 @@ export interface OidcConfig {
   readonly introspectionUrl?: string | undefined
   /** Replaces the discovered key set. */
   readonly jwksUrl?: string | undefined
-  /** Public URL of this server, for metadata and challenges. Default: `audience`, when that is a URL. */
+  /** Public URL of this server, for metadata and challenges. Default: `audience`, if it is a URL. */
   readonly resource?: string | undefined
   /** Scopes for metadata and challenges. Default: `openid` in metadata, none in challenges. */
   readonly scopes?: readonly string[] | undefined

@@ -15,7 +15,7 @@ const root = '/.well-known/oauth-protected-resource'
 interface DocumentFacts {
   /** Authorization servers to list. Default: the issuer. */
   readonly servers?: readonly string[]
-  /** True if the listener asks clients for certificates. */
+  /** True if the listener requests client certificates. */
   readonly clientCertificates?: boolean
 }
 

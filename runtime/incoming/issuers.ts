@@ -1,9 +1,9 @@
 /**
  * Selects the issuer that checks an access token.
  *
- * The unverified `iss` claim only selects the issuer, by exact comparison and without a fallback. That issuer's verifier
- * then checks everything, including `iss`. Opaque tokens go to the only issuer with introspection. Each issuer has its
- * own keys and trust anchors, so an unreachable issuer affects only its own tokens.
+ * The unverified `iss` claim only selects the issuer, by exact comparison and without a fallback. That issuer's
+ * verifier then checks everything, including `iss`. Opaque tokens are checked by the only issuer with introspection.
+ * Each issuer has its own keys and trust anchors, so an unreachable issuer affects only its own tokens.
  * Source: RFC 8725 section 3.8; docs/guides/oidc.md, "Several issuers".
  */
 import { decodeJwt } from 'jose'

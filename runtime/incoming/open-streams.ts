@@ -23,7 +23,7 @@ interface OpenStream {
   readonly end: () => void
   /** Milliseconds since the epoch; Infinity for a token that does not expire. */
   readonly expiresAt: number
-  /** When the grant was last confirmed to be active. */
+  /** Time when the grant was last confirmed to be active. */
   checkedAt: number
 }
 

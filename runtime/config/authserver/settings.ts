@@ -57,8 +57,8 @@ export interface AuthServerConfig {
   /** Maximum lifetime of a grant, regardless of refreshes. */
   readonly grantMs: number
   /**
-   * Upstream providers. With an empty list, users cannot sign in, and only declared clients and bound subjects get
-   * tokens.
+   * Upstream providers. With an empty list, users cannot sign in, and only declared clients and bound subjects can
+   * obtain tokens.
    */
   readonly upstreams: readonly UpstreamConfig[]
   /** Clients that obtain tokens for themselves. */

@@ -4,7 +4,7 @@
  *
  * Accepts YAML 1.2 with values that JSON can represent. The reader interprets plain scalars and merge keys (`<<`) as
  * kubectl does, so a document has the same meaning here and in a cluster. For example, `yes` and `on` are true, and
- * `0644` is octal. Files from other programs count as plain YAML 1.2.
+ * `0644` is octal. Files from other programs are read as plain YAML 1.2.
  *
  * Rejects syntax errors, repeated keys, tags for other types, other YAML versions and nodes that contain themselves.
  * Also rejects keys that are not plain values or are integers that a double would round, and documents that are too

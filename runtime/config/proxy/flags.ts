@@ -1,6 +1,6 @@
 /**
  * The flags of `gatehouse proxy`, one row each. The command line, its help, the reference page and the tests derive
- * from this table. Rules between flags are in proxy.ts.
+ * from this table. Rules between flags are in settings.ts.
  *
  * Source: docs/reference/specification/proxy-command.md#command, "Endpoints". Rows with `added` are not in the
  * specification.
@@ -128,7 +128,7 @@ export const proxyFlags = {
     kind: 'string',
     value: 'file',
     group: listener,
-    help: 'ask clients for a certificate from these authorities, PEM, for tokens that are bound to it; reloaded when it changes',
+    help: 'ask clients for certificates issued by these authorities, PEM, for tokens that are bound to a certificate; reloaded when the file changes',
     added: true,
   },
   allowedOrigins: {

@@ -1,5 +1,5 @@
 /**
- * The configuration file of a virtual server: reads, validates, defaults, freezes and watches it.
+ * Reads, validates, freezes and watches the configuration file of a virtual server, and applies defaults.
  *
  * The file contains no secrets. Each component reads the variables that the file refers to.
  * Source: docs/reference/specification/virtual-server.md#config, spec.config; `schemas/runtime/vmcp.json`.
@@ -33,7 +33,7 @@ export interface LoadedVmcpConfig extends ReadVmcpConfig {
 }
 
 /**
- * Reads and checks a file. A problem with a single backend only excludes that backend. Throws INVALID_CONFIG with the
+ * Reads and checks a file. A problem with a single backend excludes only that backend. Throws INVALID_CONFIG with the
  * path and all problems if any problem concerns another part of the file.
  */
 export function loadVmcpConfig(path: string): LoadedVmcpConfig {

@@ -22,8 +22,8 @@ export interface Assets {
 }
 
 /**
- * Reads the files of a folder, without subfolders. Returns no files when the folder does not exist. `login` selects the
- * way to sign in: a login page, or the launch token in the printed address.
+ * Reads the files of a folder, without subfolders. Returns no files when the folder does not exist. `login` selects how
+ * users sign in: a login page, or the launch token in the printed address.
  */
 export function readAssets(folder: string, basePath: string, login: 'page' | 'launch'): Assets {
   const files = new Map<string, Buffer>()

@@ -177,7 +177,7 @@ export class Attempt {
     return reply.finally(() => this.#awake())
   }
 
-  /** Restarts the idle timer at any activity, but not the total time limit. */
+  /** Restarts the idle timer on any activity, but not the total time limit. */
   #awake(): void {
     clearTimeout(this.#quiet)
     this.#quiet = setTimeout(() => this.cancel('the tool sent nothing for 2 minutes'), quietMs).unref()

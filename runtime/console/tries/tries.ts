@@ -1,6 +1,6 @@
 /**
- * Tool calls that users try from the console. Each runs as the signed-in visitor, and only this visitor can follow,
- * answer and cancel it. Tries are limited per visitor and in total; an abandoned try is cancelled.
+ * Tool calls that users try from the console. Each call runs as the signed-in visitor, and only this visitor can
+ * follow, answer and cancel it. Tries are limited per visitor and in total; an abandoned try is cancelled.
  * Source: HTML Standard, server-sent events.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -66,7 +66,7 @@ export class Tries {
 
   /**
    * Sends a try's events until it ends, as fast as the page reads them. Throws TRY_IS_READ when another page is reading
-   * them.
+   * the events.
    */
   events(request: ApiRequest): void {
     const attempt = this.#find(request)

@@ -251,7 +251,8 @@ export const texts = {
     noProblems: 'No problems in the configuration',
   },
   connect: {
-    login: 'Add this address to your MCP client. It will open a browser for your login; you need no token.',
+    login:
+      'Add this address to your MCP client. The client opens a browser for your login; you do not need a token.',
     open: 'Add this address to your MCP client. No login is required.',
     localOnly:
       'Connect your MCP clients with these commands. They start a bridge that adds the token for this address.',
@@ -308,7 +309,7 @@ export const texts = {
     renamedFrom: 'same definition as',
     locks: 'Locks',
     lock: 'Lock',
-    missing: 'none: its definitions are not compared',
+    missing: 'none: the definitions are not compared',
     closed: 'none: nothing is offered',
     notListed: '(not listed yet)',
     states: { new: 'new', changed: 'changed', removed: 'removed' },

@@ -100,7 +100,7 @@ export async function* pagesOf(
       yield { status: answer?.status }
       return
     }
-    // An expired list continues with the current objects. Source: Kubernetes API concepts, "410 Gone".
+    // The continuation of an expired list returns the current objects. Source: Kubernetes API concepts, "410 Gone".
     if (!expired) yield { items: listOf(answer?.body['items']).filter(isFields) }
     token = typeof next === 'string' ? next : ''
   } while (token !== '')

@@ -7,8 +7,8 @@ const timeoutMs = 2_000
 
 /**
  * Returns the summary from the server's `/status`, and one line per cause with its next step, without the backends in
- * `except`. Empty if no other backend is down or the server has no status. Sends requests only to servers on this
- * machine, because other servers may not be Gatehouse.
+ * `except`. Empty if no other backend is down or the server does not report a status. Sends requests only to servers on
+ * this machine, because other servers may not be Gatehouse.
  */
 export async function downWarning(url: URL, except: ReadonlySet<string>): Promise<readonly string[]> {
   if (!isLoopbackHost(url.hostname)) return []

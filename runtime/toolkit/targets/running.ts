@@ -22,7 +22,9 @@ export interface RunningServer {
   readonly failure?: { readonly text: string; readonly fix: string }
   /** Process of the session that runs the server. */
   readonly session: number
-  /** Key that lets the user start logins at the server's backends. Undefined in a session of an older version. */
+  /**
+   * Key that lets the user start logins at the server's backends. Undefined in a session that an older version started.
+   */
   readonly signInKey?: string | undefined
   /** Token that the server requires from local programs. Undefined if the server requires no token. */
   readonly token?: string | undefined
@@ -169,7 +171,7 @@ export function removeAbandoned(): void {
       const content: unknown = JSON.parse(readFileSync(join(folder, fileName), 'utf8'))
       if (isFields(content) && !isRunning(content['pid'])) rmSync(folder, { recursive: true, force: true })
     } catch {
-      // Keep a folder that does not have the file, because its session may be starting.
+      // Keep a folder that does not contain the file, because its session may be starting.
     }
   }
 }

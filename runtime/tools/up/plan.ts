@@ -53,7 +53,7 @@ export interface UpPlan {
   readonly targets: readonly UpFile[]
 }
 
-/** Reads the files of every client, or the files in `--from`. */
+/** Reads the files of every client, or the files specified with `--from`. */
 export async function findFiles(
   { from }: Pick<PlanOptions, 'from'>,
   host: Host,

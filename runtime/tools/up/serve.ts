@@ -204,7 +204,7 @@ async function changeClient(
 ): Promise<ClientReport> {
   const { client, file } = target
   try {
-    if (!isClientId(client)) throw invalidConfig('it is not the file of a known client')
+    if (!isClientId(client)) throw invalidConfig('not the file of a known client')
     const why = whileRunning ? undefined : whyNotChangeable(client, host, 'up')
     if (why !== undefined) throw invalidConfig(why)
     const entry = gatewayEntry(client, url, state)

@@ -113,7 +113,7 @@ interface SettleOptions {
 
 /**
  * Resolves when every server is ready, needs a login, or has failed. After the start timeout, servers that are still
- * starting have failed.
+ * starting count as failed.
  */
 export async function settledState(
   { session }: UpSession,

@@ -1,6 +1,6 @@
 /**
  * The files that `gatehouse up` stores in the user's state folder: settings, clients' tokens, logs and the journal of
- * parked entries. Only the owner can read them.
+ * parked entries. Only the owner can read these files.
  */
 import { randomBytes } from 'node:crypto'
 import {
@@ -60,7 +60,7 @@ export interface UpSettings {
   readonly login?: LoginSettings | undefined
   readonly startTimeout: number
   readonly sources: readonly UpFile[]
-  /** The servers to run, by the file and the name there. */
+  /** The servers to run, identified by file and name. */
   readonly servers: readonly { readonly file: string; readonly name: string }[]
   /** Servers that cannot run, with the reason. These servers stay in their clients. */
   readonly skipped: readonly SkippedServer[]
@@ -103,7 +103,7 @@ export class UpState {
     return existsSync(this.folder)
   }
 
-  /** Creates the folder. Throws INVALID_CONFIG when another user owns it. */
+  /** Creates the folder. Throws INVALID_CONFIG when another user owns the folder. */
   create(): void {
     try {
       mkdirSync(this.folder, { recursive: true, mode: 0o700 })

@@ -40,7 +40,7 @@ export interface EntryForm {
   readonly envNames?: string
   /** True when a remote server's headers may refer to variables in its entry, as `$V` or `${V}`. */
   readonly headersUseEnv?: true
-  /** Fields that can contain the URL, with the transport that each implies without a type. */
+  /** Fields that can contain the URL, with the transport that each field implies when the entry has no type. */
   readonly urls: Readonly<Record<string, WrittenTransport>>
   readonly type: 'type' | 'transport'
   readonly headers: 'headers' | 'http_headers'

@@ -160,7 +160,7 @@ function volumesOf(container: NonNullable<EntryProgram['container']>, { options 
   return container.volumes.map(({ host, mount, readOnly }, index) => {
     const hostPath = host.replace(/^~(?=\/|$)/, options.home)
     if (!hostPath.startsWith('/')) {
-      throw new NotTaken(`its volume ${index + 1} is a relative path; use an absolute path`)
+      throw new NotTaken(`volume ${index + 1} is a relative path; use an absolute path`)
     }
     return { name: `volume-${index + 1}`, hostPath, mountPath: mount, ...(readOnly && { readOnly }) }
   })

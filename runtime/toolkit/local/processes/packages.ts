@@ -125,7 +125,7 @@ export class PackageFetcher {
 
 const certificateFix: Readonly<Record<string, string>> = {
   npx: 'set NODE_EXTRA_CA_CERTS to a file with the certificate authority of the registry or of your proxy',
-  uvx: 'set SSL_CERT_FILE to a file with all trusted certificate authorities, including the one of the registry or of your proxy',
+  uvx: 'set SSL_CERT_FILE to a file with all trusted certificate authorities, including that of the registry or of your proxy',
 }
 
 /** Returns the next step when the package is not the problem. */

@@ -270,7 +270,7 @@ export class ProcessRunner {
   }
 }
 
-/** Returns the cause of a process's end. */
+/** Returns the reason why a process ended. */
 function exitCause(why: string, [program]: readonly string[], output: readonly string[]): Cause {
   if (why === commandNotFound) return { category: 'program_not_found', detail: program }
   const exitCode = exitCodeIn(why)
@@ -281,8 +281,8 @@ function exitCause(why: string, [program]: readonly string[], output: readonly s
 }
 
 /**
- * Returns why a process could not be started. Node's own message about a NUL character shows the value, which may be a
- * secret.
+ * Returns why a process could not be started. Node's own message about a NUL character contains the value, which may be
+ * a secret.
  */
 function whyNotStarted(error: unknown): string {
   if (!(error instanceof Error)) return 'it could not be started'

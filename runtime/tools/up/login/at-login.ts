@@ -110,7 +110,7 @@ function writeFile(path: string, content: string | Buffer): void {
   writeFileSync(path, content, { mode: 0o600 })
 }
 
-/** Ignores failures: the file alone decides what happens at the next login. */
+/** Ignores failures: the file alone determines what happens at the next login. */
 function runQuietly(program: string, args: readonly string[]): void {
   try {
     execFileSync(program, args, { stdio: 'ignore', timeout: 10_000 })
