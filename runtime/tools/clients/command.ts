@@ -62,7 +62,7 @@ function addAdd(client: Command): void {
     .option('--url <url>', 'address of the gateway (default: http://127.0.0.1:4483/mcp)')
     .option(
       '--server <name>',
-      'connect to a server on this machine, or, through gatehouse proxy stdio, to a server in the current cluster',
+      'connect to a server on this machine, or to a server in the current cluster (through gatehouse proxy stdio)',
     )
     .option(
       '--bearer-env <variable>',

@@ -1,6 +1,6 @@
 /**
- * Reads objects for the cluster commands. Missing permission is a result; if the cluster does not respond, the
- * functions throw.
+ * Reads objects for the cluster commands. A missing permission is a result, not an error. The functions throw if the
+ * cluster does not respond.
  */
 import {
   apiGroup,

@@ -53,7 +53,7 @@ export interface RunWatchOptions {
 const stepMs = 200
 const laterStepMs = 1000
 const slowMs = 8000
-/** Maximum delay of the address while servers are still starting. */
+/** Maximum delay before the address is reported while servers are still starting. */
 const maxWaitMs = 3000
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
 /** States in which a server is reachable but does not answer, so waiting does not help. */

@@ -95,8 +95,8 @@ async function carryToUrl(url: URL, { input }: ConversationOptions, streams: Str
 }
 
 /**
- * Returns the settings of the proxy. A server that `gatehouse up` runs receives the token that `up` requires. On a
- * terminal, the proxy offers the login that the server requires.
+ * Returns the settings of the proxy. For a server that `gatehouse up` runs, the settings contain the token that the
+ * server requires. On a terminal, the proxy offers the login that the server requires.
  */
 function configFor(url: URL, input: ProxyInput): ProxySettings {
   const env = environment()

@@ -50,8 +50,8 @@ export interface ServeOptions {
 const served: ReadonlySet<string> = new Set(['ready', 'sign in'])
 
 /**
- * Serves the servers in the running instance until the instance is stopped. Resolves to true when at least one server
- * was served.
+ * Runs the servers in this instance until the instance is stopped. Resolves to true when at least one server was
+ * served.
  */
 export async function serveUntilStopped(options: ServeOptions): Promise<boolean> {
   const { plan, settings, state, stop } = options

@@ -54,7 +54,7 @@ function MemberField({ member }: { readonly member: MemberDraft }) {
     </label>
   )
   return (
-    // Typing into an optional field includes the field.
+    // Typing into an optional field includes the field in the input.
     <div
       class={included.value ? 'optional' : 'optional out'}
       onInput={({ target }) => {

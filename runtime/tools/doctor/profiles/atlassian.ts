@@ -17,7 +17,7 @@ export const atlassian: Profile = {
     'issuer-document.missing':
       'auth.atlassian.com publishes no metadata for 3LO apps. Configure Gatehouse’s authServerConfig with provider atlassian, or log in with gatehouse proxy --remote-auth-provider atlassian, --remote-auth-authorize-url and --remote-auth-token-url.',
     'pkce.absent':
-      'auth.atlassian.com does not support PKCE for 3LO apps: configure Gatehouse’s authServerConfig, which does, for the app.',
+      'auth.atlassian.com does not support PKCE for 3LO apps: let MCP clients log in through Gatehouse’s authServerConfig, which supports PKCE.',
     'refresh.none': 'Add the offline_access scope; the refresh token changes with each use.',
   },
 }
