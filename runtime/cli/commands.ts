@@ -89,7 +89,7 @@ export function commandsOf(
       load: async () => (await import('../tools/doctor/command.ts')).addDoctorCommand(program),
     },
     cluster: {
-      summary: 'show the Gatehouse resources in a cluster, and why one is not ready',
+      summary: 'show the Gatehouse resources in a cluster, and explain why a resource is not ready',
       load: async () => (await import('../tools/cluster/command.ts')).addClusterCommand(program),
     },
     explain: {

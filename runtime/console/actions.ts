@@ -89,7 +89,7 @@ function sessionsOf(view: ConsoleView, { visitor, permissions }: ApiRequest): re
     .sort((a, b) => byText(a.hash, b.hash))
 }
 
-/** Ends the visitor's own session, or any session for operators. Throws NOT_FOUND, FORBIDDEN or LOGIN_TOO_OLD. */
+/** Ends the visitor's own session; operators can end any session. Throws NOT_FOUND, FORBIDDEN or LOGIN_TOO_OLD. */
 async function endSession(
   view: ConsoleView,
   { visitor, permissions, names }: ApiRequest,

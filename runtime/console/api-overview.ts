@@ -41,7 +41,7 @@ export interface Overview {
 /** Backends that are down for the same cause. */
 export interface DownGroup {
   readonly category: string
-  /** Short label, which completes "3 …". */
+  /** Short label that follows a count, as in "3 …". */
   readonly label: string
   /** Text and next step of the first backend. */
   readonly text: string

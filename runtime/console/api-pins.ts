@@ -28,7 +28,7 @@ export interface PinnedBackend {
   readonly failure?: string
   /** True when the backend has no lock and therefore offers nothing. */
   readonly closed: boolean
-  /** False until the backend has been listed. */
+  /** False until the backend's items have been listed. */
   readonly observed: boolean
   readonly counts: Readonly<Record<'pinned' | PinDriftState, number>>
 }

@@ -4,7 +4,7 @@
  *
  * All paths are below `<basePath>/api/v1/`. Errors are problem documents (RFC 9457) with a `code`. After 401
  * UNAUTHENTICATED, the page signs in at `<basePath>/login?to=<path of the page>`. Times are ISO 8601 in UTC. Text from
- * backends is not modified. The pages render it as text, never as markup.
+ * backends is not modified. The pages render this text as plain text, never as markup.
  *
  * In anonymous mode (`gatehouse dev`), the printed address ends in `#launch=<token>`. Every API request sends this
  * token in the header `X-Gatehouse-Launch`; the page stores the token in sessionStorage. Otherwise, a cookie identifies
@@ -177,12 +177,12 @@ export interface Connect {
   readonly url: string
   readonly name: string
   readonly auth: boolean
-  /** True if only the commands of Gatehouse can connect a client, because the address requires a token. */
+  /** True if only Gatehouse's commands can connect a client, because the address requires a token. */
   readonly isLocalOnly: boolean
   readonly clients: readonly {
     readonly id: string
     readonly label: string
-    /** Command of Gatehouse that edits the client's file. */
+    /** Gatehouse command that edits the client's file. */
     readonly add?: string
     /** A shell command, the content of a file, both, or a link that the client opens. */
     readonly command?: string

@@ -38,7 +38,7 @@ export interface ConsoleOptions {
   readonly host: string
   /** Port to listen on; 0 lets the kernel choose. */
   readonly port: number
-  /** Certificate for TLS. The caller closes the certificate. */
+  /** Certificate for TLS. The caller closes this object. */
   readonly certificate?: ServedCertificate | undefined
   /** Prefix of all paths, without a trailing slash. Default: none. */
   readonly basePath?: string | undefined
@@ -83,7 +83,7 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
   recorder.serves(view)
   const hub = new Hub({ recorder, events, sessionCount: () => view.sessionCount() })
   const readers = new Readers(hub, recorder)
-  // Checks the streams after a change of the roles, which are part of the settings. Each heartbeat detects other
+  // Checks the streams after a change to the roles, which are part of the settings. Each heartbeat detects other
   // changes.
   const stopWatching = events.listen(({ type }) => {
     if (type === 'config_reloaded') readers.check()

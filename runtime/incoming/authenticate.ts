@@ -2,8 +2,9 @@
  * The authentication stage: reads the Authorization header, then either sets the exchange's caller or throws.
  *
  * Throws CREDENTIALS_MISSING, CREDENTIALS_MALFORMED or INVALID_TOKEN with the challenge as a header, and
- * AUTH_UNAVAILABLE with Retry-After when a token cannot be checked. It sends no response: the feature's `recover`
- * calls `sendChallenge`, so that the audit log contains the rejection. It does not decide what a caller may do.
+ * AUTH_UNAVAILABLE with Retry-After when a token cannot be checked. The stage sends no response: the feature's
+ * `recover` calls `sendChallenge`, so that the audit log contains the rejection. The stage does not decide what a
+ * caller may do.
  * Source: RFC 6750, RFC 9110 section 11.4; docs/reference/specification/proxy-command.md#incoming (incoming),
  * docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth).
  */
@@ -66,7 +67,10 @@ export interface AuthenticatorParts {
   readonly observe?: ((event: AuthenticationEvent) => void) | undefined
   /** Clock in milliseconds. Default: Date.now. */
   readonly now?: (() => number) | undefined
-  /** Keys of this process for the first issuer (embedded authorization server). If set, its keys are not fetched. */
+  /**
+   * Keys of this process for the first issuer (embedded authorization server). If set, the issuer's keys are not
+   * fetched.
+   */
   readonly keys?: Keys | undefined
   /**
    * Called for each caller whose token is valid. Returns false to reject the caller, because its grant was revoked
@@ -75,7 +79,7 @@ export interface AuthenticatorParts {
   readonly isLive?: ((caller: Caller) => Promise<boolean>) | undefined
   readonly proxy?: ProxyEnvironment | undefined
   /**
-   * True if the listener asks clients for certificates. Otherwise, tokens that are bound to a certificate are rejected.
+   * True if the listener requests client certificates. Otherwise, tokens that are bound to a certificate are rejected.
    */
   readonly clientCertificates?: boolean | undefined
   /** Required if the configuration accepts tokens that are bound to a key. */
@@ -83,8 +87,8 @@ export interface AuthenticatorParts {
   /** Replaces the fetches of the first issuer. The authenticator closes them. */
   readonly fetches?: IncomingFetches | undefined
   /**
-   * Digests of tokens for programs of the user who runs this server (`gatehouse up`). They are accepted in addition to
-   * the issuers' tokens, and identify the caller as the owner.
+   * Digests of tokens for programs of the user who runs this server (`gatehouse up`). These tokens are accepted in
+   * addition to the issuers' tokens, and identify the caller as the owner.
    */
   readonly localTokens?: TokenDigests | undefined
 }
@@ -306,7 +310,7 @@ function provedRequest({ req, res, path }: Exchange): AuthenticatedRequest {
   return {
     method: req.method ?? '',
     path,
-    // Node joins repeated headers with a comma, and the result is not a proof.
+    // Node joins repeated headers with a comma, and the result is not a valid proof.
     proof: typeof proof === 'string' ? proof : undefined,
     certificate: certificateThumbprint(req),
     onNonce(nonce) {

@@ -1,7 +1,9 @@
 /**
- * The WWW-Authenticate challenge that is sent with every 401. It lets an MCP client find the authorization server.
+ * The WWW-Authenticate challenge that is sent with every 401. The challenge lets an MCP client find the authorization
+ * server.
  *
- * A request without credentials gets no error code. All text is fixed and contains no details from the verifier.
+ * The challenge for a request without credentials contains no error code. All text is fixed and contains no details
+ * from the verifier.
  * Source: RFC 6750 section 3, RFC 9449 section 7.1, RFC 9728 section 5.1, MCP 2025-11-25 authorization.
  */
 import { formatChallenge, proofAlgorithms, resourceMetadataUrl } from '../oauth/index.ts'

@@ -39,7 +39,7 @@ export interface OidcConfig {
   readonly introspectionUrl?: string | undefined
   /** Replaces the discovered key set. */
   readonly jwksUrl?: string | undefined
-  /** Public URL of this server, for metadata and challenges. Default: `audience`, when that is a URL. */
+  /** Public URL of this server, for metadata and challenges. Default: `audience`, if it is a URL. */
   readonly resource?: string | undefined
   /** Scopes for metadata and challenges. Default: `openid` in metadata, none in challenges. */
   readonly scopes?: readonly string[] | undefined
@@ -92,16 +92,16 @@ export function oidcViolations(
     problems.push('resource: must be an absolute http or https URL without a fragment')
   }
   if (!config.issuer && !config.jwksUrl && !config.introspectionUrl && !ownKeys) {
-    problems.push('issuer: set issuer, jwksUrl or introspectionUrl, otherwise no token can be checked')
+    problems.push('issuer: set issuer, jwksUrl or introspectionUrl; otherwise, no token can be checked')
   }
   if (!config.audience && !config.resource) {
-    problems.push('audience: set audience or resource, otherwise tokens for any audience would be accepted')
+    problems.push('audience: set audience or resource; otherwise, tokens for any audience would be accepted')
   }
   if (config.clientSecret !== undefined && !config.clientId) {
     problems.push('clientId: must be set when a client secret is given')
   }
   if (acceptsProofs(config) && resourceUrl(config) === undefined) {
-    problems.push('resource: must be set for DPoP, because proofs name the URL of this server')
+    problems.push('resource: must be set for DPoP, because proofs contain the URL of this server')
   }
   const tokenFile = secretFileViolation(config.jwksAuthTokenPath)
   if (tokenFile !== undefined) problems.push(`jwksAuthTokenPath: ${tokenFile}`)

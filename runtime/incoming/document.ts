@@ -1,5 +1,5 @@
 /**
- * Serves the protected-resource document at its root path and at the path with the resource's path appended.
+ * Serves the protected-resource document at the well-known path, and at that path followed by the resource's path.
  *
  * The document is available to every origin: it contains no secrets, and browser clients need it before they have a
  * token.
@@ -15,7 +15,7 @@ const root = '/.well-known/oauth-protected-resource'
 interface DocumentFacts {
   /** Authorization servers to list. Default: the issuer. */
   readonly servers?: readonly string[]
-  /** True if the listener asks clients for certificates. */
+  /** True if the listener requests client certificates. */
   readonly clientCertificates?: boolean
 }
 
@@ -39,8 +39,8 @@ export function protectedResourceDocument(
 }
 
 /**
- * Returns the issuers that the document lists, with the first issuer at the start. `isEmbedded` is true when this
- * process is the first issuer, which is then always listed because clients need it.
+ * Returns the issuers that the document lists, starting with the first issuer. `isEmbedded` is true when this process
+ * is the first issuer, which is then always listed because clients need it.
  */
 export function advertisedIssuers(
   { issuer, advertise = true }: OidcConfig,

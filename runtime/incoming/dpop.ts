@@ -31,12 +31,14 @@ export interface ProvedRequest {
   /** Path as this process received it. */
   readonly path: string
   readonly proof: string | undefined
-  /** Thumbprint of the certificate of the client's connection. */
+  /** Thumbprint of the certificate that the client presented on this connection. */
   readonly certificate?: string | undefined
 }
 
 export interface DpopParts {
-  /** Store that replicas must share. It contains used proofs and, without `nonceSecrets`, the secret for nonces. */
+  /**
+   * Store that replicas must share. The store contains used proofs and, without `nonceSecrets`, the secret for nonces.
+   */
   readonly store: Store
   /** Secrets for nonces, with the current secret first. */
   readonly nonceSecrets?: (() => readonly Uint8Array[]) | undefined
@@ -50,9 +52,9 @@ export interface ProofCheck {
 }
 
 /**
- * Throws TokenRefused unless the scheme and the certificate of the connection fit the token. Returns the thumbprint of
- * the key that a proof must be signed with; undefined if the token needs no proof. `certificate` is the thumbprint of
- * the certificate.
+ * Throws TokenRefused unless the scheme and the connection's certificate match the token. Returns the thumbprint of the
+ * key that a proof must be signed with; undefined if the token needs no proof. `certificate` is the thumbprint of the
+ * certificate.
  */
 export function boundKey(
   { claims }: Caller,
@@ -136,7 +138,7 @@ async function storedSecret(store: Store): Promise<string> {
 }
 
 /**
- * Returns the URLs under which clients may see an endpoint, in the form of `proofTarget`: the resource URL `own`, and the
+ * Returns the URLs that clients may use for an endpoint, in the form of `proofTarget`: the resource URL `own`, and the
  * request's path at the root, next to `own` and below it. A reverse proxy may remove a prefix from the path or replace
  * the path. The Host header and X-Forwarded-* headers are not used, because the sender chooses them.
  */

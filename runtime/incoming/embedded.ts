@@ -83,7 +83,7 @@ export function pairingViolations(
 
 /**
  * Returns the error, as a "field: rule" line, if the host rejects the tokens that the embedded server issues. `own` is
- * the setting of the host.
+ * the host's setting.
  */
 export function dpopViolations(
   { dpop }: Pick<AuthServerFacts, 'dpop'>,
@@ -94,7 +94,10 @@ export function dpopViolations(
   return violation === undefined ? [] : [`${field}.mode: ${violation}`]
 }
 
-/** Returns the error if the embedded server binds tokens to certificates, and the listener does not ask for them. */
+/**
+ * Returns the error if the embedded server binds tokens to certificates, but the listener does not request
+ * certificates.
+ */
 export function certificateViolations(
   { bindsCertificates }: Pick<AuthServerFacts, 'bindsCertificates'>,
   { clientCertificates }: { readonly clientCertificates: boolean },

@@ -42,7 +42,7 @@ export interface IdentityRules {
   readonly reserved?: readonly string[] | undefined
 }
 
-/** Creates a caller from claims. Throws TokenRefused if they contain no usable subject. */
+/** Creates a caller from claims. Throws TokenRefused if the claims contain no usable subject. */
 export function callerOf(claims: TokenClaims, token: string, rules: IdentityRules): Caller {
   const subject = text(claims['sub'])
   if (subject === undefined) throw new TokenRefused('claims')

@@ -1,9 +1,9 @@
 /**
  * Selects the issuer that checks an access token.
  *
- * The unverified `iss` claim only selects the issuer, by exact comparison and without a fallback. That issuer's verifier
- * then checks everything, including `iss`. Opaque tokens go to the only issuer with introspection. Each issuer has its
- * own keys and trust anchors, so an unreachable issuer affects only its own tokens.
+ * The unverified `iss` claim only selects the issuer, by exact comparison and without a fallback. That issuer's
+ * verifier then checks everything, including `iss`. Opaque tokens are checked by the only issuer with introspection.
+ * Each issuer has its own keys and trust anchors, so an unreachable issuer affects only its own tokens.
  * Source: RFC 8725 section 3.8; docs/guides/oidc.md, "Several issuers".
  */
 import { decodeJwt } from 'jose'
@@ -84,7 +84,7 @@ export function makeIssuerChecks(
 
 /**
  * True when the embedded authorization server may use the same subjects: it exchanges this issuer's tokens, and builds
- * their subjects with the default prefix. Its users' ids never have such a prefix.
+ * their subjects with the default prefix. The ids of the server's own users never have such a prefix.
  */
 function sharesSubjects(
   { issuer = '', subjectPrefix }: OidcConfig & { readonly subjectPrefix?: string | undefined },
@@ -98,7 +98,7 @@ function selected(
   byIssuer: ReadonlyMap<string | undefined, TokenCheck>,
   opaque: TokenCheck | undefined,
 ): TokenCheck | undefined {
-  // Any verifier rejects a longer token before it decodes it.
+  // Any verifier rejects a longer token before decoding it.
   if (token.length > maxTokenLength || !looksLikeJwt(token)) return opaque
   const issuer = unverifiedIssuer(token)
   return issuer === undefined ? undefined : byIssuer.get(issuer)

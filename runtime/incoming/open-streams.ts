@@ -23,7 +23,7 @@ interface OpenStream {
   readonly end: () => void
   /** Milliseconds since the epoch; Infinity for a token that does not expire. */
   readonly expiresAt: number
-  /** When the grant was last confirmed to be active. */
+  /** Time when the grant was last confirmed to be active. */
   checkedAt: number
 }
 
@@ -131,8 +131,8 @@ export class OpenStreams implements CallerStreams {
 }
 
 /**
- * Returns when the stream must end. A token that has expired within the clock tolerance can still open a stream, which
- * then lasts until the tolerance ends.
+ * Returns the time at which the stream must end. A token that has expired within the clock tolerance can still open a
+ * stream, which then lasts until the tolerance ends.
  */
 function endOf({ claims }: Caller, now: number): number {
   const { exp } = claims

@@ -1,9 +1,9 @@
 /**
  * Caches the callers of recently verified tokens.
  *
- * Entries are keyed by the token's SHA-256. They are valid for at most a minute, but never beyond the token's expiry.
- * The number of entries and their memory are limited. Only valid tokens are stored, so an untrusted client cannot fill
- * the cache. An entry from an older key set is ignored.
+ * Entries are keyed by the token's SHA-256. An entry is valid for at most a minute, but never beyond the token's
+ * expiry. The number of entries and their memory are limited. Only valid tokens are stored, so an untrusted client
+ * cannot fill the cache. An entry from an older key set is ignored.
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -40,8 +40,8 @@ export class VerifiedTokens {
   }
 
   /**
-   * Stores a caller. `expSec` is the token's expiry in Unix seconds. Without it, only the one-minute limit applies.
-   * `bytes` is the size of the token and its claims.
+   * Stores a caller. `expSec` is the token's expiry in Unix seconds. Without `expSec`, only the one-minute limit
+   * applies. `bytes` is the size of the token and its claims.
    */
   set(key: string, caller: Caller, version: number, expSec: number | undefined, bytes: number): void {
     const now = this.#now()

@@ -134,7 +134,7 @@ t.test(
     await untilServing(up, undefined)
     const program = `"${process.execPath}" "${join(process.cwd(), 'runtime/cli/main.ts')}"`
     t.match(await second.run(`${program} status`), /^ {2}ready {5}files/m)
-    t.match(await second.run(`${program} down`), 'Removed the start at login:')
+    t.match(await second.run(`${program} down`), 'Removed the autostart at login:')
     t.equal((await second.run(property('LoadState'))).trim(), 'not-found')
     t.not((await second.run(property('ActiveState'))).trim(), 'active')
     t.strictSame(up.changed(), [])

@@ -95,7 +95,7 @@ t.test('login pages: guessed passwords are limited', async (t) => {
   const turnedAway = flood.findIndex(({ status }) => status === 503)
   t.match(
     flood[turnedAway]?.text,
-    /<p class="warn" role="alert">Too many people sign in/,
+    /<p class="warn" role="alert">Too many people are signing in/,
     'a page, with the reason',
   )
   for (let turn = 0; turn < 5; turn++)

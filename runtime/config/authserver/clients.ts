@@ -32,8 +32,8 @@ type Clients = readonly DeclaredClientSettings[]
 
 /**
  * Returns a function that returns the file's current declared clients. The returned function throws INVALID_CONFIG when
- * the file violates its schema, or when the clients violate a rule. It does not read the clients' secrets. It does not
- * check other settings, which take effect at the next start.
+ * the file violates its schema, or when the clients violate a rule. That function does not read the clients' secrets,
+ * and does not check other settings, which take effect at the next start.
  */
 export function followDeclaredClients(path: string): () => Clients {
   return followFile(path, (file) => {

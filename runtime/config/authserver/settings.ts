@@ -29,9 +29,9 @@ import type {
 export type SecretSource = () => string
 
 export interface AuthServerSecrets {
-  /** PEM private keys. The first key signs. An empty list means one ephemeral key. */
+  /** PEM private keys. The first key signs. If the list is empty, the server generates an ephemeral key. */
   readonly signingKeys: readonly string[]
-  /** HMAC secrets. The first secret is current. An empty list means one ephemeral secret. */
+  /** HMAC secrets. The first secret is current. If the list is empty, the server generates an ephemeral secret. */
   readonly hmacSecrets: readonly Uint8Array[]
 }
 
@@ -51,17 +51,17 @@ export interface AuthServerConfig {
   readonly consent: boolean
   readonly accessTokenMs: number
   readonly refreshTokenMs: number
-  /** Time that a rotated refresh token returns its successor again, while the successor is unused. */
+  /** Time for which a rotated refresh token returns its successor again, while the successor is unused. */
   readonly refreshGraceMs: number
   readonly authCodeMs: number
   /** Maximum lifetime of a grant, regardless of refreshes. */
   readonly grantMs: number
   /**
-   * Upstream providers. With an empty list, users cannot sign in, and only declared clients and bound subjects get
-   * tokens.
+   * Upstream providers. With an empty list, users cannot sign in, and only declared clients and bound subjects can
+   * obtain tokens.
    */
   readonly upstreams: readonly UpstreamConfig[]
-  /** Clients that get tokens for themselves. */
+  /** Clients that obtain tokens for themselves. */
   readonly clients?: readonly DeclaredClientSettings[]
   /** Settings for token exchange. Without these settings, no client can exchange tokens. */
   readonly tokenExchange?: TokenExchangeSettings
@@ -141,9 +141,9 @@ interface TokenExchangeSettings {
 }
 
 export interface ClientRegistrationConfig {
-  /** False removes /oauth/register and its advertisement. */
+  /** False removes /oauth/register from the server and from its metadata. */
   readonly enabled: boolean
-  /** True lets clients that request a secret receive a secret. False registers such clients as public clients. */
+  /** True issues a secret to clients that request one. False registers such clients as public clients. */
   readonly confidentialClients: boolean
 }
 

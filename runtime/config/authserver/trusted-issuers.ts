@@ -24,7 +24,7 @@ export interface SubjectBindingSettings {
   readonly scopes: readonly string[]
 }
 
-/** Rules for accepting an issuer's assertions with the grant jwt-bearer. */
+/** Rules for accepting an issuer's assertions with the jwt-bearer grant. */
 export interface AssertionPolicySettings {
   readonly issuer: TrustedIssuerSettings
   readonly types: JwtBearerIssuerPolicy['acceptedAssertionTypes']
@@ -33,11 +33,11 @@ export interface AssertionPolicySettings {
   readonly replay: JwtBearerIssuerPolicy['replay']
   /** Accepted audiences. Default: the issuer and the token endpoint of this server. */
   readonly acceptedAudiences?: readonly string[]
-  /** Absent: every subject of the issuer, which is possible only for `id_jag`. */
+  /** If absent, every subject of the issuer is accepted, which is possible only for `id_jag`. */
   readonly bindings?: readonly SubjectBindingSettings[]
 }
 
-/** Which tokens of an issuer are accepted for token exchange. */
+/** Rules for accepting an issuer's tokens for token exchange. */
 export interface ExchangePolicySettings extends Omit<TokenExchangeIssuerPolicy, 'issuerRef'> {
   readonly issuer: TrustedIssuerSettings
 }

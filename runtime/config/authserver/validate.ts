@@ -163,7 +163,7 @@ function upstreamViolations(config: AuthServerConfig): readonly string[] {
       names.indexOf(name) === index ? [] : [`upstreamProviders name "${name}" is used twice`],
     ),
     ...(names.length > 1 && names.includes('default')
-      ? ['upstreamProviders name "default" is reserved when there are several']
+      ? ['upstreamProviders name "default" is reserved when there are several providers']
       : []),
     ...upstreams.flatMap((upstream) =>
       oneUpstreamViolations(upstream, { allowHttp: config.insecureAllowHttp }),

@@ -2,7 +2,7 @@
  * Reads secrets from files, from the environment, and from the two providers of named secrets.
  *
  * The module wraps values immediately. Errors contain a secret's path, variable or name, never its value. Only
- * `rotatingSecret` keeps a value. It rereads the file, so a rotated secret takes effect without a restart.
+ * `rotatingSecret` keeps a value. That function rereads the file, so a rotated secret takes effect without a restart.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 3 and --remote-forward-headers-secret.
  */
 import { readFileSync, statSync } from 'node:fs'

@@ -153,7 +153,7 @@ export class SettingErrors {
     if (given.length > 0) this.add(given.map(flagOf).join(', '), `requires ${what}`)
   }
 
-  /** Returns an IP address or a name. Binding checks later whether the address exists. */
+  /** Returns an IP address or a name. Binding fails later if the address does not exist. */
   host(key: InputKey): string | undefined {
     const value = this.text(key)
     if (value === undefined || isIP(value) !== 0 || hostName.test(value)) return value

@@ -1,4 +1,4 @@
-/** Reads text files that the user names. */
+/** Reads text files that the user specifies. */
 import { readFileSync } from 'node:fs'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { systemReason } from './system-reason.ts'

@@ -1,9 +1,10 @@
 /**
- * The strict YAML reader for configuration files and manifests. It also reads JSON, which is a subset of YAML.
+ * The strict YAML reader for configuration files and manifests. The reader also accepts JSON, which is a subset of
+ * YAML.
  *
  * Accepts YAML 1.2 with values that JSON can represent. The reader interprets plain scalars and merge keys (`<<`) as
- * kubectl does, so a document has one meaning here and in a cluster. For example, `yes` and `on` are true, and `0644`
- * is octal. Files from other programs count as plain YAML 1.2.
+ * kubectl does, so a document has the same meaning here and in a cluster. For example, `yes` and `on` are true, and
+ * `0644` is octal. Files from other programs are read as plain YAML 1.2.
  *
  * Rejects syntax errors, repeated keys, tags for other types, other YAML versions and nodes that contain themselves.
  * Also rejects keys that are not plain values or are integers that a double would round, and documents that are too
@@ -191,8 +192,8 @@ class Walk {
   }
 
   /**
-   * Visits the value of `<<`: a map or a list of maps. Their members apply if the document does not define a member
-   * with the same name.
+   * Visits the value of `<<`: a map or a list of maps. The members of these maps apply if the document does not define
+   * a member with the same name.
    */
   #merge(value: unknown, first: boolean): void {
     if (!first)
@@ -239,7 +240,7 @@ function decimalDigits(source: string): string | undefined {
   return `${sign === '-' ? '-' : ''}${BigInt(text)}`
 }
 
-/** With support for merge keys, their value is not a string. */
+/** The parser represents a merge key (`<<`) as a symbol. */
 function isMergeKey(key: unknown): boolean {
   return isScalar(key) && typeof key.value === 'symbol'
 }

@@ -13,7 +13,7 @@ import { flagOf } from './flags.ts'
 /** Returns the current value. The log receives a warning when the file becomes unusable, and when the reason changes. */
 export type CredentialFile<T> = (log: Log) => T
 
-/** Returns undefined without the setting. Reports an unusable file. */
+/** Returns undefined when the setting is absent. Reports an unusable file. */
 export function secretInFile(violations: SettingErrors, key: InputKey): CredentialFile<Secret> | undefined {
   return credentialFile(violations, key, readSecretFile)
 }

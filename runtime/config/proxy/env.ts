@@ -1,7 +1,8 @@
 /**
  * The environment variables of the proxy command, in one table, and functions that read them.
  *
- * Names are stable. No log contains a value. This module has separate tables for the variables of other features.
+ * Names are stable. The values never appear in a log. This module has separate tables for the variables of other
+ * features.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 3 (c) and "Environment" of its reference behavior.
  */
 import { GatehouseError, timerMs } from '../../../schemas/index.ts'
@@ -95,7 +96,7 @@ export const variables = {
     meaning: 'OAuth client secret for `gatehouse up --login` only; has no effect on the proxy',
   },
   tunnelAuthToken: { name: 'GATEHOUSE_TUNNEL_AUTH_TOKEN', meaning: 'token for the tunnel provider' },
-  browser: { name: 'BROWSER', meaning: 'program that opens the login page, instead of the system’s' },
+  browser: { name: 'BROWSER', meaning: 'program that opens the login page, instead of the system’s default' },
   httpProxy: { name: 'HTTP_PROXY', meaning: 'HTTP proxy for http URLs; the lowercase name also works' },
   httpsProxy: { name: 'HTTPS_PROXY', meaning: 'HTTP proxy for https URLs; the lowercase name also works' },
   noProxy: { name: 'NO_PROXY', meaning: 'hosts that bypass the HTTP proxy; the lowercase name also works' },

@@ -5,8 +5,8 @@
  * precedence over the file.
  *
  * The transparent proxy cannot serve features that inspect every message (policies, tool filters, rate limits, audit,
- * telemetry, webhooks). `needsVirtualServer` detects them, and from-proxy.ts converts such a file to a virtual server
- * file with one backend.
+ * telemetry, webhooks). `needsVirtualServer` detects such features, and from-proxy.ts converts such a file to a virtual
+ * server file with one backend.
  * Source: `schemas/runtime/proxy.json`; docs/reference/specification/proxy-command.md.
  */
 import { type AddressPolicy, GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
@@ -65,7 +65,7 @@ export function resolveProxyFile(
     // A flag for the issuer replaces all issuers in the file.
     oidc: config.oidc ?? (file.oidc && { ...oidcOf(file.oidc, 'oidc', env), resource: file.oidc.resource }),
     issuers: config.oidc ? undefined : file.issuers?.map((issuer, index) => issuerOf(issuer, index, env)),
-    // Keeps the check of the file, which flags must not weaken.
+    // The DPoP check is configured only in the file, because flags must not weaken it.
     dpop: file.dpop,
     targetAddresses: addressPolicy(file.targetAddresses),
     targetTls: file.targetTls,

@@ -1,6 +1,6 @@
 /**
  * The flags of `gatehouse proxy` for requests to the target: login, injected headers, token exchange. These rows are
- * part of the table in proxy-flags.ts. This file also defines the type of a row.
+ * part of the table in flags.ts. This file also defines the type of a row.
  *
  * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing (remote server) flags" and "Token exchange
  * flags".
@@ -18,7 +18,7 @@ export interface FlagRow {
   readonly value?: string
   /** Valid values, for shell completion. */
   readonly values?: readonly string[]
-  /** Default as printed in the help. proxy.ts applies the default. */
+  /** Default as printed in the help. settings.ts applies the default. */
   readonly default?: string
   readonly group:
     | 'Listener and target'
@@ -52,14 +52,14 @@ export const remoteFlags = {
     kind: 'string',
     value: 'url',
     group: outgoing,
-    help: 'OAuth authorization endpoint, instead of an issuer',
+    help: 'OAuth authorization endpoint, used instead of an issuer',
   },
   remoteAuthTokenUrl: {
     flag: '--remote-auth-token-url',
     kind: 'string',
     value: 'url',
     group: outgoing,
-    help: 'OAuth token endpoint, instead of an issuer',
+    help: 'OAuth token endpoint, used instead of an issuer',
   },
   remoteAuthClientId: {
     flag: '--remote-auth-client-id',
@@ -164,7 +164,7 @@ export const remoteFlags = {
     values: ['auto', 'off', 'required'],
     default: 'auto',
     group: outgoing,
-    help: 'when to use tokens that are bound to a key (DPoP), so that a stolen token is useless; auto: if the remote server or its authorization server demands them; required: always; off: never',
+    help: 'when to use tokens that are bound to a key (DPoP), so that a stolen token is useless; auto: if the remote server or its authorization server requires them; required: always; off: never',
     added: true,
   },
   remoteAuthBearerToken: {
@@ -208,7 +208,7 @@ export const remoteFlags = {
     kind: 'string',
     value: 'name',
     group: outgoing,
-    help: 'query parameter for the scopes, if the provider does not call it scope',
+    help: 'query parameter for the scopes, if the provider uses a name other than scope',
   },
   remoteAuthProvider: {
     flag: '--remote-auth-provider',

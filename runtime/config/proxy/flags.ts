@@ -1,6 +1,6 @@
 /**
  * The flags of `gatehouse proxy`, one row each. The command line, its help, the reference page and the tests derive
- * from this table. Rules between flags are in proxy.ts.
+ * from this table. Rules between flags are in settings.ts.
  *
  * Source: docs/reference/specification/proxy-command.md#command, "Endpoints". Rows with `added` are not in the
  * specification.
@@ -262,7 +262,7 @@ export const proxyFlags = {
     kind: 'string',
     value: 'file',
     group: running,
-    help: 'trust on first use: like --tool-lock, but if the file does not exist, approve the target’s initial definitions and write them to it',
+    help: 'trust on first use: like --tool-lock, but if the file does not exist, approve the target’s initial definitions and write them to the file',
     added: true,
   },
   webhookConfig: {

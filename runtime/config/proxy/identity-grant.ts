@@ -40,14 +40,14 @@ export interface MachineGrantRequest {
 /** Requests an assertion for one token request. Rejects with OAuthClientError, or with the signal's reason. */
 export type IdentityAssertionSource = (request: MachineGrantRequest) => Promise<string>
 
-/** Reports missing, conflicting and unusable settings, and returns undefined in this case. */
+/** Reports missing, conflicting and unusable settings, and returns undefined if there are any. */
 export function identityAssertion(violations: SettingErrors): IdentityAssertionSource | undefined {
   for (const key of required)
     if (!violations.given(key)) violations.about('remoteAuthGrant', `id-jag requires ${flagOf(key)}`)
   if (violations.given('remoteAuthTokenUrl'))
     violations.about(
       'remoteAuthTokenUrl',
-      'cannot be used with id-jag, whose assertions name the issuer; set --remote-auth-issuer',
+      'cannot be used with id-jag, whose assertions contain the issuer; set --remote-auth-issuer',
     )
   const url = violations.url('remoteAuthIdpTokenUrl')
   const client = providerClient(violations, url)
@@ -68,7 +68,7 @@ export function identityAssertion(violations: SettingErrors): IdentityAssertionS
     })
 }
 
-/** The client that the ID token was issued to. Without a secret and a key, it is a public client. */
+/** The client that the ID token was issued to. Without a secret and a key, the client is public. */
 function providerClient(
   violations: SettingErrors,
   tokenUrl: string | undefined,

@@ -2,8 +2,8 @@
  * Authentication at the proxy's own endpoint: the --oidc-* flags.
  *
  * Setting the issuer, key set URL or introspection URL enables authentication. Any other --oidc-* flag without one of
- * them is an error, because the operator expects protection. runtime/incoming trusts hosts that the operator specifies
- * as loopback.
+ * them is an error, because the operator expects protection. runtime/incoming trusts loopback hosts that the operator
+ * specifies.
  * Source: docs/reference/specification/proxy-command.md#incoming, "Incoming (OIDC) flags".
  */
 import type { Secret } from '../../observe/index.ts'
@@ -39,7 +39,7 @@ export interface IncomingOidc {
   readonly advertise?: boolean | undefined
 }
 
-/** An additional issuer from a configuration file. Its subjects get a prefix. */
+/** An additional issuer from a configuration file. The issuer's subjects get a prefix. */
 export interface IncomingIssuer extends IncomingOidc {
   readonly issuer: string
   readonly audience: string

@@ -18,7 +18,10 @@ export type RemoteAuthSettings =
   | { readonly kind: 'none' }
   | {
       readonly kind: 'bearer'
-      /** Called for every request, so that a changed file is reloaded. The log receives a warning if it is unusable. */
+      /**
+       * Called for every request, so that a changed file is reloaded. The log receives a warning if the file is
+       * unusable.
+       */
       readonly token: (log?: Log) => Secret
     }
   | OAuthSettings
@@ -40,9 +43,9 @@ export interface OAuthSettings {
   readonly clientSecret: Secret | undefined
   /** Grant of a login without a user; undefined when a user logs in. */
   readonly machineGrant: MachineGrantSource | undefined
-  /** Where the id-jag grant exchanges the ID token. */
+  /** Token endpoint at which the id-jag grant exchanges the ID token. */
   readonly idpTokenUrl: string | undefined
-  /** Whether tokens are bound to a key. `auto`: if the target or the authorization server demands it. */
+  /** Whether tokens are bound to a key. `auto`: if the target or the authorization server requires it. */
   readonly dpop: RemoteDpop
   /** Client id for authorization servers that support metadata documents. */
   readonly clientMetadataUrl: string | undefined

@@ -1,6 +1,6 @@
 /**
- * The pace at which the proxy retries renewing its login, from the environment. For an invalid value, it logs a warning
- * and uses the default: a typo here must not prevent the proxy from starting.
+ * Reads from the environment how often the proxy retries a failed renewal of its login. An invalid value causes a
+ * warning and is replaced by the default, because a typo must not prevent the proxy from starting.
  * Source: "Environment" of the reference behavior of docs/reference/specification/proxy-command.md.
  */
 import { timerMs } from '../../../schemas/index.ts'

@@ -1,5 +1,5 @@
 /**
- * The configuration file of a virtual server: reads, validates, defaults, freezes and watches it.
+ * Reads, validates, freezes and watches the configuration file of a virtual server, and applies defaults.
  *
  * The file contains no secrets. Each component reads the variables that the file refers to.
  * Source: docs/reference/specification/virtual-server.md#config, spec.config; `schemas/runtime/vmcp.json`.
@@ -28,12 +28,12 @@ export interface ReadVmcpConfig {
 }
 
 export interface LoadedVmcpConfig extends ReadVmcpConfig {
-  /** SHA-256 of the file's text, in hex. Hooks use it to match reports to configurations. */
+  /** SHA-256 of the file's text, in hex. Hooks use this digest to match reports to configurations. */
   readonly checksum: string
 }
 
 /**
- * Reads and checks a file. A problem with a single backend only excludes that backend. Throws INVALID_CONFIG with the
+ * Reads and checks a file. A problem with a single backend excludes only that backend. Throws INVALID_CONFIG with the
  * path and all problems if any problem concerns another part of the file.
  */
 export function loadVmcpConfig(path: string): LoadedVmcpConfig {
@@ -137,7 +137,7 @@ export const vmcpEnvironment = {
   consolePort: 'GATEHOUSE_CONSOLE_PORT',
   /**
    * `gatehouse dev` sets this variable to a JSON list of the files and folders with its manifests. The console may
-   * write locks there.
+   * write locks to these files.
    */
   consoleManifests: 'GATEHOUSE_CONSOLE_MANIFESTS',
   /**
@@ -166,7 +166,7 @@ export function vmcpSwitchViolations(env: Readonly<Record<string, string | undef
   return names.flatMap((name) => switchViolation(env, name) ?? [])
 }
 
-/** Returns the environment of this process. The virtual server reads it only through this function. */
+/** Returns the environment of this process. The virtual server reads the environment only through this function. */
 export function environment(): Readonly<Record<string, string | undefined>> {
   return process.env
 }

@@ -2,9 +2,9 @@
  * Allows access to the console without a login, but only from this machine and only with the token printed when the
  * console started.
  *
- * The token is in the fragment of the printed address, so it appears in no log and no Referer. The page sends the token
- * in a header, because the browser would send a cookie to every port of this host. Requests through a proxy, from other
- * machines or with another host name are rejected.
+ * The token is in the fragment of the printed address, so it appears in no log or Referer header. The page sends the
+ * token in a header, because the browser would send a cookie to every port of this host. Requests through a proxy, from
+ * other machines or with another host name are rejected.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -66,7 +66,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
       caller,
       csrf,
       freshLogin: now() - authenticatedAt < freshMs,
-      // Ends open streams, also when the user loses the required roles.
+      // Ends open streams, including when the user loses the required roles.
       isLive: async () =>
         sessions.find(id, { touch: false }) !== undefined && isSame(await granted.of(caller), roles),
     }

@@ -9,7 +9,7 @@ import { type RingEntry, Ring } from './ring.ts'
 
 const ringBytes = 32 * 1024 * 1024
 const maxSideBytes = 16 * 1024
-/** Extra bytes after the recorded part, which allow complete redaction of a credential at its end. */
+/** Extra bytes to capture, so that a credential at the end of the recorded part can be redacted completely. */
 const marginBytes = 4 * 1024
 
 export type PayloadMode = 'none' | 'failures' | 'all'

@@ -1,4 +1,4 @@
-/** Finds calls, applying filters, paging and visibility. */
+/** Finds calls, applying filters, paging and visibility rules. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type CallView, outcomes, type ListPage, type PayloadView } from '../api.ts'
 import { limitOf } from '../data/pages.ts'

@@ -35,7 +35,7 @@ export class Ring<E extends RingEntry> {
   }
 
   /**
-   * Adds an entry. Its number must exceed all previous numbers. Does not store an entry that is larger than the whole
+   * Adds an entry, whose number must exceed all previous numbers. Does not store an entry that is larger than the whole
    * ring.
    */
   push(entry: E): void {

@@ -1,8 +1,8 @@
 /**
  * Call counts, outcomes and durations per minute over the last hour, for the server and each backend.
  *
- * Memory use is fixed: 60 minutes of counters for at most 256 backends. Additional backends share one set. Durations
- * are counted in bins, which makes it possible to compute percentiles for any range of minutes.
+ * Memory use is fixed: 60 minutes of counters for at most 256 backends. Additional backends share one set of counters.
+ * Durations are counted in bins, which makes it possible to compute percentiles for any range of minutes.
  */
 import type { Health, Minute } from '../api.ts'
 import { given, iso } from '../data/texts.ts'

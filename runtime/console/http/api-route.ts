@@ -32,8 +32,8 @@ export interface ApiRoute {
   /** Returns the subject of an action from an unvalidated body. */
   readonly about?: (body: unknown) => ActionSubject
   /**
-   * The returned value is sent as JSON. If it is undefined, the server responds with 204 unless the handler has already
-   * sent a response.
+   * The returned value is sent as JSON. If the value is undefined, the server responds with 204 unless the handler has
+   * already sent a response.
    */
   handle(request: ApiRequest): unknown
 }

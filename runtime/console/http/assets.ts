@@ -1,7 +1,7 @@
 /**
  * Static files for the pages, loaded once and served from memory.
  *
- * A path without an extension that matches no file returns the HTML document. Its script reads the path.
+ * A path without an extension that matches no file returns the HTML document. The document's script reads the path.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
@@ -22,8 +22,8 @@ export interface Assets {
 }
 
 /**
- * Reads the files of a folder, without subfolders. Returns no files when the folder does not exist. `login` selects the
- * way to sign in: a login page, or the launch token in the printed address.
+ * Reads the files of a folder, without subfolders. Returns no files when the folder does not exist. `login` selects how
+ * users sign in: a login page, or the launch token in the printed address.
  */
 export function readAssets(folder: string, basePath: string, login: 'page' | 'launch'): Assets {
   const files = new Map<string, Buffer>()

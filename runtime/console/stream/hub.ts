@@ -1,8 +1,8 @@
 /**
  * Publishes events for open pages: batches of calls, health, catalog changes, and the number of sessions.
  *
- * Every event has a number and is stored for a while, so a page can resume after a lost connection. The hub reports
- * dropped events as a gap.
+ * Every event has a number and is stored for a limited time, so a page can resume after a lost connection. The hub
+ * reports dropped events as a gap.
  */
 import type { Events } from '../../observe/index.ts'
 import type { StreamEvent } from '../api.ts'
@@ -79,7 +79,7 @@ export class Hub {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Returns the events after `seq`, oldest first; undefined after dropped events. */
+  /** Returns the events after `seq`, oldest first; undefined if some of them were dropped. */
   since(seq: number): readonly LoggedEvent[] | undefined {
     if (seq > this.#seq) return undefined
     const { oldest } = this.#log

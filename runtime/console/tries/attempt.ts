@@ -88,7 +88,7 @@ export class Attempt {
     return this.#listener !== undefined
   }
 
-  /** Sets the listener for new events, because there is at most one reader. */
+  /** Sets the only listener for new events, because there is at most one reader. */
   onEvents(listener: (() => void) | undefined): void {
     this.#listener = listener
   }
@@ -177,10 +177,10 @@ export class Attempt {
     return reply.finally(() => this.#awake())
   }
 
-  /** Restarts the idle timer at any activity, but not the total time limit. */
+  /** Restarts the idle timer on any activity, but not the total time limit. */
   #awake(): void {
     clearTimeout(this.#quiet)
-    this.#quiet = setTimeout(() => this.cancel('the tool was silent for 2 minutes'), quietMs).unref()
+    this.#quiet = setTimeout(() => this.cancel('the tool sent nothing for 2 minutes'), quietMs).unref()
   }
 
   #push(event: TryEvent): void {

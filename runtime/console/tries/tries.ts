@@ -1,6 +1,6 @@
 /**
- * Tool calls that users try from the console. Each runs as the signed-in visitor, and only this visitor can follow,
- * answer and cancel it. Tries are limited per visitor and in total; an abandoned try is cancelled.
+ * Tool calls that users try from the console. Each call runs as the signed-in visitor, and only this visitor can
+ * follow, answer and cancel it. Tries are limited per visitor and in total; an abandoned try is cancelled.
  * Source: HTML Standard, server-sent events.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -12,7 +12,7 @@ import { Attempt } from './attempt.ts'
 
 const maxPerVisitor = 4
 const maxAll = 64
-/** Time that the result of a try waits for its reader. */
+/** Time for which the result of a try is kept for its reader. */
 const unreadMs = 60_000
 const eras: ReadonlySet<string> = new Set<TryRequest['era']>(['2025-11-25', '2026-07-28'])
 const actions: ReadonlySet<string> = new Set<AskAnswer['action']>(['accept', 'decline', 'cancel'])
@@ -47,7 +47,7 @@ export class Tries {
     return { id: attempt.id }
   }
 
-  /** Returns a try. Throws NOT_FOUND, also for a try of another visitor. */
+  /** Returns a try. Throws NOT_FOUND, including for another visitor's try. */
   #find({ visitor, names }: ApiRequest): Attempt {
     const attempt = this.#attempts.get(names[0] ?? '')
     if (attempt?.owner !== visitor.caller.key)
@@ -65,8 +65,8 @@ export class Tries {
   }
 
   /**
-   * Sends a try's events until it ends, as fast as the page reads them. Throws TRY_IS_READ when another page reads
-   * them.
+   * Sends a try's events until it ends, as fast as the page reads them. Throws TRY_IS_READ when another page is reading
+   * the events.
    */
   events(request: ApiRequest): void {
     const attempt = this.#find(request)

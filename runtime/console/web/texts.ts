@@ -106,7 +106,7 @@ export const texts = {
     restIsNotShown: (left: number) => `${count(left)} more characters are not shown.`,
     suspicious: 'hidden characters',
     suspiciousWhy:
-      'Its text contains invisible characters or characters that change the text direction. They are shown as code points.',
+      'This text contains invisible characters or characters that change the text direction. They are shown as code points.',
   },
   copy: {
     label: (what: string) => `Copy: ${what}`,
@@ -137,7 +137,7 @@ export const texts = {
     askOperator: 'Ask the operator of this server for the role. Roles come from the claims in your login.',
     notFound: 'Page not found',
     notFoundStep: 'This address does not exist. Go to',
-    notThere: 'It does not exist, or no longer exists. Go back to the list.',
+    notThere: 'This item does not exist, or no longer exists. Go back to the list.',
     busy: 'The server is busy. Wait a few seconds.',
     noConnection: 'No connection to the server',
     refused: 'The console rejected the request',
@@ -251,7 +251,8 @@ export const texts = {
     noProblems: 'No problems in the configuration',
   },
   connect: {
-    login: 'Add this address to your MCP client. It will open a browser for your login; you need no token.',
+    login:
+      'Add this address to your MCP client. The client opens a browser for your login; you do not need a token.',
     open: 'Add this address to your MCP client. No login is required.',
     localOnly:
       'Connect your MCP clients with these commands. They start a bridge that adds the token for this address.',
@@ -308,7 +309,7 @@ export const texts = {
     renamedFrom: 'same definition as',
     locks: 'Locks',
     lock: 'Lock',
-    missing: 'none: its definitions are not compared',
+    missing: 'none: the definitions are not compared',
     closed: 'none: nothing is offered',
     notListed: '(not listed yet)',
     states: { new: 'new', changed: 'changed', removed: 'removed' },
@@ -319,9 +320,9 @@ export const texts = {
       instructions: 'server instructions',
     },
     means: {
-      new: 'It is not in the lock.',
+      new: 'This item is not in the lock.',
       changed: 'Lines with − are the approved definition; lines with + are the offered definition.',
-      removed: 'It was approved, but the backend no longer offers it.',
+      removed: 'This item was approved, but the backend no longer offers it.',
     },
     changesOf: (part: string) => `What changed: ${part}`,
     digest: 'Digest of this definition:',
@@ -336,7 +337,7 @@ export const texts = {
       'The console has no permissions in the cluster. A user with write access to the lock can approve it with this command:',
     command: 'approval command',
     orGit: 'If the locks are in git, write them with gatehouse lock, then review and merge.',
-    notHere: 'It cannot be approved here:',
+    notHere: 'This difference cannot be approved here:',
     review: 'Review and approve',
   },
   form: {

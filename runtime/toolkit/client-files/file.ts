@@ -155,7 +155,7 @@ export function writeDurably(path: string, bytes: Uint8Array, stats?: Stats): vo
   }
 }
 
-/** Restores the mode and the group. If the group cannot be restored, the new group gets no permissions. */
+/** Restores the mode and the group. If the group cannot be restored, the new group has no permissions. */
 function restorePermissions(file: number, { mode, uid, gid }: Stats): void {
   let allowed = 0o777
   try {

@@ -2,7 +2,7 @@
  * Adds the gateway's entry to a client's file, removes it, and undoes the last operation.
  *
  * Each operation reads the file, computes the edit, and replaces the file under a lock if it is unchanged; otherwise it
- * retries. It changes only entries that Gatehouse wrote, unless `replace` is set.
+ * retries. An operation changes only entries that Gatehouse wrote, unless `replace` is set.
  */
 import {
   applyChanges,
@@ -263,7 +263,7 @@ function formerEntry(
     const { text } = decodeText(bytes, backup ?? '')
     return entryAt(parseDocument(clientRow(location.client).format, text, location.file), path)
   }
-  // A file that was created for the entry did not contain one before.
+  // A file that was created for the entry had no previous entry.
   if (action === 'add' && backup === null) return undefined
   throw invalidConfig(`${location.file}: the backup is missing, so the entry cannot be restored`)
 }

@@ -1,8 +1,8 @@
 /**
  * Replaces servers in a client's file with the gateway's entry, and restores the file.
  *
- * The journal gets the removed entries and the original bytes before the file is replaced. A process that is killed at
- * any point leaves either the original file or a file that the journal can restore.
+ * The removed entries and the original bytes are written to the journal before the file is replaced. A process that is
+ * killed at any point leaves either the original file or a file that the journal can restore.
  */
 import {
   clientRow,
@@ -41,11 +41,11 @@ export interface ParkOptions {
 
 export type ParkStep = 'read' | 'recorded' | 'written' | 'replaced' | 'forgotten'
 
-/** A client's file as it is without the gateway: current servers, and the servers that are parked. */
+/** A client's file as it would be without the gateway: current servers, and the servers that are parked. */
 export interface OriginalFile {
   readonly disk: FileOnDisk
   readonly text: FileText
-  /** False when the file does not exist without the gateway. */
+  /** False when the file would not exist without the gateway. */
   readonly exists: boolean
   /** Undefined when the file is not parked. */
   readonly parked: ParkedFile | undefined
@@ -213,7 +213,7 @@ function isSameFile({ file }: Pick<Location, 'file'>, read: FileOnDisk): boolean
 /** Maximum number of attempts, because a client may write its file at any moment. */
 const maxAttempts = 3
 
-/** Runs `change` under the file's lock. Retries when it returns undefined. */
+/** Runs `change` under the file's lock. Retries when `change` returns undefined. */
 async function changeFile<T>(
   at: Pick<Location, 'client' | 'file'>,
   { journal, records }: ParkOptions,

@@ -51,7 +51,7 @@ export async function readSources(
 
 let piped: Promise<Buffer> | undefined
 
-/** Reads at most a little more than the size limit. Larger input is rejected later. */
+/** Reads at most slightly more than the size limit. Larger input is rejected later. */
 async function boundedInput(): Promise<Buffer> {
   claimStandardInput('the client configuration')
   const chunks: Buffer[] = []

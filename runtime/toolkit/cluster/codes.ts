@@ -22,7 +22,7 @@ export const clusterCodes = {
   },
   'cluster.webhook-ca': {
     expected: 'a caBundle in every webhook',
-    fix: 'The certificate job or cert-manager has not written caBundle: check its log. Until it does, every apply fails with an x509 error.',
+    fix: 'The certificate job or cert-manager has not written caBundle: check its log. Until caBundle is written, every apply fails with an x509 error.',
   },
   'cluster.webhook-expired': {
     expected: 'an authority in caBundle that does not expire within 14 days',
@@ -30,7 +30,7 @@ export const clusterCodes = {
   },
   'cluster.hooks': {
     expected: 'the hooks’ Deployment is available',
-    fix: 'Check its pods (kubectl describe, kubectl logs): without them, nothing is admitted or reconciled.',
+    fix: 'Check the Deployment’s pods (kubectl describe, kubectl logs): without them, nothing is admitted or reconciled.',
   },
   'cluster.metacontroller': {
     expected: 'an available Metacontroller, and a CompositeController for each kind',

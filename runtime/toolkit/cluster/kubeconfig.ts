@@ -8,7 +8,7 @@ import type { ReadFailure } from './objects.ts'
 export interface ClusterAccess {
   /** Sends a GET. Resolves with any status, and rejects when the API server is unreachable. */
   readonly get: (resource: ResourcePath, query?: Readonly<Record<string, string>>) => Promise<ClusterResponse>
-  /** Like `get`, but only returns metadata, so that the values of a Secret are not sent. */
+  /** Like `get`, but returns only metadata, so that the values of a Secret are not sent. */
   readonly getMetadata: (resource: ResourcePath) => Promise<ClusterResponse>
   /** The context's name. */
   readonly context: string
@@ -100,7 +100,7 @@ export async function* pagesOf(
       yield { status: answer?.status }
       return
     }
-    // An expired list continues with the current objects. Source: Kubernetes API concepts, "410 Gone".
+    // The continuation of an expired list returns the current objects. Source: Kubernetes API concepts, "410 Gone".
     if (!expired) yield { items: listOf(answer?.body['items']).filter(isFields) }
     token = typeof next === 'string' ? next : ''
   } while (token !== '')

@@ -1,5 +1,6 @@
 /**
- * Tokens for a session whose ports only known programs may use. All users of a machine can reach its loopback ports.
+ * Tokens for a session whose ports are open only to known programs. All users of a machine can reach its loopback
+ * ports.
  */
 import { envName } from '../../../schemas/index.ts'
 import { localTokensVariable, vmcpEnvironment } from '../../config/index.ts'
@@ -9,12 +10,12 @@ import type { LocalObject } from '../manifests/objects.ts'
 export interface SessionAccess {
   /** The session's own token, for requests between its servers. */
   readonly token: string
-  /** Digests of the clients' tokens, by client. Only virtual servers accept them. */
+  /** Digests of the clients' tokens, by client. Only virtual servers accept these tokens. */
   readonly clients: TokenDigests
   /**
-   * Names of all MCPServer objects that the session may declare. Their virtual server sends them the session's token.
-   * The set is fixed, because a change would restart the virtual server. Other kinds of members are remote and must not
-   * get the token.
+   * Names of all MCPServer objects that the session may declare. The virtual server sends the session's token to these
+   * servers. The set is fixed, because a change would restart the virtual server. Other kinds of members are remote and
+   * must not receive the token.
    */
   readonly members: readonly string[]
   /**

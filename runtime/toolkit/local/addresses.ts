@@ -36,8 +36,8 @@ export class Addresses {
   }
 
   /**
-   * Rewrites every in-cluster Service URL in `text` whose workload has a local port. Where a configuration file allows
-   * private addresses for its backends, the result also allows loopback.
+   * Rewrites every in-cluster Service URL in `text` whose workload has a local port. If a configuration file allows
+   * private addresses for its backends, the result also allows loopback addresses.
    */
   localise(text: string, objects: readonly LocalObject[]): string {
     const localised = this.#localUrls(text, objects)

@@ -26,7 +26,7 @@ export interface ProcessPlan {
   readonly isEntrance: boolean
   /** Path that responds with 200 when the process is ready. Undefined when a TCP connection is sufficient. */
   readonly readyPath: string | undefined
-  /** True when the command uses MCP on stdin and stdout, so that `port` needs a bridge. */
+  /** True when the command serves MCP over stdin and stdout, so that `port` needs a bridge. */
   readonly stdio: boolean
   /** Transport that the bridge serves. */
   readonly bridgeMode: 'streamable-http' | 'sse'
@@ -36,7 +36,7 @@ export interface ProcessPlan {
   readonly secrets: readonly string[]
   /** Digests that the server's listener accepts, and a token for probes. Undefined when no token is required. */
   readonly access?: { readonly digests: TokenDigests; readonly token: string } | undefined
-  /** A change to this value requires a process restart. Changes to files do not affect it. */
+  /** A change to this value requires a process restart. Changes to files do not affect this value. */
   readonly fingerprint: string
 }
 
@@ -177,7 +177,7 @@ function commandOf(
   return { argv, ownWords: 0, stdio: parent.spec?.['transport'] === 'stdio' }
 }
 
-/** Separate folders for each namespace, because backends with the same name in two namespaces are different. */
+/** Use a separate folder for each namespace, because backends with the same name in two namespaces are different. */
 function pinningOf({ kind, metadata }: LocalObject, { pinFirst }: PlanContext): string[] {
   if (kind !== 'VirtualMCPServer' || pinFirst === undefined) return []
   const { namespace = 'default' } = metadata

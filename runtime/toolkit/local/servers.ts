@@ -20,7 +20,7 @@ export type PolicySource =
 
 /**
  * Rejects with INVALID_CONFIG when there are no policies and no decision point, or when several servers match and
- * `server` is not set. `option` is the flag that named the paths.
+ * `server` is not set. `option` is the flag that specified the paths.
  */
 export async function readPolicies(
   paths: readonly string[],

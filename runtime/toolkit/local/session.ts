@@ -33,13 +33,13 @@ export interface SessionOptions {
   readonly folder: string
   readonly onChange: (session: DevSession) => void
   readonly onLine: (workload: LocalObject, parent: LocalObject, line: string) => void
-  /** Called with a line about a package that is being installed. Default: print it to standard error. */
+  /** Called with a line about a package that is being installed. Default: prints the line to standard error. */
   readonly onProgress?: (line: string) => void
   /** Called with an internal error that occurs while applying a change. The session continues. */
   readonly onError: (error: unknown) => void
-  /** Files and folders of the manifests. The console writes approvals into them. Default none. */
+  /** Files and folders of the manifests. The console writes approvals to the manifests. Default: none. */
   readonly manifests?: readonly string[]
-  /** Tokens that the session's ports require. Default: all local programs may use them. */
+  /** Tokens that the session's ports require. Default: all local programs may use the ports. */
   readonly access?: SessionAccess | undefined
   /** Time after which a process that is still not ready is reported. */
   readonly startMs: number
@@ -51,12 +51,12 @@ export interface WorkloadView {
   readonly parent: LocalObject
   readonly phase: 'starting' | 'ready' | 'failed' | 'not runnable'
   readonly why?: string
-  /** Why the workload does not respond. Undefined while it is ready, and during an ordinary start. */
+  /** Why the workload does not respond. Undefined while the workload is ready, and during an ordinary start. */
   readonly cause?: Cause
   readonly lines?: readonly string[]
   readonly port?: number
   readonly consoleUrl?: string | undefined
-  /** Values from Secrets that its output can contain. */
+  /** Values from Secrets that the workload's output can contain. */
   readonly secrets?: readonly string[]
   readonly restarts?: number
   readonly lastEnd?: string
@@ -95,7 +95,7 @@ export class DevSession {
     this.#addresses = new Addresses(options.port)
     this.#names = new RunningNames(options.folder, { signInKey: this.signInKey, token: this.token })
     this.#packages = new PackageFetcher(options.onProgress ?? printError)
-    // A stdio server's state changes with its sessions, which cause no step.
+    // A stdio server's state changes with its sessions, which do not trigger a step.
     this.#causesTimer = setInterval(() => this.#updateCauses(), causesMs).unref()
     watchGroups()
     removeAbandoned()
@@ -142,7 +142,7 @@ export class DevSession {
     this.#runners.clear()
   }
 
-  /** Token that the session's servers require. Undefined when they require none. */
+  /** Token that the session's servers require. Undefined when the servers require no token. */
   get token(): string | undefined {
     return this.#options.access?.token
   }

@@ -48,7 +48,7 @@ export interface CheckParts {
   readonly references?: ReferenceCheck
   /** Sets of files that are applied separately. Default: a single set. */
   readonly setsOf?: SetsOf
-  /** The objects that kustomizations generate. References to them are valid. */
+  /** The objects that kustomizations generate. References to these objects are valid. */
   readonly generated?: readonly Pick<Manifest, 'doc' | 'file'>[]
 }
 
@@ -98,8 +98,8 @@ function isSameSet(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
 }
 
 /**
- * Describes in one sentence how many referenced objects are not in the input. Undefined when all of them are in the
- * input.
+ * Describes in one sentence how many referenced objects are not in the input. Undefined when all referenced objects are
+ * in the input.
  */
 export function describeUnchecked(checked: readonly CheckedManifest[]): string | undefined {
   const named = checked.flatMap(({ manifest, unchecked }) =>

@@ -2,7 +2,8 @@
  * Generates the Secrets and ConfigMaps defined by kustomizations, for runs without kustomize.
  *
  * Supports `secretGenerator` and `configMapGenerator` with `envs`, `literals` and `files`. Generated names have no hash
- * suffix, because references are by name. Files outside the kustomization's folder are rejected, as in kustomize.
+ * suffix, because other objects refer to them by name. Files outside the kustomization's folder are rejected, as in
+ * kustomize.
  */
 import { basename, resolve, sep } from 'node:path'
 import { type Fields, fieldsOf, listOf, invalidConfig } from '../../../schemas/index.ts'

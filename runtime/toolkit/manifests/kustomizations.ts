@@ -1,6 +1,6 @@
 /**
  * Finds the kustomizations in the input folders. A kustomization and everything that it includes are applied
- * separately, so they form a set. Another set can use the same names, and references stay within the set.
+ * separately, so they form a set. Another set can use the same names, and references are resolved within a set.
  */
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -22,8 +22,8 @@ export function readKustomizations(paths: readonly string[]): Kustomization[] {
 }
 
 /**
- * Returns the names of the objects that kustomizations generate. Omits their content, which can come from files outside
- * the input. Throws INVALID_CONFIG.
+ * Returns the names of the objects that kustomizations generate. Omits the objects' content, which can come from files
+ * outside the input. Throws INVALID_CONFIG.
  */
 export function generatedNames(paths: readonly string[]): { readonly file: string; readonly doc: Fields }[] {
   return readKustomizations(paths).flatMap(({ file, content }) => {

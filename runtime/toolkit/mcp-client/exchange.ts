@@ -13,7 +13,7 @@ export interface ProbeReply {
   readonly headers: IncomingHttpHeaders
   readonly body: string
   /**
-   * `end`: complete. `enough`: `until` stopped the reading. `large`: over the size limit. `time`: over the time limit.
+   * `end`: complete. `enough`: `until` ended the read. `large`: over the size limit. `time`: over the time limit.
    * `cut`: closed early.
    */
   readonly ended: 'end' | 'enough' | 'large' | 'time' | 'cut'

@@ -53,7 +53,7 @@ export async function askMcp(
   const found: { message?: JsonRecord } = {}
   const reader = sseReader(maxBodyBytes, (event) => {
     const data = event.data()
-    // An event that arrives asynchronously would be too large for a response to this probe.
+    // Only large events are decoded asynchronously, and no response to this probe is that large.
     const message = data instanceof Promise ? undefined : responseIn(data.toString())
     if (message?.['id'] === 1 || message?.['id'] === '1') found.message ??= message
   })

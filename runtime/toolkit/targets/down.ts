@@ -7,8 +7,8 @@ const timeoutMs = 2_000
 
 /**
  * Returns the summary from the server's `/status`, and one line per cause with its next step, without the backends in
- * `except`. Empty if no other backend is down or the server has no status. Sends requests only to servers on this
- * machine, because other servers may not be Gatehouse.
+ * `except`. Empty if no other backend is down or the server does not report a status. Sends requests only to servers on
+ * this machine, because other servers may not be Gatehouse.
  */
 export async function downWarning(url: URL, except: ReadonlySet<string>): Promise<readonly string[]> {
   if (!isLoopbackHost(url.hostname)) return []
@@ -33,7 +33,7 @@ export async function downWarning(url: URL, except: ReadonlySet<string>): Promis
   ]
 }
 
-/** Returns the names of a virtual server's backends. Undefined if the server does not report them. */
+/** Returns the names of a virtual server's backends. Undefined if the server does not report its backends. */
 export async function backendNames(url: URL): Promise<readonly string[] | undefined> {
   const { backends } = await statusOf(url)
   if (!Array.isArray(backends)) return undefined

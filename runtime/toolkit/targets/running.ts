@@ -1,6 +1,7 @@
 /**
- * Names and URLs of the servers that `gatehouse up`, `run` and `dev` run on this machine. Each session writes them
- * to a file in its temporary folder. Ignores other users' folders, because they can create folders with the same names.
+ * Names and URLs of the servers that `gatehouse up`, `run` and `dev` run on this machine. Each session writes this
+ * information to a file in its temporary folder. Ignores other users' folders, because they can create folders with the
+ * same names.
  */
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,9 +23,11 @@ export interface RunningServer {
   readonly failure?: { readonly text: string; readonly fix: string }
   /** Process of the session that runs the server. */
   readonly session: number
-  /** Key that lets the user start logins at the server's backends. Undefined in a session of an older version. */
+  /**
+   * Key that lets the user start logins at the server's backends. Undefined in a session that an older version started.
+   */
   readonly signInKey?: string | undefined
-  /** Token that the server requires from local programs. Undefined if it requires none. */
+  /** Token that the server requires from local programs. Undefined if the server requires no token. */
   readonly token?: string | undefined
 }
 
@@ -169,7 +172,7 @@ export function removeAbandoned(): void {
       const content: unknown = JSON.parse(readFileSync(join(folder, fileName), 'utf8'))
       if (isFields(content) && !isRunning(content['pid'])) rmSync(folder, { recursive: true, force: true })
     } catch {
-      // Keep a folder that does not have the file, because its session may be starting.
+      // Keep a folder that does not contain the file, because its session may be starting.
     }
   }
 }

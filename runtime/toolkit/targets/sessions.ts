@@ -8,7 +8,7 @@ interface Session {
   readonly startedAt: number
 }
 
-/** Beginnings of the names of session folders. */
+/** Name prefixes of session folders. */
 export const sessionPrefixes = ['gatehouse-dev-', 'gatehouse-run-', 'gatehouse-up-'] as const
 
 /** Returns this user's session folders, newest first. */

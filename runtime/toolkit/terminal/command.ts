@@ -4,7 +4,7 @@
  */
 import { Argument, Command, Help, type Option } from 'commander'
 
-/** Longer terms get a separate line in help. */
+/** Longer terms are printed on a separate line in help. */
 const maxTermWidth = 32
 
 export class CliCommand extends Command {

@@ -1,4 +1,4 @@
-/** A command's standard input. It can be read once, for a single option. */
+/** A command's standard input. Standard input can be read once, for a single option. */
 import { readFileSync } from 'node:fs'
 import { invalidConfig } from '../../../schemas/index.ts'
 
@@ -12,7 +12,7 @@ export function claimStandardInput(option: string): void {
   reader = option
 }
 
-/** Returns the bytes of standard input. The option that claimed it can call this repeatedly. */
+/** Returns the bytes of standard input. The option that claimed standard input can call this function repeatedly. */
 export function standardInput(option = '-f'): Buffer {
   claimStandardInput(option)
   return (bytes ??= readFileSync(0))

@@ -26,8 +26,8 @@ export function quantity(count: number, noun: string): string {
 const maxLineChars = 65_536
 
 /**
- * Returns a writer for program output. A file or pipe gets the raw bytes; a terminal gets whole lines that have passed
- * through `forTerminal`.
+ * Returns a writer for program output. A file or pipe receives the raw bytes; a terminal receives whole lines that have
+ * passed through `forTerminal`.
  */
 export function outputWriter(stream: NodeJS.WriteStream): (chunk: Buffer) => void {
   if (!stream.isTTY) return (chunk) => void stream.write(chunk)

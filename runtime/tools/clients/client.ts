@@ -99,7 +99,7 @@ export async function addClients(words: readonly string[], typed: AddOptions): P
 /**
  * Chooses how the client reaches a server on this machine. A virtual server keeps its address across restarts, so the
  * entry contains its URL. The entry of any other server starts a bridge that looks up the name, because such a server
- * gets a new port at each start. A server that requires a token also needs the bridge, which reads the token.
+ * uses a new port after each start. A server that requires a token also needs the bridge, which reads the token.
  */
 function withRunningServer(options: AddOptions): AddOptions {
   const { server, ...rest } = options
@@ -125,7 +125,7 @@ async function warnOfUnknown(server: string): Promise<void> {
   })
 }
 
-/** Returns true if the gateway requires a login. Warns if it does not respond as an MCP server. */
+/** Returns true if the gateway requires a login. Warns if the gateway does not respond as an MCP server. */
 async function probeLogin({ url, server, bearerFile }: AddOptions): Promise<boolean> {
   if (server !== undefined || bearerFile !== undefined) return false
   const address = url ?? defaultUrl
@@ -175,7 +175,7 @@ export function undoClients(words: readonly string[], options: EntryOptions): Pr
 
 interface OperationReport {
   readonly what: string
-  /** True when the inserted text can be printed because it is only the gateway's entry. */
+  /** True when the inserted text contains only the gateway's entry and can therefore be printed. */
   readonly revealsInserted: boolean
 }
 
@@ -237,7 +237,7 @@ export async function clientStatus(words: readonly string[], options: StatusOpti
   }
   if (options.output === 'json') printJson(rows.map((row) => asJson(row, responses)))
   else if (rows.length === 0)
-    print('No MCP client files found. Run gatehouse client list --all to see where they would be.')
+    print('No MCP client files found. Run gatehouse client list --all to see where Gatehouse looks for them.')
   else for (const row of rows) print(line(row, responses, host, rows))
   return rows.some(({ state }) => state === 'unreadable') ? exitCode.usage : exitCode.ok
 }

@@ -1,6 +1,6 @@
 /**
- * Adds `gatehouse client` (the gateway's entry in MCP clients) and `gatehouse import` (manifests from clients'
- * servers).
+ * Adds `gatehouse client`, which manages the gateway's entry in MCP clients, and `gatehouse import`, which converts
+ * clients' servers to manifests.
  */
 import { type Command, Option } from 'commander'
 import type { AddOptions, EntryOptions } from '../../toolkit/client-files/connect.ts'
@@ -14,7 +14,7 @@ export function addClientCommand(program: Command): void {
     .summary('add the gateway to MCP clients, or remove it')
     .description(
       'Manages the gateway’s entry in MCP clients’ configuration files. Everything else in a file stays\n' +
-        'unchanged, byte for byte: comments, order and line endings. Each change is atomic, has a backup, and can be undone.',
+        'unchanged, byte for byte, including comments, order and line endings. Each change is atomic, has a backup, and can be undone.',
     )
     .addHelpText(
       'after',
@@ -62,7 +62,7 @@ function addAdd(client: Command): void {
     .option('--url <url>', 'address of the gateway (default: http://127.0.0.1:4483/mcp)')
     .option(
       '--server <name>',
-      'connect to a server that runs on this machine, or to one in the current cluster through gatehouse proxy stdio',
+      'connect to a server on this machine, or to a server in the current cluster (through gatehouse proxy stdio)',
     )
     .option(
       '--bearer-env <variable>',
@@ -73,7 +73,7 @@ function addAdd(client: Command): void {
     .option('--create', 'create the client’s folder if it does not exist', false)
     .option(
       '--print',
-      'print the entry, the client’s command and its link instead of writing the file',
+      'print the entry, and the client’s command and link for adding it, instead of writing the file',
       false,
     )
     .action(async (words: string[], options: AddOptions) => {
@@ -84,7 +84,10 @@ function addAdd(client: Command): void {
 
 function addRemove(client: Command): void {
   withPlace(
-    client.command('remove').summary('remove the entry').description('Removes the entry that add wrote.'),
+    client
+      .command('remove')
+      .summary('remove the entry')
+      .description('Removes the entry that gatehouse client add wrote.'),
   ).action(async (words: string[], options: EntryOptions) => {
     const { removeClients } = await import('./client.ts')
     process.exitCode = await removeClients(words, options)

@@ -35,7 +35,7 @@ export interface ClientStatus {
   readonly why: string | undefined
 }
 
-/** Where Gatehouse records the entries that it wrote. */
+/** Records of the entries that Gatehouse wrote. */
 interface WrittenEntries {
   readonly records: string
   readonly journal: ParkJournal
@@ -98,7 +98,7 @@ function urlIn(entry: unknown): string | undefined {
   return undefined
 }
 
-/** Precedence of the scopes, the same as in the clients. */
+/** Scopes in order of precedence, as in the clients. */
 const order: readonly Location['scope'][] = ['local', 'project', 'profile', 'user']
 
 function shadow(row: ClientStatus, rows: readonly ClientStatus[]): ClientStatus {

@@ -7,13 +7,13 @@ import type { WhyFlags } from './why.ts'
 import { parsePort } from '../../toolkit/terminal/options.ts'
 
 export const clusterDescription =
-  'Shows the Gatehouse resources in the current kubeconfig’s cluster, and why one is not ready. Read-only, with\n' +
-  'the permissions of the kubeconfig’s user. To check the installation itself, use gatehouse doctor --cluster.'
+  'Shows the Gatehouse resources in the current kubeconfig’s cluster, and explains why a resource is not ready.\n' +
+  'Read-only, with the permissions of the kubeconfig’s user. To check the installation itself, use gatehouse doctor --cluster.'
 
 export function addClusterCommand(program: Command): void {
   const cluster = program
     .command('cluster')
-    .summary('show the Gatehouse resources in a cluster, and why one is not ready')
+    .summary('show the Gatehouse resources in a cluster, and explain why a resource is not ready')
     .description(`${clusterDescription}\nAlso available as kubectl gatehouse, if the plugin is installed.`)
   addClusterCommands(cluster)
 }
@@ -47,9 +47,9 @@ function addStatus(parent: Command): void {
   withClusterFlags(
     parent
       .command('status')
-      .summary('list the objects, whether they are ready, and why not')
+      .summary('list the objects, and show which are not ready and why')
       .description(
-        'Lists all gatehouse.dev objects: whether each is ready, why not, and whether a rollout is in progress or stalled. The\n' +
+        'Lists all gatehouse.dev objects with their readiness, problems, and rollouts that are in progress or stalled. The\n' +
           'last line is a summary.',
       )
       .argument(
@@ -109,7 +109,7 @@ function addLogs(parent: Command): void {
       .argument('<KIND/NAME>', 'object; accepts short names such as vmcp and mcps'),
   )
     .option('-f, --follow', 'keep printing new lines until interrupted', false)
-    .option('--since <duration>', 'only lines newer than this, such as 10m or 2h')
+    .option('--since <duration>', 'only lines newer than this duration, such as 10m or 2h')
     .option('--tail <lines>', 'number of most recent lines for each container (default: all)', parseLineCount)
     .option('-c, --container <name>', 'only this container (default: all)')
     .option('--server', 'for an MCPServer: only the server, without the proxy in front of it', false)

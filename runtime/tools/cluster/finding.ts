@@ -6,7 +6,7 @@ export interface WhyFinding {
   readonly section: 'spec' | 'refers to' | 'workload' | 'pod' | 'event' | 'backend' | 'rights'
   /** Kind and name. */
   readonly object: string
-  /** `unknown` when the caller has no permission to read it. */
+  /** `unknown` when the caller has no permission to read the object. */
   readonly result: 'ok' | 'warning' | 'failed' | 'unknown'
   readonly reason?: string
   readonly message: string

@@ -66,7 +66,7 @@ function specFindings(facts: ObjectFacts, now: number): readonly WhyFinding[] {
     )
   return found.length > 0
     ? found
-    : [{ section: 'spec', object, result: 'ok', message: 'its conditions report no error' }]
+    : [{ section: 'spec', object, result: 'ok', message: 'the object’s conditions report no error' }]
 }
 
 /** Reasons that pods and backends explain in more detail. */
@@ -93,10 +93,14 @@ function labelOf(kind: string, name: string): string {
 function referenceFinding(facts: ObjectFacts, { kind, name, found }: ReadReference, why: string): WhyFinding {
   const base = { section: 'refers to', object: labelOf(kind, name) } as const
   if (found === 'forbidden')
-    return { ...base, result: 'unknown', message: `no permission to get it in namespace ${facts.namespace}` }
+    return {
+      ...base,
+      result: 'unknown',
+      message: `no permission to get this object in namespace ${facts.namespace}`,
+    }
   if (found === 'absent') {
     const isReady = stateOf(facts.object).ready === 'True'
-    const step = 'create it in the same namespace, or correct the name'
+    const step = 'create this object in the same namespace, or correct the name'
     return {
       ...base,
       result: isReady ? 'warning' : 'failed',

@@ -50,7 +50,7 @@ export async function clusterLogs(word: string, flags: LogsFlags): Promise<numbe
     child.stdout?.on('data', outputWriter(process.stdout))
     return ended
   }
-  // Runs are sequential unless following, so that lines from different pods are not mixed.
+  // Without --follow, kubectl runs for one workload at a time, so that lines from different pods are not mixed.
   const codes: number[] = []
   if (flags.follow) codes.push(...(await Promise.all(wanted.map(run))))
   else for (const workload of wanted) codes.push(await run(workload))

@@ -1,4 +1,7 @@
-/** Reads objects for the cluster commands. Missing permission is a result; an unresponsive cluster is an error. */
+/**
+ * Reads objects for the cluster commands. A missing permission is a result, not an error. The functions throw if the
+ * cluster does not respond.
+ */
 import {
   apiGroup,
   apiVersion,
@@ -102,7 +105,7 @@ export interface NamedObject {
   readonly name: string
 }
 
-/** Parses `KIND/NAME`, with the names of kinds that kubectl accepts. Throws INVALID_CONFIG. */
+/** Parses `KIND/NAME`, where KIND is any name that kubectl accepts for a kind. Throws INVALID_CONFIG. */
 export function parseNamed(text: string): NamedObject {
   const [first = '', name = '', more] = text.split('/')
   const kind = kindOf(first)

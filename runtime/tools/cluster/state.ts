@@ -1,6 +1,6 @@
 /**
- * Derives the state of a gatehouse.dev object from its status: whether it is ready, why not, and the progress of a
- * rollout.
+ * Derives the state of a gatehouse.dev object from its status: whether it is ready and, if not, why, and the progress
+ * of a rollout.
  */
 import type { Fields } from '../../../schemas/index.ts'
 import {
@@ -24,7 +24,7 @@ export interface ObjectState {
 
 /** Conditions that summarize other conditions. */
 const progress: ReadonlySet<string> = new Set(['Ready', 'Reconciling', 'Stalled'])
-/** Reasons that may only summarize other conditions. */
+/** Reasons that may merely summarize other conditions. */
 const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
 
 /** Returns the problems without duplicates: causes first, then summaries, then warnings. */
@@ -88,8 +88,8 @@ function unobserved(object: Fields, now: number): ObjectState {
     ready: 'Unknown',
     reason: stale ? 'NotReconciled' : 'NotObserved',
     message: stale
-      ? 'the hooks have not processed its current generation for more than a minute'
-      : 'the hooks have not processed its current generation yet',
+      ? 'the hooks have not processed the current generation for more than a minute'
+      : 'the hooks have not processed the current generation yet',
     rollout: 'none',
   }
 }

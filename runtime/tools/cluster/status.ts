@@ -81,7 +81,7 @@ export async function clusterStatus(words: readonly string[], flags: StatusFlags
     : exitCode.failed
 }
 
-/** Parses a kind, or an object. */
+/** Parses `KIND` or `KIND/NAME`. */
 function parseSelector(word: string): { readonly kind: Kind; readonly name: string } {
   const kind = word.includes('/') ? undefined : kindOf(word)
   return kind ? { kind, name: '' } : parseNamed(word)

@@ -1,5 +1,5 @@
 /**
- * Formats rows under a heading, page by page. Columns only become wider, and the last column is truncated to the
+ * Formats rows under a heading, page by page. Columns never become narrower, and the last column is truncated to the
  * terminal width.
  */
 import { oneLine } from '../../toolkit/terminal/plain-text.ts'
@@ -72,7 +72,7 @@ const units = [
   ['s', 1_000],
 ] as const
 
-/** Formats an age like kubectl: the largest unit, and also the next smaller one if the count is below ten. */
+/** Formats an age as kubectl does: the largest unit, plus the next smaller unit if the count is below ten. */
 export function ageText(ms: number): string {
   for (const [index, [unit, size]] of units.entries()) {
     const count = Math.floor(ms / size)

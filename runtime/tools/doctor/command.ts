@@ -34,7 +34,10 @@ export function addDoctorCommand(program: Command): void {
       'check the entries in the configuration of an MCP client (name or file), and their servers',
     )
     .option('--entry <name>', 'with --client: check only this entry')
-    .option('--redis <url>', 'check the Redis server for sessions: redis://host:port, or rediss:// for TLS')
+    .option(
+      '--redis <url>',
+      'check the Redis server that stores sessions: redis://host:port, or rediss:// for TLS',
+    )
     .option('--cluster [context]', 'check a cluster: definitions, webhook, hooks, Metacontroller, resources')
     .option('--password-file <path>', 'file that contains the Redis password, or - for standard input')
     .option(
@@ -45,7 +48,7 @@ export function addDoctorCommand(program: Command): void {
     .option('--no-browser', 'with --login: print the address instead of opening a browser')
     .option(
       '--login-timeout <seconds>',
-      'with --login: time limit for the browser (default: 300)',
+      'with --login: time limit for the login in the browser (default: 300)',
       secondsParser(1, 3600),
     )
     .option('--client-id <id>', 'check that this client is registered, with its redirect URI')

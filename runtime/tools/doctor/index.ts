@@ -1,3 +1,3 @@
-/** Public API of the doctor. Exports the tables behind its reference page. */
+/** Public API of the doctor. Exports the tables behind the doctor's reference page. */
 export { codes } from './report/codes.ts'
 export { profiles } from './profiles/index.ts'

@@ -103,7 +103,9 @@ async function explainItem(options: Options): Promise<Explanation> {
     return explainLive(live.url, live.token, { ...rest, ...(claims ? { claims } : {}) })
   }
   if (question.action !== 'call_tool')
-    throw invalidConfig('only a running server lists prompts and resources: use --url with its console')
+    throw invalidConfig(
+      'only a running server lists prompts and resources: set --url to the URL of its console',
+    )
   const servers = await readServers(filename)
   const found = server === undefined ? servers : servers.filter(({ name }) => name === server)
   const [config] = found
@@ -114,7 +116,7 @@ async function explainItem(options: Options): Promise<Explanation> {
   return explain(snapshotOffline(config, readState(state)), question)
 }
 
-/** Returns the console to ask, or undefined with --filename. */
+/** Returns the console to query, or undefined with --filename. */
 function consoleOf({
   filename,
   url,
@@ -139,7 +141,7 @@ function consoleOf({
   return { url: `${origin}${pathname}`, token: hash.replace('#launch=', '') }
 }
 
-/** Limit for names and messages, which contain text from backends. */
+/** Maximum length of a line. Names and messages contain text from backends. */
 const maxLine = 1_000
 
 const marks = { pass: 'ok  ', stop: 'STOP', note: 'note' } as const
@@ -148,7 +150,7 @@ function textOf({ decision, steps }: Explanation): string {
   const reason = steps.find(({ verdict }) => verdict === 'stop')
   const head = {
     allow: 'the item can be used',
-    undecided: 'the external decision point decides: query it',
+    undecided: 'the external decision point decides: query it directly',
     deny: `the item cannot be used: ${reason?.message ?? ''}`,
     not_found: `the item does not exist: ${reason?.message ?? ''}`,
   }[decision]

@@ -43,7 +43,12 @@ export async function explain(snapshot: Snapshot, rawQuestion: ExplainQuestion):
     pass('name', nameText(item, name)),
     ...(item.alias === undefined
       ? []
-      : [note('name', `clients see it as ${item.alias}, because its name is too long for them`)]),
+      : [
+          note(
+            'name',
+            `clients see the alias ${item.alias}, because the full name is too long for some clients`,
+          ),
+        ]),
     ...snapshot.conflicts
       .filter((conflict) => conflict.name === name)
       .map(({ message }) => note('conflict', message)),
@@ -120,7 +125,7 @@ function missingSteps(
     stop('name', `no item is named ${name}`),
     ...otherwise.slice(0, 5),
     ...unknown.flatMap((backend) => [
-      note('backend', `the items on backend ${backend.name} are unknown; it may offer ${name}`),
+      note('backend', `the items on backend ${backend.name} are unknown; the backend may offer ${name}`),
       ...backendSteps(backend).filter(({ verdict }) => verdict !== 'pass'),
     ]),
   ]
@@ -253,7 +258,8 @@ function quotaSteps(
   { action, backend, original }: ExplainedItem,
 ): ExplainedStep[] {
   if (action !== 'call_tool' || quotas.length === 0) return []
-  if (backend === '') return [note('quota', 'quotas count the calls of its steps, not the workflow')]
+  if (backend === '')
+    return [note('quota', 'quotas count the calls that the workflow’s steps make, not the workflow itself')]
   return explainQuotas({ quotas, costs, shares: quotaShares }, { backend, tool: original }).map((text) =>
     note('quota', text),
   )

@@ -68,7 +68,7 @@ export interface Snapshot {
   readonly quotas: readonly Quota[]
   /** Costs in micro-units, keyed by backend/tool or by backend. */
   readonly costs: Readonly<Record<string, number>>
-  /** For each quota, keyed by name, the used share of its fullest budget. Empty when no usage is counted. */
+  /** The used share of each quota's fullest budget, keyed by the quota's name. Empty when no usage is counted. */
   readonly quotaShares: Readonly<Record<string, number>>
   /** True when clients see the search tools instead of all other tools. */
   readonly searchOnly: boolean
@@ -109,7 +109,7 @@ export interface ExplainedStep {
 }
 
 export interface Explanation {
-  /** `undecided` when an external decision point is in charge but was not called. */
+  /** `undecided` when an external decision point makes the decision but was not called. */
   readonly decision: 'allow' | 'deny' | 'not_found' | 'undecided'
   /** The item's backend and original name. */
   readonly target?: { readonly backend: string; readonly original: string } | undefined

@@ -2,7 +2,8 @@
  * `gatehouse lock` writes backends' definitions as MCPToolLocks for review in git, and checks backends against their
  * locks.
  *
- * Before writing, it lists each backend twice, because a lock cannot cover definitions that vary between lists.
+ * Before writing, the command lists each backend twice, because a lock cannot cover definitions that vary between
+ * lists.
  */
 import { apiVersion, formatViolations, invalidConfig, type ToolLockSpec } from '../../../schemas/index.ts'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -74,7 +75,7 @@ export function addLockCommand(program: Command): void {
     .option('-o, --output <folder>', 'folder for the locks (default: print them)')
     .option(
       '--url <name=url>',
-      'name and URL of a backend, instead of the one in its manifest, or without a manifest; repeatable',
+      'name and URL of a backend; overrides the URL in its manifest, if there is one; repeatable',
       collectUrl,
       new Map(),
     )
@@ -112,7 +113,7 @@ interface Members {
   readonly remote: readonly string[]
 }
 
-/** Returns the addresses of the named servers. A virtual server stands for its members. */
+/** Returns the addresses of the named servers. The name of a virtual server selects its members. */
 async function membersOf(names: readonly string[]): Promise<Members> {
   const servers = runningServers()
   const remote: string[] = []
@@ -221,7 +222,7 @@ function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: 
     const spec = lockSpec(target, offeredIn(listing), own[0])
     const problem =
       own.length > 1
-        ? `it has ${own.length} locks, which a single lock would replace: merge them, or leave them out`
+        ? `it has ${own.length} locks, which a single lock would replace: merge them, or leave this backend out`
         : lockProblem(target, spec)
     if (problem !== undefined) {
       printError(`${target.name}: lock not written: ${problem}`)

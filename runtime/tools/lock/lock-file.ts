@@ -90,11 +90,11 @@ function textOf(
   const metadata = { name: target.name }
   const { violations } = validateResource({ apiVersion, kind: 'MCPToolLock', metadata, spec })
   if (violations.length > 0)
-    throw new Error(`its definitions do not fit in a lock: ${formatViolations(violations)}`)
+    throw new Error(`the definitions do not fit in a lock: ${formatViolations(violations)}`)
   const text = manifestText(lockTarget, spec)
   const expected = plain(runtimeLock(spec, target.name))
   if (!isDeepStrictEqual(plain(locksOf(Buffer.from(text).toString(), 'its lock', target.name)), [expected]))
-    throw new Error('its definitions cannot be represented exactly in YAML')
+    throw new Error('the definitions cannot be represented exactly in YAML')
   return text
 }
 
@@ -102,7 +102,7 @@ function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value))
 }
 
-/** Returns false when the file already exists. Throws when it cannot be written. */
+/** Returns false when the file already exists. Throws when the file cannot be written. */
 function writeOnce(path: string, text: string): boolean {
   const draft = join(dirname(path), `.${randomUUID()}.lock.tmp`)
   try {
@@ -122,6 +122,6 @@ function removeDraft(draft: string): void {
   try {
     rmSync(draft, { force: true })
   } catch {
-    // The folder does not exist anymore.
+    // The folder no longer exists.
   }
 }

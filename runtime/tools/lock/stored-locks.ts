@@ -18,7 +18,7 @@ type Stored = ReturnType<LockKeeper['keep']>
 
 const ending = '.lock.yaml'
 const fileName = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
-/** The file system's limit, without the extension. */
+/** The file system's limit for a file name, minus the extension. */
 const maxFileName = 255 - ending.length
 
 /** Stores and loads locks. */
@@ -130,7 +130,7 @@ const kindsOfWorkloads: Readonly<Record<string, BackendKind>> = {
   server_entry: 'MCPServerEntry',
 }
 
-/** Returns the backends' kinds from metadata that the hooks write. Hand-written files do not contain it. */
+/** Returns the backends' kinds from metadata that the hooks write. Hand-written files do not contain this metadata. */
 function kindsOf({ backends = [] }: VmcpConfig): Map<string, BackendKind> {
   return new Map(
     backends.flatMap(({ name, metadata }) => {

@@ -73,7 +73,7 @@ export function locksIn(
 
 /**
  * For a backend that is given only by a flag, returns the kind recorded in its lock. Throws INVALID_CONFIG when locks
- * disagree.
+ * for this name contain different kinds.
  */
 function kindOf(name: string, locks: readonly ToolLockSpec[]): BackendKind {
   const kinds = new Set(
@@ -99,7 +99,7 @@ function targetOf(
   return { kind, name, url, transport: isSse ? 'sse' : 'streamable-http' }
 }
 
-/** Beginning of the variables that contain the Authorization headers for backends. */
+/** Prefix of the variables that contain the Authorization headers for backends. */
 const authorizationVariable = 'GATEHOUSE_LOCK_AUTHORIZATION'
 
 /** A configuration used only to list the targets, and the variables that it refers to. */
@@ -149,6 +149,7 @@ export function proxyLocks(path: string, name: string): readonly RuntimeToolLock
   const own = locks.filter(({ backendRef }) => backendRef.name === name)
   if (own.length > 0) return own.map((spec) => ({ scheme: pinScheme, ...runtimeToolLock(spec, name) }))
   const otherNames = [...new Set(locks.map(({ backendRef }) => backendRef.name))].sort().slice(0, 10)
-  const found = otherNames.length > 0 ? `it has locks for ${otherNames.join(', ')}` : 'it has no MCPToolLock'
+  const found =
+    otherNames.length > 0 ? `the file has locks for ${otherNames.join(', ')}` : 'the file has no MCPToolLock'
   throw invalidConfig(`--tool-lock: ${path} has no lock for ${name}: ${found}`)
 }

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { LockTask, WrittenLock } from './lock-file.ts'
 
-/** Time limit, which is longer than the time for writing the largest lock. */
+/** Time limit, which is longer than it takes to write the largest lock. */
 const deadlineMs = 60_000
 /** Heap size, which is sufficient for a lock of at most 8 MiB. */
 const heapMb = 512
@@ -33,7 +33,7 @@ async function run(task: LockTask): Promise<WrittenLock> {
   })
   thread.unref()
   const { promise, resolve, reject } = Promise.withResolvers<WrittenLock>()
-  const deadline = setTimeout(() => reject(new Error('writing its lock took too long')), deadlineMs)
+  const deadline = setTimeout(() => reject(new Error('writing the lock took too long')), deadlineMs)
   thread.on('message', (outcome: WriterOutcome) => {
     if (outcome.kind === 'done') resolve(outcome.lock)
     else reject(new Error(outcome.message))
@@ -41,11 +41,11 @@ async function run(task: LockTask): Promise<WrittenLock> {
   thread.on('error', (cause: NodeJS.ErrnoException) =>
     reject(
       cause.code === 'ERR_WORKER_OUT_OF_MEMORY'
-        ? new Error('its definitions are too large for a lock', { cause })
-        : new Error(`cannot write its lock: ${cause.message}`, { cause }),
+        ? new Error('the definitions are too large for a lock', { cause })
+        : new Error(`cannot write the lock: ${cause.message}`, { cause }),
     ),
   )
-  thread.on('exit', () => reject(new Error('cannot write its lock: the thread exited')))
+  thread.on('exit', () => reject(new Error('cannot write the lock: the thread exited')))
   try {
     return await promise
   } finally {

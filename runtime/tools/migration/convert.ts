@@ -18,7 +18,7 @@ import { convertVirtualServer } from './objects/shared-rules.ts'
 
 export interface SourceDocument {
   readonly doc: Fields
-  /** Path for messages. The output file's name is derived from it. */
+  /** Path for messages. The output file's name is derived from this path. */
   readonly file: string
   /** One-based line of a field. */
   readonly lineOf: (path: string) => number
@@ -31,7 +31,7 @@ export interface MigratedDocument {
   readonly subject: string
   readonly outcome: MigrationOutcome
   readonly rows: readonly (MigrationRow & { readonly line: number })[]
-  /** `Kind/name` of the objects written for it. May be empty. */
+  /** `Kind/name` of the objects written for the document. May be empty. */
   readonly made: readonly string[]
 }
 

@@ -124,7 +124,7 @@ function addExplain(policy: Command): void {
     .command('explain')
     .summary('explain why policies allow or deny a call')
     .description(
-      'Prints the policies that determine the decision, and for every other policy the first condition that is not met.',
+      'Prints the policies that determine the decision and, for every other policy, the first condition that is not met.',
     )
     .requiredOption('-p, --policies <path>', policiesHelp, collect)
     .option('--server <name>', 'name of the virtual server, if several of them have policies')

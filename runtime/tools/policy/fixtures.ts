@@ -110,7 +110,7 @@ class Reader {
     return { name: named, questions: question ? [{ question, ...expected }] : [] }
   }
 
-  /** Reads facts about the caller's token. They replace the facts derived from its claims. */
+  /** Reads facts about the caller's token. These facts replace those derived from the token's claims. */
   #facts(value: unknown, path: string): Fields {
     const facts = this.fields(value, `${path}.principal`)
     this.only(facts, tokenFacts, `${path}.principal`)

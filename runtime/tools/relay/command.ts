@@ -26,7 +26,7 @@ export function addRelayCommand(program: Command): void {
     .summary('run a self-hosted relay for tunnels')
     .description(
       'Accepts tunnels from `gatehouse proxy tunnel --tunnel-provider relay` and forwards requests for <name>.<domain>\n' +
-        'through them. Requires TLS termination and a wildcard DNS name in front of it.',
+        'through them. Requires a wildcard DNS name, and TLS termination in front of the relay.',
     )
     .option('--host <address>', 'address to bind', '127.0.0.1')
     .option('--port <number>', 'port to bind; 0 lets the system choose', '8744')

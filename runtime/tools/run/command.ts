@@ -22,7 +22,7 @@ export function addRunCommand(program: Command): void {
     .option('--url <[name=]url>', 'URL of a running server; repeatable', collect, [])
     .option(
       '--header <name=variable>',
-      'header for the --url servers, whose value is taken from a variable; repeatable',
+      'header for the --url servers, with a value from a variable; repeatable',
       collect,
       [],
     )

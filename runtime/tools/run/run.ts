@@ -1,7 +1,7 @@
 /**
  * `gatehouse run` serves one or more MCP servers at one address, without manifests.
  *
- * Creates in memory the manifests that `import` would write. Runs them like `dev`, on the loopback interface and
+ * Creates in memory the manifests that `import` would write. Runs the servers like `dev`, on the loopback interface and
  * without authentication. Standard output contains one line, the address; all other output goes to standard error.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -185,7 +185,7 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
         printError(names.length > 1 ? 'All servers are responding.' : 'The server is responding.'),
     })
     if (end.state === 'failed') {
-      // The next step after an exit is in the logs, which end with this command.
+      // Omit the fix after an exit: it refers to the logs, which are deleted when this command ends.
       for (const missing of end.missing)
         reportMissing(missing.code === undefined ? missing : { ...missing, fix: undefined })
       return end.missing.find(({ code }) => code)?.code ?? exitCode.failed
@@ -207,6 +207,6 @@ function reportMissing({ name, why, fix, lines }: Missing): void {
 
 function connectHint(url: string, connected: readonly string[]): string {
   const add = url.includes(`:${defaultPort}/`) ? '' : ` --url ${url}`
-  const hint = connected.length > 0 ? '' : `Add it to a client: gatehouse client add cursor${add}\n`
+  const hint = connected.length > 0 ? '' : `Add this address to a client: gatehouse client add cursor${add}\n`
   return `${hint}Press Ctrl-C to stop everything.`
 }

@@ -21,7 +21,7 @@ export type End =
 export interface Missing {
   readonly name: string
   readonly why: string
-  /** The next step. Undefined if it is unknown. */
+  /** The next step, if it is known. */
   readonly fix: string | undefined
   /** The last lines of output from the server's program. */
   readonly lines: readonly string[]
@@ -41,7 +41,10 @@ export interface RunWatchOptions {
   /** Called with a sentence for each change in a server's state. */
   readonly onChange: (name: string, sentence: string) => void
   readonly onMissing: (missing: Missing) => void
-  /** Called with the number of servers that are down, by cause, after the address and whenever it changes. */
+  /**
+   * Called with the number of servers that are down, by cause: after the address is reported, and whenever the number
+   * changes.
+   */
   readonly onSummary: (summary: string) => void
   /** Called when all servers answer for the first time. */
   readonly onComplete: () => void
@@ -50,7 +53,7 @@ export interface RunWatchOptions {
 const stepMs = 200
 const laterStepMs = 1000
 const slowMs = 8000
-/** How long the address is delayed for servers that are still starting. */
+/** Maximum delay before the address is reported while servers are still starting. */
 const maxWaitMs = 3000
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
 /** States in which a server is reachable but does not answer, so waiting does not help. */
@@ -64,7 +67,7 @@ interface ServerHistory {
   restarts: number
 }
 
-/** Runs until the signal, or until no server answers and no server is expected to answer later. */
+/** Runs until the signal is aborted, or until no server answers and no server is expected to answer later. */
 export async function watchServers(session: DevSession, options: RunWatchOptions): Promise<End> {
   const watch = new Watch(session, options)
   while (!options.signal.aborted) {
@@ -131,7 +134,7 @@ class Watch {
     if (summary !== undefined) this.#options.onSummary(summary)
   }
 
-  /** True when the virtual server listens. */
+  /** True when the virtual server is listening. */
   #isOpen(): boolean {
     const isOpen = this.#session.workloads.some(
       ({ parent, phase }) => parent.kind === 'VirtualMCPServer' && phase === 'ready',
@@ -163,12 +166,12 @@ class Watch {
     this.#reportExit(name, seen, view)
     const seconds = view?.starting ? roundSecondsSince(view.starting.since) : 0
     const installing = causeOfServer(this.#viewsOf(name))?.category === 'package_installing'
-    // The session reports the installation itself.
+    // The session already reports the installation.
     if (installing) return
     const signInUrl = state.backend?.signInUrl
     const sentence = sentenceOf(seen, missing, { ...state, signInUrl, seconds, refusal: view?.refusal })
     if (sentence === undefined || sentence === seen.reported) return
-    // The first answer after a quick start needs no line.
+    // A server that answers before the address is printed needs no line of its own.
     const isNews =
       seen.reported !== undefined || state.isAbsent || this.#isReported || signInUrl !== undefined
     seen.reported = sentence
@@ -186,7 +189,7 @@ class Watch {
     return this.#viewsOf(name).find((view) => view.starting ?? view.refusal ?? view.lastEnd)
   }
 
-  /** Returns why a remote server does not answer, once it has had time for its first answer. */
+  /** Returns why a remote server does not answer, once the server has had time to start. */
   #unreachable(
     name: string,
     { answered }: ServerHistory,
@@ -222,7 +225,7 @@ interface ReportedState {
   readonly isAbsent: boolean
   readonly lost: readonly Missing[]
   readonly elapsed: number
-  /** Undefined until the virtual server reports it. */
+  /** Undefined until the virtual server reports this backend. */
   readonly backend: ShownBackend | undefined
 }
 

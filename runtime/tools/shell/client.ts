@@ -1,10 +1,10 @@
 /**
- * The MCP client behind the commands `tools`, `resources` and `prompts`. It has one session-era conversation over two
- * line streams. The component behind the streams translates messages for stateless-era servers.
+ * The MCP client behind the commands `tools`, `resources` and `prompts`. The client holds one session-era conversation
+ * over two line streams. The component behind the streams translates messages for stateless-era servers.
  *
  * A request ends when its response arrives, when the conversation ends, when the user interrupts it, or when nothing
- * related to it has arrived for `timeoutMs`. Progress and log messages go to callbacks. Elicitations are answered;
- * other server requests are rejected.
+ * related to it has arrived for `timeoutMs`. Progress and log messages are passed to callbacks. Elicitations are
+ * answered; other server requests are rejected.
  * Source: MCP 2025-11-25, lifecycle, progress, elicitation.
  */
 import type { PassThrough } from 'node:stream'
@@ -51,7 +51,7 @@ export interface ClientOptions {
   readonly fromServer: PassThrough
   readonly onProgress: (progress: CallProgress) => void
   readonly onLog: (level: string, text: string) => void
-  /** Returns the result of an `elicitation/create` as JSON text. */
+  /** Returns the result of an `elicitation/create` request as JSON text. */
   readonly elicit: (params: JsonObject) => Promise<string>
   /** Time without messages after which a request fails. */
   readonly timeoutMs: number

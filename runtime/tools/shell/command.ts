@@ -128,7 +128,9 @@ interface OperationRow extends Omit<Operands, 'words' | 'pairs'> {
   readonly summary: string
   readonly arguments: string
   readonly examples: readonly string[]
-  /** Help for name=value pairs. Absent when the operation accepts neither pairs nor --args and --args-file. */
+  /**
+   * Help for name=value pairs. Absent when the operation accepts neither pairs nor the options --args and --args-file.
+   */
   readonly pairsHelp?: string
   readonly run: (flags: ShellFlags) => ShellOperation
 }

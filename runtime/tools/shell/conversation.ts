@@ -95,8 +95,8 @@ async function carryToUrl(url: URL, { input }: ConversationOptions, streams: Str
 }
 
 /**
- * Returns the settings of the proxy. A server of `gatehouse up` receives the token of its session. On a terminal, the
- * proxy offers the login that the server requires.
+ * Returns the settings of the proxy. For a server that `gatehouse up` runs, the settings contain the token that the
+ * server requires. On a terminal, the proxy offers the login that the server requires.
  */
 function configFor(url: URL, input: ProxyInput): ProxySettings {
   const env = environment()
@@ -111,8 +111,8 @@ function configFor(url: URL, input: ProxyInput): ProxySettings {
   const local = withLocalToken(config, url)
   if (local !== config) return local
   const offered = process.stderr.isTTY ? offeredLogin(config, env) : undefined
-  // A shared proxy can forward its clients' credentials. This command has no other credentials, so this command waits
-  // for the login.
+  // A shared proxy can forward its clients' credentials. This command has no other credentials, so it waits for the
+  // login.
   return offered ? { ...config, remote: { ...offered, optional: false } } : config
 }
 

@@ -1,8 +1,8 @@
 /**
- * Answers a server's elicitations. Asks for each field on a terminal, and declines if there is no terminal.
+ * Answers a server's elicitations. Prompts for each field on a terminal, and declines if there is no terminal.
  *
- * Prints the server and its message first, because the server wrote the text. Input is echoed, because forms must not
- * ask for secrets (MCP 2025-11-25, elicitation). URLs are printed, not opened.
+ * Prints the server's name in front of its message, because the server wrote the text. Input is echoed, because forms
+ * must not ask for secrets (MCP 2025-11-25, elicitation). URLs are printed, not opened.
  */
 import { createInterface, type Interface } from 'node:readline/promises'
 import type { JsonObject } from '../../mcp/index.ts'
@@ -14,7 +14,7 @@ import { oneLine } from '../../toolkit/terminal/plain-text.ts'
 const declined = '{"action":"decline"}'
 const cancelled = '{"action":"cancel"}'
 
-/** Returns the result of an `elicitation/create` as JSON text. `server` is the target from the command line. */
+/** Returns the result of an `elicitation/create` request as JSON text. `server` is the target from the command line. */
 export async function answerElicitation(params: JsonObject, server: string): Promise<string> {
   const message = oneLine(params.text('message') ?? '')
   if (!canPrompt()) {

@@ -110,7 +110,7 @@ export async function callTool(
     })
   const fields = fieldsOf(result)
   const failed = fields['isError'] === true
-  // Some servers report an unknown tool as an error of the tool.
+  // Some servers report an unknown tool as a tool error.
   if (failed && toolResultText(fields).includes(name)) await refuseUnknown(client, name)
   if (flags.output === 'json') printRaw(result)
   else if (failed)

@@ -2,7 +2,7 @@
 import type { CallProgress } from './client.ts'
 import { oneLine } from '../../toolkit/terminal/plain-text.ts'
 
-/** The parts of the standard error stream that are used. */
+/** The members of the standard error stream that this module uses. */
 export interface ProgressOutput {
   readonly isTTY?: boolean
   readonly columns?: number

@@ -88,7 +88,7 @@ export async function runOperation(
   }
 }
 
-/** Prints the sign-ins that the server requires, and the other causes why its backends are down. */
+/** Prints the sign-ins that the server requires, and the other reasons why its backends are down. */
 async function warnAbout(server: URL): Promise<void> {
   const signIns = await requiredSignIns(server)
   for (const { backend, url } of signIns)

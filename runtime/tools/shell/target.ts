@@ -2,7 +2,7 @@
 import { invalidConfig, own } from '../../../schemas/index.ts'
 import { environment } from '../../config/index.ts'
 
-/** Splits operands at `--`, which the parser has removed. The words after it form a command. */
+/** Splits operands at `--`, which the parser has removed. The words after `--` form a command. */
 export function splitOperands(
   operands: readonly string[],
   argv: readonly string[],

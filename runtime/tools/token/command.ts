@@ -21,7 +21,7 @@ export function addTokenCommand(program: Command): void {
         'metadata, like "gatehouse proxy".',
     )
     .option('--server <url>', 'URL of the MCP server; required unless --issuer or --token-url is set')
-    .option('--issuer <url>', 'issuer of the authorization server, instead of discovery from the server')
+    .option('--issuer <url>', 'issuer of the authorization server, instead of discovering it from the server')
     .option('--token-url <url>', 'token endpoint, for an authorization server without metadata')
     .option(
       '--client-id <id>',
@@ -31,7 +31,10 @@ export function addTokenCommand(program: Command): void {
       '--client-secret-file <path>',
       'file with the client secret, or - for standard input (default: the variable GATEHOUSE_CLIENT_SECRET)',
     )
-    .option('--private-key-file <path>', 'private key, PEM or JWK, instead of a secret; - for standard input')
+    .option(
+      '--private-key-file <path>',
+      'file with a private key (PEM or JWK), instead of a secret, or - for standard input',
+    )
     .addOption(
       new Option(
         '--signing-alg <alg>',
@@ -40,7 +43,7 @@ export function addTokenCommand(program: Command): void {
     )
     .option(
       '--assertion-file <path>',
-      'JWT from the platform, such as a Kubernetes service account token, with the issuer as audience; - for standard input',
+      'file with a JWT from the platform, such as a Kubernetes service account token, with the issuer as its audience, or - for standard input',
     )
     .option('--github', 'use the OIDC token of this GitHub Actions job, with the issuer as audience')
     .option(
@@ -57,7 +60,7 @@ export function addTokenCommand(program: Command): void {
         providerIds,
       ),
     )
-    .option('--ca-file <path>', 'PEM certificates to trust in addition to the system’s')
+    .option('--ca-file <path>', 'file with PEM certificates to trust in addition to the system’s')
     .option('--json', 'print a JSON object: access_token, token_type, expires_in, scope, issuer', false)
     .addHelpText(
       'after',

@@ -1,4 +1,4 @@
-/** The work of `gatehouse token`: reads the client's credential, requests the token, and explains failures. */
+/** Implements `gatehouse token`: reads the client's credential, requests the token, and explains failures. */
 import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import {
   environment,
@@ -177,7 +177,7 @@ function hasAssertion({ assertionFile, github = false }: TokenFlags): boolean {
   return assertionFile !== undefined || github
 }
 
-/** Returns undefined without a client. */
+/** Returns undefined when the flags specify no client. */
 function readClient(flags: TokenFlags, errors: OptionErrors): OAuthClient | undefined {
   const { clientId = '', clientSecretFile, privateKeyFile, signingAlg } = flags
   const variable = readVariable(environment(), { name: clientSecretVariable, meaning: 'client secret' })

@@ -33,12 +33,12 @@ export function addUpCommand(program: Command): void {
     )
     .option(
       '--from <client|file>',
-      'take the servers from this client or file only; repeatable (default: all clients on this machine)',
+      'use only the servers of this client or file; repeatable (default: all clients on this machine)',
       collect,
       [],
     )
     .option('--connect <client>', 'also connect a client without servers; repeatable', collect, [])
-    .option('-y, --yes', 'do not ask before files are changed', false)
+    .option('-y, --yes', 'do not ask for confirmation before changing files', false)
     .option('--dry-run', 'show the changes without making them; values in the files stay hidden', false)
     .option('--background', 'run in the background until "gatehouse down"', false)
     .option('--at-login', 'run in the background, and start again at each login', false)
@@ -60,7 +60,7 @@ export function addUpCommand(program: Command): void {
     )
     .option(
       '--login [issuer]',
-      'require a login from all programs except this user’s clients; at the built-in identity provider, or at this issuer',
+      'require a login, at the built-in identity provider or at this issuer, from all programs except this user’s clients',
     )
     .option('--login-client-id <id>', 'OAuth client id registered with the issuer')
     .option(
@@ -69,12 +69,12 @@ export function addUpCommand(program: Command): void {
     )
     .option(
       '--login-allow <account>',
-      'email address that may sign in at the issuer, @ and a domain, or * for every account; repeatable',
+      'email address that may sign in at the issuer, @ followed by a domain, or * for every account; repeatable',
       collect,
       [],
     )
     .option('--public-url <url>', 'https URL at which a tunnel publishes the address; requires --login')
-    .option('--share', 'print how a colleague connects; requires --login', false)
+    .option('--share', 'print how a colleague can connect; requires --login', false)
     .option('-v, --verbose', 'print the output of the servers', false)
     .option('--json', 'print the result as JSON', false)
     .addOption(new Option('--resume', 'repeat the confirmed choices').hideHelp().default(false))
@@ -116,8 +116,8 @@ export function addDownCommand(program: Command): void {
     .command('down')
     .summary('stop "gatehouse up" and restore the clients’ files')
     .description(
-      'Stops "gatehouse up", restores every client’s file byte for byte, and removes the start at login. A file that\n' +
-        'has changed since loses only the gateway’s entry, and gets its servers back where they are absent.',
+      'Stops "gatehouse up", restores every client’s file byte for byte, and removes the autostart at login. In a file\n' +
+        'that has changed since, only the gateway’s entry is removed and missing servers are added back.',
     )
     .option(
       '--while-running',
@@ -151,7 +151,7 @@ export function addStatusCommand(program: Command): void {
     })
 }
 
-/** Returns the names of the servers of `gatehouse up`. Only these servers require a token. */
+/** Returns the names of the servers that `gatehouse up` runs. Only these servers require a token. */
 function restartableNames(): readonly string[] {
   const guarded = runningServers().filter(({ token }) => token !== undefined)
   return [...new Set(guarded.map(({ name }) => name))]

@@ -1,4 +1,4 @@
-/** `gatehouse down` stops `gatehouse up`, restores the clients' files, and removes the start at login. */
+/** `gatehouse down` stops `gatehouse up`, restores the clients' files, and removes the autostart at login. */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
@@ -38,7 +38,7 @@ export async function runDown({ json, whileRunning }: DownOptions): Promise<numb
     })
   } else {
     if (instance) print(`Stopped gatehouse up (process ${instance.pid}).`)
-    if (unit !== undefined) print(`Removed the start at login: ${unit}`)
+    if (unit !== undefined) print(`Removed the autostart at login: ${unit}`)
     for (const line of restoreLines(reports, host)) print(line)
     if (!instance && reports.length === 0 && unit === undefined)
       print('gatehouse up is not running, and no client’s file is changed.')

@@ -37,7 +37,7 @@ export interface PlanOptions {
   readonly port?: number
 }
 
-/** A file, and the servers in it as they are without the gateway. */
+/** A file, and the servers that it would contain without the gateway. */
 export interface FoundFile extends UpFile {
   readonly entries: readonly ClientEntry[]
   /** Names of the servers that the gateway's entry currently replaces. */
@@ -53,7 +53,7 @@ export interface UpPlan {
   readonly targets: readonly UpFile[]
 }
 
-/** Reads the files of every client, or the files in `--from`. */
+/** Reads the files of every client, or the files specified with `--from`. */
 export async function findFiles(
   { from }: Pick<PlanOptions, 'from'>,
   host: Host,
@@ -104,7 +104,10 @@ async function readOtherFile(word: string, host: Host): Promise<readonly FoundFi
   })
 }
 
-/** Returns the files that get the gateway's entry: those of clients with a chosen server, and those of `--connect`. */
+/**
+ * Returns the files to which the gateway's entry is added: those of clients with a chosen server, and those of
+ * `--connect`.
+ */
 function targetsOf(
   files: readonly FoundFile[],
   chosen: readonly ClientEntry[],
@@ -235,7 +238,7 @@ function whyNotRunnable(entry: ClientEntry, host: Host, lookup: ReferenceLookup)
   if (target.kind !== 'program') return undefined
   const [program, ...rest] = target.command
   if (typeof program !== 'string' || rest.length > 0) return undefined
-  // A server with its own PATH searches its own folders.
+  // A server whose entry sets PATH searches the folders in that variable.
   if (target.env.has('PATH')) return undefined
   const { home, platform } = host
   if (canStart(program, { env: localEnvironment().baseEnv, cwd: home, platform })) return undefined

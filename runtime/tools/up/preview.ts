@@ -63,7 +63,7 @@ function previewOf(
   const { client, file } = target
   const shown = shortPath(file, host)
   try {
-    if (!isClientId(client)) throw new Error('it is not the file of a known client')
+    if (!isClientId(client)) throw new Error('not the file of a known client')
     const original = readOriginal({ client, file }, state.journal)
     const servers = chosen.filter(({ source }) => source.file === file).map(({ name }) => name)
     const entry = gatewayEntry(client, `http://127.0.0.1:${port}/mcp`, state)

@@ -27,13 +27,13 @@ export interface UpReport {
   readonly url: string
   /**
    * The login that the address requires from all programs except this user's clients; null without `--login`. `issuer`
-   * is null for the built-in identity provider. `link` is the address where the owner sets up a sign-in, until it is
-   * used.
+   * is null for the built-in identity provider. `link` is the address where the owner sets up a sign-in; null once the
+   * link is used.
    */
   readonly login: { readonly issuer: string | null; readonly link: string | null } | null
   /** Address of the web console, with a token that grants access to it. */
   readonly console: string | null
-  /** Number of tools behind the address. Null when they cannot be counted. */
+  /** Number of tools behind the address. Null when the tools cannot be counted. */
   readonly tools: number | null
   readonly servers: readonly ServerReport[]
   readonly clients: readonly ClientReport[]

@@ -1,6 +1,6 @@
 /**
- * Serves the confirmed servers until a signal: starts them, replaces them in the clients' files, reports, and answers
- * `status`, `restart` and `down`.
+ * Serves the confirmed servers until a signal arrives: starts them, replaces them in the clients' files, prints a
+ * report, and answers `status`, `restart` and `down`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { invalidConfig } from '../../../schemas/index.ts'
@@ -46,10 +46,13 @@ export interface ServeOptions {
   readonly onReady: (report: UpReport) => void
 }
 
-/** Phases in which the gateway serves the server, so that its entry leaves the client's file. */
+/** Phases in which the gateway serves the server, so that the server's entry is removed from the client's file. */
 const served: ReadonlySet<string> = new Set(['ready', 'sign in'])
 
-/** Serves in the running instance, until it is stopped. Resolves to true when at least one server was served. */
+/**
+ * Runs the servers in this instance until the instance is stopped. Resolves to true when at least one server was
+ * served.
+ */
 export async function serveUntilStopped(options: ServeOptions): Promise<boolean> {
   const { plan, settings, state, stop } = options
   const clients = Object.fromEntries(
@@ -106,7 +109,9 @@ function namesIn({ conversion }: UpPlan): readonly string[] {
   return conversion.members.map(({ metadata }) => metadata.name)
 }
 
-/** Stops the servers that failed, because their clients keep them. Returns the report of all servers. */
+/**
+ * Stops the servers that failed, because their entries stay in the clients' files. Returns the report of all servers.
+ */
 async function removeFailed(
   up: UpSession,
   { members }: SessionState,
@@ -199,7 +204,7 @@ async function changeClient(
 ): Promise<ClientReport> {
   const { client, file } = target
   try {
-    if (!isClientId(client)) throw invalidConfig('it is not the file of a known client')
+    if (!isClientId(client)) throw invalidConfig('not the file of a known client')
     const why = whileRunning ? undefined : whyNotChangeable(client, host, 'up')
     if (why !== undefined) throw invalidConfig(why)
     const entry = gatewayEntry(client, url, state)
@@ -213,8 +218,8 @@ async function changeClient(
 }
 
 /**
- * Returns the gateway's entry for a client. It starts a bridge, which reads the client's token from a file that only its
- * owner can read. The clients' own files may be readable by other users.
+ * Returns the gateway's entry for a client. The entry starts a bridge, which reads the client's token from a file that
+ * only its owner can read. The clients' own files may be readable by other users.
  */
 export function gatewayEntry(
   client: Parameters<typeof connectionEntry>[0]['client'],

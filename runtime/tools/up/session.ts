@@ -107,13 +107,13 @@ interface SettleOptions {
   /** Time limit in seconds for servers to start. */
   readonly startTimeout: number
   readonly signal: AbortSignal
-  /** Called repeatedly with the names of the servers that are not settled yet. */
+  /** Called repeatedly with the names of the servers whose state is not known yet. */
   readonly onStarting: (names: readonly string[]) => void
 }
 
 /**
  * Resolves when every server is ready, needs a login, or has failed. After the start timeout, servers that are still
- * starting have failed.
+ * starting count as failed.
  */
 export async function settledState(
   { session }: UpSession,

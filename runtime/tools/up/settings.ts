@@ -1,4 +1,4 @@
-/** The confirmed choices as settings for a restart. */
+/** Converts the confirmed choices to settings for a restart. */
 import { type ClientEntry, referencesOf } from '../../toolkit/clients/index.ts'
 import type { ReferenceLookup } from '../../toolkit/client-files/references.ts'
 import type { UpPlan } from './plan.ts'

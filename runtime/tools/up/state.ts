@@ -1,6 +1,6 @@
 /**
  * The files that `gatehouse up` stores in the user's state folder: settings, clients' tokens, logs and the journal of
- * parked entries. Only the owner can read them.
+ * parked entries. Only the owner can read these files.
  */
 import { randomBytes } from 'node:crypto'
 import {
@@ -21,7 +21,7 @@ import type { ClientId, FileScope, Host } from '../../toolkit/clients/index.ts'
 import { recordsFolder, upFolder } from '../../toolkit/client-files/host.ts'
 import { ParkJournal } from '../../toolkit/client-files/park-journal.ts'
 
-/** A client file that servers come from, or that gets the gateway's entry. */
+/** A client file that servers are read from, or that the gateway's entry is added to. */
 export interface UpFile {
   readonly client: ClientId | 'plain'
   readonly scope: FileScope | 'file'
@@ -30,7 +30,7 @@ export interface UpFile {
   readonly key: readonly string[]
 }
 
-/** A server that cannot run. `why` is the end of a sentence about it. */
+/** A server that cannot run. `why` is the end of a sentence about the server. */
 export interface SkippedServer {
   readonly name: string
   readonly file: string
@@ -42,29 +42,29 @@ export interface LoginSettings {
   /** Identity provider where users sign in. Undefined for the built-in identity provider. */
   readonly issuer?: string | undefined
   readonly clientId?: string | undefined
-  /** Value of the variable. The file takes precedence. It is read at each start. */
+  /** Value of the variable. The file takes precedence. The file is read at each start. */
   readonly clientSecret?: string | undefined
   readonly clientSecretFile?: string | undefined
   /** Accounts of the issuer that may use the servers. */
   readonly allow: readonly string[]
   /** Origin at which a tunnel publishes the address. */
   readonly publicUrl?: string | undefined
-  /** True to print how a colleague connects. */
+  /** True to print how a colleague can connect. */
   readonly share: boolean
 }
 
-/** The choices that the user confirmed. A restart repeats them. */
+/** The choices that the user confirmed. A restart repeats these choices. */
 export interface UpSettings {
   readonly port: number
   /** Undefined when only this user's clients may use the address. */
   readonly login?: LoginSettings | undefined
   readonly startTimeout: number
   readonly sources: readonly UpFile[]
-  /** The servers to run, by the file and the name there. */
+  /** The servers to run, identified by file and name. */
   readonly servers: readonly { readonly file: string; readonly name: string }[]
-  /** Servers that cannot run, with the reason. They stay in their clients. */
+  /** Servers that cannot run, with the reason. These servers stay in their clients. */
   readonly skipped: readonly SkippedServer[]
-  /** Files that get the gateway's entry. */
+  /** Files to which the gateway's entry is added. */
   readonly targets: readonly UpFile[]
   /** Values of the variables that the servers refer to. */
   readonly variables: Readonly<Record<string, string>>
@@ -88,7 +88,7 @@ export class UpState {
     return join(this.folder, 'logs')
   }
 
-  /** The users of `--login`. `gatehouse down` does not remove them. */
+  /** The users of `--login`. `gatehouse down` does not remove these users. */
   get usersFile(): string {
     return join(dirname(this.folder), 'up-login', 'users.json')
   }
@@ -103,7 +103,7 @@ export class UpState {
     return existsSync(this.folder)
   }
 
-  /** Creates the folder. Throws INVALID_CONFIG when another user owns it. */
+  /** Creates the folder. Throws INVALID_CONFIG when another user owns the folder. */
   create(): void {
     try {
       mkdirSync(this.folder, { recursive: true, mode: 0o700 })
@@ -158,7 +158,7 @@ export class UpState {
   }
 }
 
-/** Replaces a file atomically. Only the owner can read it. */
+/** Replaces a file atomically. Only the owner can read the file. */
 export function writePrivate(path: string, text: string): void {
   const draft = `${path}.${process.pid}.tmp`
   rmSync(draft, { force: true })

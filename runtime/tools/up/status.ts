@@ -30,7 +30,7 @@ export async function showStatus({ json }: { readonly json: boolean }): Promise<
   const fresh = await newServers(state, report)
   if (json) printJson({ ...report, newServers: fresh })
   else {
-    print(`gatehouse up runs (process ${report.pid}).`)
+    print(`gatehouse up is running (process ${report.pid}).`)
     const settings = state.readSettings()
     for (const line of [...reportLines(report), ...shareLines(report, settings)]) print(line)
     for (const { client, name } of fresh)

@@ -68,7 +68,9 @@ export async function runUp(options: UpOptions): Promise<number> {
   }
   if (!options.yes) {
     if (!canPrompt())
-      throw invalidConfig('without a terminal, gatehouse up cannot ask before it changes files: use --yes')
+      throw invalidConfig(
+        'without a terminal, gatehouse up cannot ask for confirmation before it changes files: use --yes',
+      )
     for (const line of lines) printError(line)
     if (!(await confirm('Start the servers and change these files? [y/N] '))) {
       printError('Nothing was changed.')
@@ -97,11 +99,11 @@ export async function runUp(options: UpOptions): Promise<number> {
   return serveHere({ plan, settings, lookup, host, state }, options)
 }
 
-/** Without `--at-login`, removes the start at login of an earlier run, because its choices are replaced. */
+/** Without `--at-login`, removes the autostart of an earlier run, because its choices are replaced. */
 function setLoginStart(host: Host, { atLogin }: UpOptions): void {
   if (atLogin) loginStart(host).install()
   else if (loginStart(host).remove() !== undefined)
-    printError('Removed the start at login; pass --at-login to keep it.')
+    printError('Removed the autostart at login; pass --at-login to keep it.')
 }
 
 interface Work {
@@ -112,7 +114,7 @@ interface Work {
   readonly state: UpState
 }
 
-/** Serves in this process. In the foreground, the end restores the clients' files. */
+/** Serves in this process. In the foreground, restores the clients' files at the end. */
 async function serveHere(work: Work, options: UpOptions): Promise<number> {
   const { state, host, plan } = work
   const { whileRunning } = options
@@ -253,7 +255,7 @@ function foundLine(plan: UpPlan): string {
 
 /** The line that `gatehouse up` prints while servers start. */
 
-/** Time before the first line and between two lines. Most servers respond earlier, so that nothing is printed. */
+/** Time before the first line and between two lines. Most servers respond earlier, so nothing is printed. */
 const quietMs = 5000
 
 /** Returns a function that prints the names of the servers that have not responded yet. Skips unchanged names. */

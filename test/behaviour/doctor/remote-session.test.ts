@@ -103,7 +103,7 @@ const login: readonly Case[] = [
     result: 'warning',
     code: 'scopes.unknown',
     hop: 'login',
-    fix: /define the missing ones/,
+    fix: /define the missing scopes/,
   },
   {
     name: 'no refresh tokens',

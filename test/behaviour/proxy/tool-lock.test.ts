@@ -86,7 +86,7 @@ t.test('a setting that cannot be enforced is an error, and nothing is opened', a
   writeFileSync(lock, lockText('notes', ''))
   writeFileSync(file, JSON.stringify({ name: 'notes', stdio: { command: 'true' } }))
   const rows: readonly (readonly [readonly string[], RegExp])[] = [
-    [[...target, '--tool-lock', lock, 'other'], /has no lock for other: it has locks for notes/],
+    [[...target, '--tool-lock', lock, 'other'], /has no lock for other: the file has locks for notes/],
     [[...target, '--tool-lock', join(path, 'none.yaml'), 'notes'], /none\.yaml/],
     [[...target, '--tool-lock', lock, '--remote-auth', 'notes'], /--remote-auth: cannot be combined/],
     [[...target, '--tool-lock', lock, '--workers', '2', 'notes'], /--workers: cannot be combined/],

@@ -168,7 +168,7 @@ t.test('up: a relative state folder does not depend on the folder of the servers
   t.match(stdout, join(process.cwd(), 'relative-state/up/tokens/cursor'))
 })
 
-t.test('up: without --at-login, stores no variables and removes an earlier start at login', async (t) => {
+t.test('up: without --at-login, stores no variables and removes an earlier autostart', async (t) => {
   const up = await makeUpHome(t, ['cursor'])
   const text = up.read('cursor').replace('"command"', '"env": { "TOKEN": "${env:UP_TEST_TOKEN}" }, "command"')
   writeFileSync(up.fileOf('cursor'), text)
@@ -177,7 +177,7 @@ t.test('up: without --at-login, stores no variables and removes an earlier start
   mkdirSync(dirname(unit), { recursive: true })
   writeFileSync(unit, '')
   const started = await up.up('--background')
-  t.match(started, { code: 0, stderr: 'Removed the start at login; pass --at-login to keep it.' })
+  t.match(started, { code: 0, stderr: 'Removed the autostart at login; pass --at-login to keep it.' })
   t.notOk(existsSync(unit))
   const { answer } = await callStart(up, 'cursor', 'files_start')
   t.equal(answer.token, secret)
@@ -238,7 +238,7 @@ t.test('up: other commands name the reason why a server was skipped', async (t) 
   t.match(await up.gatehouse('doctor', 'postgres'), {
     code: 1,
     stdout:
-      /gatehouse up skipped it: not-installed-docker is not installed[\s\S]*then run gatehouse down and gatehouse up/,
+      /gatehouse up skipped this server: not-installed-docker is not installed[\s\S]*then run gatehouse down and gatehouse up/,
   })
   for (const command of [['tools', 'list'], ['lock']])
     t.match(
@@ -247,7 +247,7 @@ t.test('up: other commands name the reason why a server was skipped', async (t) 
       command.join(' '),
     )
   t.equal((await up.gatehouse('down')).code, 0)
-  t.notMatch((await up.gatehouse('doctor', 'postgres')).stdout, 'skipped it')
+  t.notMatch((await up.gatehouse('doctor', 'postgres')).stdout, 'skipped this server')
 })
 
 t.test('up: offers the servers that were added since', async (t) => {
@@ -299,7 +299,7 @@ t.test('up: --at-login starts the confirmed servers again, and a signal leaves t
   t.equal(answer.token, secret)
 
   const down = await up.gatehouse('down')
-  t.match(down.stdout, `Removed the start at login: ${unit}`)
+  t.match(down.stdout, `Removed the autostart at login: ${unit}`)
   t.notOk(existsSync(unit))
   t.strictSame(Object.keys(up.serversOf('cursor')).toSorted(), ['added', 'files', 'other'])
 })

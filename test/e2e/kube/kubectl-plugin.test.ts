@@ -321,7 +321,7 @@ case "$1" in port-forward) echo 'Forwarding from 127.0.0.1:40123 -> 8080'; echo 
         .map(({ object, message }: { object: string; message: string }) => `${object}: ${message}`)
         .sort(),
       [
-        'MCPGroup all: no permission to get it in namespace team',
+        'MCPGroup all: no permission to get this object in namespace team',
         'namespace team: no permission to list deployments',
         'namespace team: no permission to list events',
         'namespace team: no permission to list statefulsets',

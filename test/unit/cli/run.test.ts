@@ -54,7 +54,7 @@ t.test('run: usage errors name the flag, and nothing is started', async (t) => {
     [
       ['http://127.0.0.1:9/mcp'],
       { save: folder },
-      /^--save: .* cannot be saved: its URL refers to this machine/,
+      /^--save: .* cannot be saved: the URL refers to this machine/,
     ],
     [['http://169.254.169.254/mcp'], {}, /^none of the servers can run/],
   ]

@@ -262,7 +262,7 @@ t.test('remote servers: every header is a secret, and addresses are checked as a
   t.match(outcome, {
     a: ['partly', 'header Host: cannot be forwarded'],
     private: ['taken', /allowPrivateEndpoint is set.*not encrypted/],
-    local: ['not taken', /its URL refers to this machine/],
+    local: ['not taken', /the URL refers to this machine/],
     userinfo: ['not taken', /user name or password: send it as a header/],
     query: ['not taken', /secret in the query \(api_key\).*--keep-secret-args/],
     metadata: ['not taken', /spec\.remoteUrl points to a link-local, multicast/],

@@ -96,7 +96,7 @@ t.test('an empty list of tools allows no tool, and `*` in a list allows all', as
     }
     const empty = outcome(client, { [command]: 'x', [member]: [] })
     if (client === 'goose') t.equal(empty[0], 'taken', 'Goose offers every tool for an empty list')
-    else t.strictSame(empty, ['off', `offers no tools: its list "${member}" is empty`], client)
+    else t.strictSame(empty, ['off', `offers no tools: the list "${member}" is empty`], client)
     t.notMatch(filters(['*', 'b']), /filter/, client)
     t.match(filters(['a']), /"filter":\["a"\]/, client)
   }

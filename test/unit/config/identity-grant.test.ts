@@ -85,7 +85,7 @@ await t.test('id-jag: settings of the identity provider, and of the client at th
       },
       [
         '--remote-auth-skip-browser: has no effect with the id-jag grant',
-        '--remote-auth-token-url: cannot be used with id-jag, whose assertions name the issuer; set --remote-auth-issuer',
+        '--remote-auth-token-url: cannot be used with id-jag, whose assertions contain the issuer; set --remote-auth-issuer',
         '--remote-auth-idp-token-url: must be https (http is allowed for loopback hosts)',
         '--remote-auth-idp-client-secret-file, --remote-auth-idp-private-key-file: set only one of them',
         `--remote-auth-idp-private-key-file: the file ${idTokenFile}: expected a private key as PEM or JWK`,

@@ -205,11 +205,14 @@ t.test(
       document?.rows.find((row) => row.field === `spec.embeddedAuthServer.${field}`)?.text
     t.match(
       textOf('delegateClients'),
-      /exchanges tokens of users.*subjectClients.*declare a program that acts for itself/,
+      /exchanges users’ tokens.*subjectClients.*a program that acts for itself/,
     )
-    t.match(textOf('trustedIssuers'), /not subject tokens here.*inboundGrants.jwtBearer, with the scopes/)
+    t.match(
+      textOf('trustedIssuers'),
+      /not accepted as subject tokens.*inboundGrants.jwtBearer, with the scopes/,
+    )
     t.match(textOf('spiffeTrustDomains[0]'), /only bundles in a ConfigMap/)
-    t.match(textOf('inboundGrants.spiffeClientAuth[0]'), /its trust domain is not converted/)
+    t.match(textOf('inboundGrants.spiffeClientAuth[0]'), /the client’s trust domain is not converted/)
     t.match(textOf('inboundGrants.tokenExchange'), /not exchanged/)
     t.match(textOf('inboundGrants.jwtBearer'), /bindings without scopes.*with the scopes of each subject/)
     t.match(textOf('allowPrivateKeyJWTRegistration'), /cannot register public keys/)

@@ -1,6 +1,6 @@
 /**
- * Parses and writes JSON without losing digits. The parser keeps a number that a double cannot represent as source
- * text, and the writer writes the text unchanged.
+ * Parses and writes JSON without losing digits. The parser keeps the source text of a number that a double cannot
+ * represent, and the writer writes that text unchanged.
  */
 interface RawJson {
   readonly rawJSON: string

@@ -1,6 +1,6 @@
 /**
  * The launch token for a console without a login. The token comes from the fragment of the printed address, stays in
- * this tab, and is sent in a header. Another tab with the same address can share it.
+ * this tab, and is sent in a header. Another tab with the same address can share the token.
  */
 const key = 'gatehouse-launch'
 const waitMs = 300

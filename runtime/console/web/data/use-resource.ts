@@ -1,4 +1,6 @@
-/** Loads a page's data, and reloads it when its key changes. The previous data stays until the new data arrives. */
+/**
+ * Loads a page's data, and reloads it when its key changes. The previous data stays visible until the new data arrives.
+ */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from './client.ts'
 

@@ -5,7 +5,7 @@ import { Mark } from '../parts/marks.tsx'
 import { Foreign, Time } from '../parts/text.tsx'
 import { texts } from '../texts.ts'
 
-/** Number of backend names in a group. */
+/** Maximum number of backend names to show for a group. */
 const mostNames = 8
 
 /** The backends that are down, grouped by cause. */

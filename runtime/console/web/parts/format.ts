@@ -39,7 +39,7 @@ export function fullTime(at: string): string {
   return Number.isNaN(date.getTime()) ? at : full.format(date)
 }
 
-/** Formats the time that has elapsed since then, rounded. */
+/** Formats the time that has elapsed since a timestamp, rounded. */
 export function ago(at: string): string {
   // Ignores fractions of a second.
   return duration(Math.max(1000, Date.now() - new Date(at).getTime())).replace(/\.\d/, '')

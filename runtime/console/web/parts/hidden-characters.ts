@@ -1,4 +1,4 @@
-/** Finds the hidden characters in a string. The pages show their code points instead. */
+/** Finds the hidden characters in a string. The pages show the code points of these characters instead. */
 import { hiddenInText } from '../../../../schemas/hidden-characters.ts'
 
 export interface HiddenRun {

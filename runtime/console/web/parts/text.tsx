@@ -1,6 +1,6 @@
 /**
- * Renders text from servers and clients as text. Isolates its direction, makes hidden characters visible, and limits
- * its length.
+ * Renders text from servers and clients as plain text. Isolates the text's direction, makes hidden characters visible,
+ * and limits the length.
  */
 import { useState } from 'preact/hooks'
 import { type CallerView, mostReviewed } from '../../api.ts'

@@ -14,7 +14,7 @@ export const pageNames = [
 ] as const
 export type PageName = (typeof pageNames)[number]
 
-/** Permissions, one of which is required. The list is empty for a page that all users see. */
+/** Permissions, one of which is required. The list is empty for a page that all users can see. */
 const needs: Readonly<Record<PageName, readonly Permission[]>> = {
   overview: ['overview'],
   tools: ['tools'],

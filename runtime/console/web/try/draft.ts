@@ -1,7 +1,7 @@
 /**
  * The state of a form, and the JSON that it produces. The JSON omits optional members that the user did not fill in.
  *
- * Numbers stay text, so the form sends integers of any size unchanged.
+ * Numbers are kept as text, so the form sends integers of any size unchanged.
  */
 import { type Signal, signal } from '@preact/signals'
 import { jsonProblem, numberText, readJson, writeJson } from '../data/json-text.ts'
@@ -196,7 +196,9 @@ function valueOfText({ plan, text: { value: text } }: DraftOf<'text' | 'number' 
   return readJson(trimmed)
 }
 
-/** Fills a form with a value. Returns false if the value does not fit. The form may then be partly filled in. */
+/**
+ * Fills a form with a value. Returns false if the value does not fit the form. The form may then be partly filled in.
+ */
 export function fill(draft: ValueDraft, value: unknown): boolean {
   if (isOf(draft, 'object')) return fillObject(draft, value)
   if (isOf(draft, 'choice')) return fillChoice(draft, value)

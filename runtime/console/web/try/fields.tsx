@@ -5,7 +5,7 @@ import { texts } from '../texts.ts'
 import { type ValueDraft, type DraftOf, draftOf, isOf, type MemberDraft } from './draft.ts'
 import type { FieldPlan } from './plan.ts'
 
-/** Length above which a text gets a multi-line field. */
+/** Length above which a text is edited in a multi-line field. */
 const shortChars = 80
 
 interface Props {
@@ -54,7 +54,7 @@ function MemberField({ member }: { readonly member: MemberDraft }) {
     </label>
   )
   return (
-    // Typing into an optional field includes it.
+    // Typing into an optional field includes the field in the input.
     <div
       class={included.value ? 'optional' : 'optional out'}
       onInput={({ target }) => {

@@ -188,7 +188,7 @@ function choicePlan(schema: Schema, alternatives: readonly unknown[], place: Pla
       }),
     }
   if (alternatives.length === 0 || alternatives.length > mostChoices) return jsonPlan(schema, 'large')
-  // Applies keywords next to the alternatives to each alternative.
+  // Applies the keywords that accompany the alternatives to each alternative.
   const {
     oneOf: _one,
     anyOf: _any,

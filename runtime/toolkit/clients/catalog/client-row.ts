@@ -40,7 +40,7 @@ export interface EntryForm {
   readonly envNames?: string
   /** True when a remote server's headers may refer to variables in its entry, as `$V` or `${V}`. */
   readonly headersUseEnv?: true
-  /** Fields that can contain the URL, with the transport that each implies without a type. */
+  /** Fields that can contain the URL, with the transport that each field implies when the entry has no type. */
   readonly urls: Readonly<Record<string, WrittenTransport>>
   readonly type: 'type' | 'transport'
   readonly headers: 'headers' | 'http_headers'
@@ -51,7 +51,7 @@ export interface EntryForm {
   /** Fields that list the enabled and disabled tools. */
   readonly allow?: string
   readonly deny?: string
-  /** True when an empty `allow` list offers every tool. By default, it offers none. */
+  /** True when an empty `allow` list offers every tool. By default, an empty list offers no tools. */
   readonly emptyAllowsAll?: true
   /**
    * Fields that affect only the client (time limits, approvals, descriptions). These fields are reported, but not as a

@@ -43,7 +43,7 @@ export interface Conversion {
 interface ConvertedServer {
   readonly manifest: ConvertedManifest
   readonly allow: readonly string[] | undefined
-  /** The clients that contain the server, and its names there, for the annotation. */
+  /** The clients whose files contain the server, and its name in each file, for the annotation. */
   readonly origins: string[]
 }
 
@@ -65,7 +65,7 @@ export function convertEntries(entries: readonly ClientEntry[], options: Convert
     }
     if (target.kind === 'unusable') return result(target.harmless ? 'off' : 'not taken', [target.why])
     if (!entry.enabled && !options.includeDisabled)
-      return result('off', ['it is disabled; use --include-disabled to convert it'])
+      return result('off', ['the entry is disabled; use --include-disabled to convert it'])
     const content = contentOf(entry)
     const twin = byContent.get(content)
     if (twin) {

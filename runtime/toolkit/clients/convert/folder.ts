@@ -34,7 +34,7 @@ export function folderFiles(conversion: Conversion): readonly FolderFile[] {
         {
           name: secrets.variables.secret,
           envs: [secretsVariables],
-          // kustomize does not rewrite references in our kinds, so the name must not have a hash.
+          // kustomize does not rewrite references in our kinds, so the name must not have a hash suffix.
           options: { disableNameSuffixHash: true },
         },
       ],

@@ -5,8 +5,8 @@ import { shortName } from '../../../../schemas/index.ts'
 const maxName = 63
 
 /**
- * Converts a name to a DNS label: converts it to lower case, replaces other characters with `-`, and limits it to 63
- * characters. A name without usable characters becomes `server-` plus a hash.
+ * Converts a name to a DNS label: changes it to lower case, replaces other characters with `-`, and limits the length
+ * to 63 characters. A name without usable characters becomes `server-` plus a hash.
  */
 export function objectName(name: string): string {
   const plain = name
@@ -22,7 +22,9 @@ export function objectName(name: string): string {
 /** Creates unique names for the objects in one conversion. */
 export class ObjectNames {
   readonly #used = new Set<string>()
-  /** The last number given to each name. Later searches start there, so many equal names take linear time. */
+  /**
+   * The last number assigned to each name. Later searches start from this number, so many equal names take linear time.
+   */
   readonly #lastNumber = new Map<string, number>()
 
   /** Claims and returns the first free name among `name`, `name-2`, `name-3` …. */

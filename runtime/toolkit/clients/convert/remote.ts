@@ -1,4 +1,4 @@
-/** Converts a remote server to an MCPServerEntry. All header values go into a Secret. */
+/** Converts a remote server to an MCPServerEntry. All header values are stored in a Secret. */
 import { apiVersion, headerValueViolation } from '../../../../schemas/index.ts'
 import { isLoopbackHost } from '../../../net/index.ts'
 import type { Note, EntryRemote } from '../entries/entry.ts'
@@ -15,7 +15,7 @@ export function remoteDraft(remote: EntryRemote, context: ConversionContext): Ma
   }
   if (isLoopbackHost(url.hostname) && !context.options.allowLoopback) {
     throw new NotTaken(
-      'its URL refers to this machine: import the program that serves it, or use gatehouse run --url URL',
+      'the URL refers to this machine: import the program that serves it, or use gatehouse run --url URL',
     )
   }
   const headers = [...remote.headers].map(([headerName, value]) => {

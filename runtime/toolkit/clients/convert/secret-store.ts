@@ -1,6 +1,6 @@
 /**
- * Collects the secrets found during an import and assigns their keys. They are stored in one Secret per server, or in
- * one shared Secret whose values are in a variables file.
+ * Collects the secrets found during an import and assigns their keys. The secrets are stored in one Secret per server,
+ * or in one shared Secret whose values are in a variables file.
  */
 import { envName } from '../../../../schemas/index.ts'
 import { literalOf, type Reference, referencesIn, type Value } from '../entries/value.ts'

@@ -1,6 +1,6 @@
 /**
- * Decides which values are secrets. When in doubt, a value is treated as a secret, because the opposite mistake would
- * leak a secret.
+ * Decides which values are secrets. When in doubt, treats a value as a secret, because the opposite mistake would leak
+ * a secret.
  */
 
 /** Name parts that mark any value as secret. */
@@ -80,10 +80,10 @@ function looksRandom(text: string): boolean {
 
 /** Returns the reason why a URL cannot appear in a manifest in plain text, or undefined. */
 export function secretInUrl(url: URL): string | undefined {
-  if (url.username !== '' || url.password !== '') return 'its URL contains a user name or password'
+  if (url.username !== '' || url.password !== '') return 'the URL contains a user name or password'
   for (const [name, value] of url.searchParams) {
     if (isSecretName(name) || tokenIn(value) || looksRandom(value))
-      return `its URL contains a secret in the query (${name})`
+      return `the URL contains a secret in the query (${name})`
   }
-  return tokenIn(url.pathname) ? 'its URL contains a secret in the path' : undefined
+  return tokenIn(url.pathname) ? 'the URL contains a secret in the path' : undefined
 }

@@ -3,7 +3,7 @@
  * secrets.
  *
  * `gatehouse dev` runs the annotated command. In a cluster, package runners have a default image. Other programs need
- * an image. Until it is set, a reserved host name serves as a placeholder.
+ * an image. Until an image is set, a reserved host name serves as a placeholder.
  */
 import { own, apiVersion, localCommandAnnotation } from '../../../../schemas/index.ts'
 import type { Note, EntryProgram } from '../entries/entry.ts'
@@ -160,7 +160,7 @@ function volumesOf(container: NonNullable<EntryProgram['container']>, { options 
   return container.volumes.map(({ host, mount, readOnly }, index) => {
     const hostPath = host.replace(/^~(?=\/|$)/, options.home)
     if (!hostPath.startsWith('/')) {
-      throw new NotTaken(`its volume ${index + 1} is a relative path; use an absolute path`)
+      throw new NotTaken(`volume ${index + 1} is a relative path; use an absolute path`)
     }
     return { name: `volume-${index + 1}`, hostPath, mountPath: mount, ...(readOnly && { readOnly }) }
   })

@@ -1,5 +1,5 @@
 /**
- * Handles a client file's text without loss: converts between bytes and text, and finds line endings and positions.
+ * Converts a client's file between bytes and text without loss, and finds line endings and positions.
  *
  * Accepts only UTF-8 text of at most 8 MiB, with or without a byte order mark.
  */

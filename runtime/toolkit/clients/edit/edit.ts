@@ -31,7 +31,7 @@ export interface Edit {
 
 type Entry = Readonly<Record<string, unknown>>
 
-/** Sets the entry, replacing it in place if it exists. Throws INVALID_CONFIG when that is not safe. */
+/** Sets the entry, replacing it in place if it exists. Throws INVALID_CONFIG when the edit is not safe. */
 export function putEntry(target: EditTarget, entry: Entry): Edit {
   const { format, text, path, file } = target
   const before = parseDocument(format, text, file)

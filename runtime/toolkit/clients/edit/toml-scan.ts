@@ -73,7 +73,7 @@ function dottedName(text: string, from: number): { path: string[]; end: number }
 
 function unquoted(quoted: string): string {
   if (quoted.startsWith("'")) return quoted.slice(1, -1)
-  // Basic strings support JSON's escapes and two more.
+  // Basic strings support JSON's escapes and two additional escapes.
   const json = quoted
     .replaceAll(/\\U([0-9a-fA-F]{8})/g, (_all, hex: string) => {
       return JSON.stringify(String.fromCodePoint(Number.parseInt(hex, 16))).slice(1, -1)

@@ -9,7 +9,7 @@ import { lineEndOf, nextLine, positionOf, refusedFile } from '../document/text.t
 import { type TextChange, insertion, replacement } from './changes.ts'
 import { scanToml, type TomlStatement } from './toml-scan.ts'
 
-/** Returns the changes that set the table `path` to `value`. Throws INVALID_CONFIG when that is not safe. */
+/** Returns the changes that set the table `path` to `value`. Throws INVALID_CONFIG when the edit is not safe. */
 export function putToml(
   text: string,
   path: readonly string[],
@@ -32,7 +32,7 @@ export function dropToml(text: string, path: readonly string[], file: string): T
   refuseInline(text, statements, path, file)
   const old = blockOf(text, statements, path, file)
   if (!old) return []
-  // Also remove the blank line before it, so that adding and then removing an entry restores the text.
+  // Also remove the blank line before the table, so that adding and then removing an entry restores the text.
   const blank = /\r?\n(?=$)/.exec(text.slice(0, old.start))
   const lonely = blank && (old.start === blank[0].length || text[old.start - blank[0].length - 1] === '\n')
   return [replacement(text, lonely ? old.start - blank[0].length : old.start, old.end, '')]

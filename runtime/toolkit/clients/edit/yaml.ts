@@ -9,7 +9,7 @@ import { yamlDocument } from '../document/document.ts'
 import { lineEndOf, lineStart, nextLine, positionOf, refusedFile } from '../document/text.ts'
 import { type TextChange, insertion, replacement } from './changes.ts'
 
-/** Returns the changes that set `path` to `value`. Throws INVALID_CONFIG when that is not safe. */
+/** Returns the changes that set `path` to `value`. Throws INVALID_CONFIG when the edit is not safe. */
 export function putYaml(text: string, path: readonly string[], value: unknown, file: string): TextChange[] {
   const root = yamlDocument(text, file)?.contents
   if (!root)

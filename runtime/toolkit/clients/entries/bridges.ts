@@ -84,7 +84,7 @@ export function unwrapBridge(program: EntryProgram): Unwrapped<EntryRemote> | un
   const headers = [...read.headers].map(([name, value]) => [name, fromEnvironment(value, program)] as const)
   const login = {
     field: found.name,
-    text: 'its login is not converted: log in again through Gatehouse if the server requires a login',
+    text: 'the login is not converted: log in again through Gatehouse if the server requires a login',
     loses: false,
   }
   return {

@@ -167,7 +167,7 @@ class ContainerFlags {
     else this.words.push([flag], ...(value ? [value] : []))
   }
 
-  /** Sets the variable and returns its name. Returns `value` when only the client's environment contains the name. */
+  /** Sets the variable and returns its name. Returns `value` when the name contains a reference. */
   #variable(flag: string, value: Value): Value {
     const pair = splitValue(value, /=/)
     const name = literalOf(pair?.[0] ?? value)

@@ -50,7 +50,7 @@ export function normaliseEntry(name: string, raw: unknown, context: ReadingConte
   if (tools?.length === 0 && !isEveryTool)
     members.failure ??= {
       kind: 'unusable',
-      why: `offers no tools: its list "${allow}" is empty`,
+      why: `offers no tools: the list "${allow}" is empty`,
       harmless: true,
     }
   return entry(members.failure ?? target, enabled, isEveryTool ? undefined : tools)

@@ -73,7 +73,7 @@ export function startsPrograms(command: Value): boolean {
 /** Path segments that do not describe the program. */
 const vague = /^(?:index|main|cli|app|run|server|dist|build|src|lib|bin|)$/
 
-/** Derives a name for the server from its package name without the scope, its script, or the program's name. */
+/** Derives a name for the server from the package name without its scope, the script, or the program's name. */
 export function packageName(program: Pick<EntryProgram, 'command' | 'args'>): string {
   const own = programName(program.command) ?? ''
   const name = interpreters.has(own) ? scriptName(program.args) : (packageOf(program)?.name ?? own)

@@ -20,7 +20,7 @@ export interface ClientFile {
   readonly text: string
   /** Client whose format the entries use. Undefined to detect the client. */
   readonly client?: ClientId | 'plain' | undefined
-  /** The file's scope in the client. Undefined when the user named the file. */
+  /** The file's scope in the client. Undefined when the user specified the file. */
   readonly scope?: FileScope | 'file' | undefined
   readonly profile?: string | undefined
 }

@@ -15,7 +15,7 @@ export interface Reference {
 /** Literal strings and references in order. */
 export type Value = readonly (string | Reference)[]
 
-/** `any` is for unknown clients' files. It combines all syntaxes that do not conflict. */
+/** `any` is for unknown clients' files and combines all syntaxes that do not conflict. */
 export type ReadSyntax = VariableSyntax | 'any'
 
 const braces = String.raw`\$\{(?<env>[A-Za-z_]\w*)(?::-(?<fallback>[^}]*))?\}`

@@ -1,9 +1,9 @@
 /**
  * An in-memory cluster: stores the manifests, runs the hooks as Metacontroller does, and stores their children.
  *
- * It does not run or schedule workloads, validate schemas (the caller does) or persist anything. The semantics follow
- * Metacontroller v4. The cluster calls `customize` once per generation and selects related objects by the returned
- * rules. It deletes children that are no longer returned, and replaces the status as a whole.
+ * The cluster does not run or schedule workloads, validate schemas (the caller does) or persist anything. The semantics
+ * follow Metacontroller v4. The cluster calls `customize` once per generation and selects related objects by the
+ * returned rules. The cluster deletes children that are no longer returned, and replaces the status as a whole.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { cloneJson, GatehouseError } from '../../../../schemas/index.ts'
@@ -25,7 +25,7 @@ export interface Hooks {
   byKind(kind: string): Hook | undefined
 }
 
-/** Maximum number of rounds until the hooks' responses must be stable. */
+/** Maximum number of rounds, after which the hooks' responses must be stable. */
 const maxRounds = 40
 
 export class LocalCluster {
@@ -80,7 +80,7 @@ export class LocalCluster {
     return changed
   }
 
-  /** Writes a workload's status, as a kubelet does. Returns whether it changed. */
+  /** Writes a workload's status, as a kubelet does. Returns true if the status changed. */
   setStatus(object: LocalObject, status: Record<string, unknown>): boolean {
     const live = this.#objects.get(objectKey(object))
     if (!live || isDeepStrictEqual(live.status, status)) return false
@@ -149,7 +149,7 @@ export class LocalCluster {
     }
   }
 
-  /** Stores the object unless it is unchanged. Returns whether it changed. */
+  /** Stores the object unless it is unchanged. Returns true if the object changed. */
   #put(object: LocalObject): boolean {
     const live = this.#objects.get(objectKey(object))
     const next: LocalObject = { ...object, ...(live?.status && { status: live.status }) }

@@ -30,8 +30,8 @@ const coreKinds: Readonly<Record<string, string>> = {
 }
 
 /**
- * True when a parent's rule selects the object. A hook gets only objects in the parent's namespace. Throws INTERNAL for
- * a rule that Metacontroller rejects.
+ * True when a parent's rule selects the object. A hook receives only objects in the parent's namespace. Throws INTERNAL
+ * for a rule that Metacontroller rejects.
  */
 export function matchesRule(
   object: LocalObject,

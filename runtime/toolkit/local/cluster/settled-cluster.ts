@@ -13,7 +13,7 @@ export type SettledCluster =
   /** The problems with the manifests, as text. */
   | { readonly cluster?: undefined; readonly invalid: string }
 
-/** Rejects with INVALID_CONFIG when a path cannot be read. `option` is the flag that named the paths. */
+/** Rejects with INVALID_CONFIG when a path cannot be read. `option` is the flag that specified the paths. */
 export async function settledCluster(
   paths: readonly string[],
   image: string = runtimeImage,
@@ -26,7 +26,7 @@ export async function settledCluster(
     references: hooks.referenceCheck,
   })
   if (checked.some(({ violations }) => violations.length > 0)) return { invalid: describeViolations(checked) }
-  // Include HTTPRoutes. The ExposureReady condition shows when an installation lacks them.
+  // Include HTTPRoutes. The ExposureReady condition shows when an installation does not support HTTPRoutes.
   const settings = hooks.hookSettings({ runtimeImage: image, version, gatewayApi: true })
   const cluster = new LocalCluster(hooks.makeHooks(settings), () => new Date(0))
   cluster.declare(manifests.map(({ doc }) => doc as LocalObject))

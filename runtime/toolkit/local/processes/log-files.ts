@@ -1,6 +1,6 @@
 /**
  * Writes the output of local processes to files, one per resource, in the session's folder. `gatehouse logs` reads
- * them.
+ * these files.
  *
  * The output can contain secrets, so only the owner can read the files, and the session deletes them when it ends. A
  * file that exceeds `maxBytes` is renamed to `NAME.log.1`.

@@ -2,8 +2,8 @@
  * Fetches the packages and images of local servers before the servers start: `npx`, `uvx`, `docker` and `podman`.
  *
  * Servers with the same package share one fetch, because concurrent installations of one package corrupt npm's cache.
- * A failed fetch reports whether the cache is broken. If so, it reports the command that removes the broken entry.
- * Gatehouse does not remove the entry, because other programs use the same cache.
+ * If a broken cache entry caused a failure, the report contains the command that removes the entry. Gatehouse does not
+ * remove the entry, because other programs use the same cache.
  * Source: npm-exec(1); uv, "Using tools"; docker image pull.
  */
 import { createHash } from 'node:crypto'
@@ -37,7 +37,7 @@ const graceMs = 1000
 export class PackageFetcher {
   readonly #report: (line: string) => void
   readonly #fetches = new Map<string, Promise<Cause | undefined>>()
-  /** Keys of the packages whose last fetch failed. Their retries are not reported. */
+  /** Keys of the packages whose last fetch failed. Retries for these packages are not reported. */
   readonly #failed = new Set<string>()
   readonly #running = new Set<LocalProcess>()
   readonly #waiting: (() => void)[] = []
@@ -125,7 +125,7 @@ export class PackageFetcher {
 
 const certificateFix: Readonly<Record<string, string>> = {
   npx: 'set NODE_EXTRA_CA_CERTS to a file with the certificate authority of the registry or of your proxy',
-  uvx: 'set SSL_CERT_FILE to a file with all trusted certificate authorities, including the one of the registry or of your proxy',
+  uvx: 'set SSL_CERT_FILE to a file with all trusted certificate authorities, including that of the registry or of your proxy',
 }
 
 /** Returns the next step when the package is not the problem. */
@@ -188,7 +188,7 @@ function npxFolder(spec: string, env: ProcessSpec['env']): string {
   return join(cache, '_npx', createHash('sha512').update(spec).digest('hex').slice(0, 16))
 }
 
-/** The cause of an exit after which npx cannot find a file of its own installation; undefined for other exits. */
+/** Returns the cause if npx exited because it could not find a file of its own installation; otherwise undefined. */
 export function brokenCacheCause(output: readonly string[]): Cause | undefined {
   const text = output.join('\n')
   const [folder] = /[^\s'"]*[/\\]_npx[/\\][\da-f]{16}/.exec(text) ?? []

@@ -23,9 +23,9 @@ export interface RunnerState {
   readonly phase: 'starting' | 'ready' | 'failed'
   /** The failure reason, or the readiness condition that was not met by the start deadline. */
   readonly why?: string
-  /** Why the server does not respond. Undefined while it is ready, and during an ordinary start. */
+  /** Why the server does not respond. Undefined while the server is ready, and during an ordinary start. */
   readonly cause?: Cause
-  /** The last lines of its output. */
+  /** The last lines of the process's output. */
   readonly lines?: readonly string[]
   /** Number of restarts after unexpected exits. */
   readonly restarts: number
@@ -70,7 +70,7 @@ export class ProcessRunner {
     this.#loop = this.#run()
   }
 
-  /** Stops the process and its descendants. Resolves when they have exited. */
+  /** Stops the process and its descendants. Resolves when all of them have exited. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await Promise.all([this.#process?.stop(graceMs), this.#bridge?.close()])
@@ -151,7 +151,7 @@ export class ProcessRunner {
     return canRunInThread(spec, ownWords) ? startThread(spec, ownWords, onLine) : startProcess(spec, onLine)
   }
 
-  /** Runs a stdio server. The bridge starts one process per session, and restarts it when it exits. */
+  /** Runs a stdio server. The bridge starts one process per session, and restarts a process that exits. */
   async #runBridge(): Promise<string> {
     const { env, port, bridgeMode: mode, access } = this.plan
     const { argv, cwd } = this.#command()
@@ -197,7 +197,7 @@ export class ProcessRunner {
     return { argv: startedCommand(this.plan.argv, cwd, this.plan.env), cwd }
   }
 
-  /** Records the exit of one session's process. The next session gets a new process. */
+  /** Records the exit of one session's process. The next session starts a new process. */
   #reportExit(why: string, output: readonly string[]): void {
     if (this.#isStopping) return
     const lastEnd = withDetail(why, decisiveLine(output))
@@ -270,7 +270,7 @@ export class ProcessRunner {
   }
 }
 
-/** Returns the cause of a process's end. */
+/** Returns the reason why a process ended. */
 function exitCause(why: string, [program]: readonly string[], output: readonly string[]): Cause {
   if (why === commandNotFound) return { category: 'program_not_found', detail: program }
   const exitCode = exitCodeIn(why)
@@ -281,8 +281,8 @@ function exitCause(why: string, [program]: readonly string[], output: readonly s
 }
 
 /**
- * Returns why a process could not be started. Node's own message about a NUL character shows the value, which may be a
- * secret.
+ * Returns why a process could not be started. Node's own message about a NUL character contains the value, which may be
+ * a secret.
  */
 function whyNotStarted(error: unknown): string {
   if (!(error instanceof Error)) return 'it could not be started'

@@ -27,7 +27,7 @@ export function canRunInThread({ argv, env }: ProcessSpec, ownWords: number): bo
   return [...names].every((name) => env[name] === undefined || env[name] === process.env[name])
 }
 
-/** Starts the command in a thread. `onLine` receives its output. */
+/** Starts the command in a thread. `onLine` receives the thread's output. */
 export function startThread(
   { argv, env }: ProcessSpec,
   ownWords: number,
@@ -36,7 +36,7 @@ export function startThread(
   const program = realpathSync(argv[ownWords - 1] ?? '')
   const thread = new Worker(program, {
     argv: argv.slice(ownWords),
-    // Do not inherit this process's Node options, because a separate process would not get them either.
+    // Do not inherit this process's Node options, because a separate process would not inherit them either.
     execArgv: [],
     env: { ...env },
     stdout: true,

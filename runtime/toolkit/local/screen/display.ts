@@ -14,7 +14,7 @@ export interface DisplayOptions {
 }
 
 export class Display {
-  /** Problems with the latest edit; '' once it has been applied. */
+  /** Problems with the latest edit; '' once the edit has been applied. */
   problems = ''
   /** Summary of the latest edit; '' before the first edit. */
   #edit = ''

@@ -15,7 +15,7 @@ export interface MemberState {
   readonly phase: MemberPhase
   /** The reason for the phase `failed`. */
   readonly why: string | undefined
-  /** The next step in the phase `failed`. Undefined if it is unknown. */
+  /** The next step in the phase `failed`, if it is known. */
   readonly fix?: string | undefined
   /** True when the server's process ended, or cannot be started. */
   readonly hasEnded: boolean

@@ -2,7 +2,7 @@
  * Builds one row for each resource in a session: its state, the reason, and the next step.
  *
  * Conditions from the hooks take precedence over process states. Process states take precedence over backend health
- * from a running virtual server. Each of these causes the next.
+ * from a running virtual server. Each of these can be the cause of the next one.
  */
 import { kindOf } from '../../../../schemas/index.ts'
 import { causeFix, causeText } from '../../../observe/index.ts'
@@ -96,7 +96,7 @@ const notErrors: ReadonlySet<string> = new Set([
   'StdioReplicaCapped',
 ])
 
-/** Reasons for the Valid condition that may only summarize other conditions. */
+/** Reasons for the Valid condition that may merely summarize other conditions. */
 const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
 
 function conditionFinding(object: LocalObject, views: readonly WorkloadView[]): Finding | undefined {
@@ -119,14 +119,14 @@ function conditionFinding(object: LocalObject, views: readonly WorkloadView[]): 
 
 function nextStep({ reason, message }: Condition): string {
   if (reason.endsWith('NotFound') || /^Not found|does not exist/.test(message)) {
-    return 'declare it in the manifests, or correct the reference'
+    return 'declare the resource in the manifests, or correct the reference'
   }
   return /^(?:Invalid|ConversionFailed|BackendsExcluded)/.test(reason) ? 'correct the named resource' : ''
 }
 
 /**
- * Returns the finding about the processes behind a resource. Undefined when all of them are ready, or when there are
- * none.
+ * Returns the finding about the processes behind a resource. Undefined when all processes are ready, or when there are
+ * no processes.
  */
 function processFinding(views: readonly WorkloadView[]): Finding | undefined {
   const worst = (['failed', 'not runnable', 'starting'] as const).flatMap((phase) =>

@@ -168,7 +168,10 @@ async function* namedTargets(target: string, given: CommonOptions): AsyncGenerat
   if (running?.failure) yield { target, findings: [failedProgram(running.name, running.failure)] }
   else if (skipped) {
     const { name, why, fix } = skipped
-    yield { target, findings: [failedProgram(name, { text: `gatehouse up skipped it: ${why}`, fix })] }
+    yield {
+      target,
+      findings: [failedProgram(name, { text: `gatehouse up skipped this server: ${why}`, fix })],
+    }
   } else if (running?.kind === 'VirtualMCPServer') yield* gatewayTargets(running.url, common)
   else yield await remoteTarget(isUrl(target) ? target : (await urlOfTarget(target, undefined)).href, common)
 }

@@ -34,7 +34,7 @@ export function idleWithLogin({ login, clientId }: LoginFlags): readonly IdleRow
   ]
 }
 
-/** Throws INVALID_CONFIG for a redirect URI where this machine cannot receive the login. */
+/** Throws INVALID_CONFIG for a redirect URI at which this machine cannot receive the authorization response. */
 export function checkRedirectUri({ login, redirectUri }: LoginFlags): void {
   if (!login || redirectUri === undefined || isOurs(redirectUri)) return
   throw invalidConfig(
@@ -49,7 +49,7 @@ function isOurs(redirectUri: string): boolean {
   return protocol === 'http:' && isLoopbackHost(hostname) && search + hash + username + password === ''
 }
 
-/** The first Ctrl-C ends the login and cleans up. The second one exits immediately. */
+/** The first Ctrl-C ends the login and cleans up. A second Ctrl-C exits immediately. */
 export function loginOptions(
   { browser, loginTimeout = usualSeconds }: LoginFlags,
   clientSecret: string | undefined,

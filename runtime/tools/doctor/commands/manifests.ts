@@ -102,7 +102,7 @@ function skippedEndpoint({ url }: DialedEndpoint): Check<undefined> {
     run: async () =>
       skipped(
         isInCluster(url)
-          ? 'a name inside a cluster cannot be reached from this machine'
+          ? 'a host inside a cluster cannot be reached from this machine'
           : `not checked: the limit is ${maxDialed} URLs`,
       ),
   }

@@ -70,7 +70,7 @@ async function checkBackends(facts: GatewayFacts): Promise<CheckOutcome> {
 async function checkProblems(facts: GatewayFacts): Promise<CheckOutcome> {
   const problems = (await statusOf(facts))?.['problem_details']
   if (!Array.isArray(problems)) return skipped('the gateway has one target and is not a virtual server')
-  // The check of the backends reports their health.
+  // The backends check already reports these problems.
   const found = problems.filter(isFields).filter(({ type }) => type !== 'backend_health')
   if (found.length === 0) return ok('none')
   const fixes = found.map(({ fix }) => `${capitalized(oneLine(String(fix)))}.`)

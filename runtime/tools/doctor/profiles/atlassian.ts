@@ -13,11 +13,11 @@ export const atlassian: Profile = {
   ],
   fixes: {
     'registration.none':
-      'Create an OAuth 2.0 (3LO) integration in the developer console, and put Gatehouse’s authServerConfig in front of it, with audience=api.atlassian.com and prompt=consent as additional parameters.',
+      'Create an OAuth 2.0 (3LO) integration in the developer console, and configure Gatehouse’s authServerConfig for it, with audience=api.atlassian.com and prompt=consent as additional parameters.',
     'issuer-document.missing':
-      'auth.atlassian.com publishes no metadata for 3LO apps. Put Gatehouse’s authServerConfig in front of it (provider atlassian), or log in with gatehouse proxy --remote-auth-provider atlassian, --remote-auth-authorize-url and --remote-auth-token-url.',
+      'auth.atlassian.com publishes no metadata for 3LO apps. Configure Gatehouse’s authServerConfig with provider atlassian, or log in with gatehouse proxy --remote-auth-provider atlassian, --remote-auth-authorize-url and --remote-auth-token-url.',
     'pkce.absent':
-      'auth.atlassian.com does not support PKCE for 3LO apps: put Gatehouse’s authServerConfig, which does, in front of it.',
+      'auth.atlassian.com does not support PKCE for 3LO apps: let MCP clients log in through Gatehouse’s authServerConfig, which supports PKCE.',
     'refresh.none': 'Add the offline_access scope; the refresh token changes with each use.',
   },
 }

@@ -12,12 +12,12 @@ export const auth0: Profile = {
   ],
   fixes: {
     'registration.none':
-      'Enable dynamic application registration (Settings, Advanced), or create an application of type Native and give its client id to the client.',
+      'Enable dynamic application registration (Settings, Advanced), or create an application of type Native and give its client id to the MCP client.',
     'token.encrypted':
       'Enable the Resource Parameter Compatibility Profile (Settings, Advanced), or send audience with the API’s identifier (gatehouse proxy --remote-auth-provider auth0 does).',
     'token.audience':
       'Create an API whose identifier is the MCP server’s URL, and enable the Resource Parameter Compatibility Profile.',
-    'issuer.slash': 'Auth0’s issuer ends with a slash: write it that way in authorization_servers.',
+    'issuer.slash': 'Auth0’s issuer ends with a slash: include the slash in authorization_servers.',
     'client.target': 'Create an API whose identifier is the MCP server’s URL, byte for byte.',
     'refresh.none': 'Allow offline access for the API, and request offline_access.',
   },

@@ -6,7 +6,7 @@ export const entra: Profile = {
   host: /^login\.(?:microsoftonline\.(?:com|us)|partner\.microsoftonline\.cn|windows\.net)$|^sts\.windows\.net$/,
   docs: 'https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc',
   quirks: [
-    'OpenID Connect Discovery only; its metadata does not list S256, although it supports PKCE',
+    'OpenID Connect Discovery only; the metadata does not list S256, although Entra ID supports PKCE',
     'no dynamic registration, no client metadata documents',
     'with v2 tokens, resource must equal an Application ID URI; otherwise, omit it',
     'scopes are {app-id-uri}/name; a bare name refers to Microsoft Graph',
@@ -15,9 +15,9 @@ export const entra: Profile = {
   ],
   fixes: {
     'pkce.absent':
-      'Entra ID supports S256 but does not advertise it. Put an embedded authorization server in front of it (authServerConfig with an Entra upstream), or log in with gatehouse proxy --remote-auth-provider entra.',
+      'Entra ID supports S256 but does not advertise it. Configure an embedded authorization server (authServerConfig with an Entra upstream), or log in with gatehouse proxy --remote-auth-provider entra.',
     'registration.none':
-      'Register an application under App registrations with the platform “Mobile and desktop applications” and the redirect URI http://localhost (any port is accepted there), allow public client flows, and give its Application (client) ID to the client.',
+      'Register an application under App registrations with the platform “Mobile and desktop applications” and the redirect URI http://localhost (any port is accepted there), allow public client flows, and give its Application (client) ID to the MCP client.',
     'issuer.mismatch':
       'Use https://login.microsoftonline.com/{tenant id}/v2.0 with the tenant id: common and organizations have a different issuer.',
     'token.issuer':

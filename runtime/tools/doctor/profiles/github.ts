@@ -14,7 +14,7 @@ export const github: Profile = {
   ],
   fixes: {
     'registration.none':
-      'Register an OAuth App or GitHub App (Settings, Developer settings) with the redirect URI, and give its client id and secret to the client.',
+      'Register an OAuth App or GitHub App (Settings, Developer settings) with the redirect URI, and give its client id and secret to the MCP client.',
     'issuer-document.missing': 'The issuer is https://github.com/login/oauth, including the path.',
     'issuer-document.root': 'The issuer is https://github.com/login/oauth, including the path.',
     'refresh.none':

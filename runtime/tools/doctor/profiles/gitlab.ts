@@ -6,8 +6,8 @@ export const gitlab: Profile = {
   host: /^gitlab\.|\.gitlab\.com$/,
   docs: 'https://docs.gitlab.com/user/gitlab_duo/model_context_protocol/mcp_server/',
   quirks: [
-    'the issuer is only the host',
-    'clients that register themselves get only the mcp scope, without the REST API',
+    'the issuer consists only of the host',
+    'clients that register themselves get only the mcp scope, which does not cover the REST API',
     'tokens are opaque and last 2 hours',
   ],
   fixes: {

@@ -1,6 +1,6 @@
 /**
- * Identity providers that are recognized by their issuer, with their quirks and fixes. A new provider needs a file, and
- * a line here. docs/reference/doctor.md lists the quirks.
+ * Identity providers that are recognized by their issuer, with their quirks and fixes. To add a provider, create a file
+ * and add a line here. docs/reference/doctor.md lists the quirks.
  */
 import { atlassian } from './atlassian.ts'
 import { auth0 } from './auth0.ts'

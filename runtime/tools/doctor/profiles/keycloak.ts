@@ -22,7 +22,8 @@ export const keycloak: Profile = {
       'In the client registration policies for anonymous access, adjust “Trusted Hosts”, which also checks redirect URIs.',
     'token.audience':
       'Add an Audience mapper with the MCP server’s URL to a client scope, and assign that scope to the client.',
-    'client.redirect': 'Add the redirect URI under Valid redirect URIs; http://127.0.0.1/* covers loopback.',
+    'client.redirect':
+      'Add the redirect URI under Valid redirect URIs; http://127.0.0.1/* covers loopback redirects.',
     'scopes.unknown':
       'Create the client scopes, and list them under Allowed Client Scopes for anonymous registration.',
   },

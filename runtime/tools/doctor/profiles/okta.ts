@@ -7,14 +7,14 @@ export const okta: Profile = {
   docs: 'https://developer.okta.com/docs/concepts/auth-servers/',
   quirks: [
     'tokens from the org server are for Okta’s own APIs: use a custom server, https://{domain}/oauth2/{id}',
-    'its metadata URL extends that path; the domain root belongs to another authorization server',
+    'the custom server’s metadata URL extends its issuer path; the domain root belongs to another authorization server',
     'dynamic registration requires an API token',
     'one audience per custom server',
     'offline_access and the Refresh Token grant must both be allowed',
   ],
   fixes: {
     'registration.none':
-      'Create an OIDC Native Application with the Authorization Code and Refresh Token grants, and give its client id to the client.',
+      'Create an OIDC Native Application with the Authorization Code and Refresh Token grants, and give its client id to the MCP client.',
     'registration.token':
       'Okta requires an API token for registration: create a Native Application manually.',
     'issuer.mismatch':
@@ -32,7 +32,7 @@ export const okta: Profile = {
       match: /policy evaluation failed/i,
       code: 'client.scope',
       cause: 'policy evaluation failed',
-      fix: 'No access policy rule covers this client and all scopes: add one to the custom authorization server.',
+      fix: 'No access policy rule covers this client and all of its scopes: add one to the custom authorization server.',
     },
   ],
 }

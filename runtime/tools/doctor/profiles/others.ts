@@ -22,12 +22,12 @@ export const zitadel: Profile = {
   host: /\.zitadel\.cloud$/,
   docs: 'https://zitadel.com/docs/guides/integrate/login/oidc',
   quirks: [
-    'access tokens are opaque until the application is set to JWT',
+    'access tokens are opaque until the application’s token type is set to JWT',
     'the audience comes from the scope urn:zitadel:iam:org:project:id:{id}:aud',
     'dynamic registration returns 404 until it is enabled',
   ],
   fixes: {
-    'registration.none': 'Create a Native application with PKCE, and give its client id to the client.',
+    'registration.none': 'Create a Native application with PKCE, and give its client id to the MCP client.',
     'token.audience': 'Request the scope urn:zitadel:iam:org:project:id:{project id}:aud.',
   },
 }
@@ -44,9 +44,9 @@ export const authentik: Profile = {
   ],
   fixes: {
     'issuer.mismatch': 'Set the provider’s issuer mode to “Each provider has a different issuer”.',
-    'issuer.slash': 'The authentik issuer ends with a slash: write it that way in authorization_servers.',
+    'issuer.slash': 'The authentik issuer ends with a slash: include the slash in authorization_servers.',
     'registration.none':
-      'Create an OAuth2 provider of type Public with the redirect URI, and give its client id to the client.',
+      'Create an OAuth2 provider of type Public with the redirect URI, and give its client id to the MCP client.',
     'refresh.none': 'Add the scope mapping for offline_access to the provider.',
   },
 }

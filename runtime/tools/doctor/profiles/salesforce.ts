@@ -11,7 +11,7 @@ export const salesforce: Profile = {
   ],
   fixes: {
     'registration.none':
-      'Create an External Client App with the scopes mcp_api and refresh_token, enable PKCE and JWT-based access tokens, and disable “Require secret”; then give its consumer key to the client.',
+      'Create an External Client App with the scopes mcp_api and refresh_token, enable PKCE and JWT-based access tokens, and disable “Require secret”; then give its consumer key to the MCP client.',
     'pkce.absent':
       'Enable PKCE in the External Client App; for a sandbox, compare the metadata on its own domain.',
     'initialize.token':

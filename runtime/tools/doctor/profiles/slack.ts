@@ -7,13 +7,13 @@ export const slack: Profile = {
   docs: 'https://docs.slack.dev/authentication/installing-with-oauth',
   quirks: [
     'user scopes are sent as user_scope',
-    'errors have status 200 and ok: false; the token is in authed_user',
-    'no dynamic registration; only internal or listed apps, with MCP enabled',
+    'error responses have status 200 and ok: false; the token is in authed_user',
+    'no dynamic registration; only internal or listed apps can connect, and MCP must be enabled',
     'token rotation is an app setting: rotated tokens last 12 hours',
   ],
   fixes: {
     'registration.none':
-      'Create an app at api.slack.com, add the redirect URL, enable MCP, and put Gatehouse’s authServerConfig in front of it (provider slack).',
+      'Create an app at api.slack.com, add the redirect URL, enable MCP, and configure Gatehouse’s authServerConfig with provider slack.',
     'issuer-document.missing':
       'Slack publishes no metadata. Configure authServerConfig with the provider slack, or log in with gatehouse proxy and --remote-auth-provider slack, --remote-auth-authorize-url and --remote-auth-token-url.',
     'refresh.none': 'Enable token rotation in the app, or use tokens that do not expire.',

@@ -109,7 +109,6 @@ async function askToken(facts: RemoteFacts): Promise<CheckOutcome> {
   const error = text(jsonFields(reply.body), 'error')
   if (error === 'invalid_target') return failed('client.target', `${error} at the token endpoint`)
   // A confidential client has a secret, which this check does not send.
-  if (error === 'invalid_client')
-    return ok('known at the authorization endpoint; the token endpoint requires a secret')
-  return ok('known, with this redirect URI')
+  if (error === 'invalid_client') return ok('the client is registered; the token endpoint requires a secret')
+  return ok('the client is registered with this redirect URI')
 }

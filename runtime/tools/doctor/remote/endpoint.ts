@@ -83,7 +83,7 @@ function redirectOutcome({ target }: RemoteFacts, reply: ProbeReply, proof: stri
   return failed('endpoint.redirect', seen, { proof, ...(fix !== undefined && { fix }) })
 }
 
-/** Explains 404 and 405: the deprecated transport, another common path, or no server. */
+/** Explains status 404 or 405: the deprecated transport, another common path, or no server. */
 async function missingOutcome(facts: RemoteFacts, status: number, proof: string): Promise<CheckOutcome> {
   const { target, peers } = facts
   const stream = await peers.ask(target, {
@@ -125,7 +125,7 @@ function looksLikeMcp(reply: ProbeReply): boolean {
 const warnMs = 5_000
 const failMs = 60_000
 
-/** `Date` has a resolution of one second. Half a second is added to estimate the middle. */
+/** `Date` has a resolution of one second. Adds half a second, the expected rounding error. */
 export function checkClock(
   reply: ProbeReply | undefined,
   code: 'clock.skew' | 'issuer-clock.skew',

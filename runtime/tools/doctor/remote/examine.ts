@@ -1,4 +1,4 @@
-/** Checks a remote MCP server hop by hop, in the order in which a client uses the hops. */
+/** Checks a remote MCP server hop by hop, in the order in which a client reaches the hops. */
 import type { LookupAll, ProxyEnvironment } from '../../../net/index.ts'
 import { makePeers } from '../../../toolkit/mcp-client/peers.ts'
 import { type Profile, profileNamed, profileOf } from '../profiles/index.ts'
@@ -121,7 +121,7 @@ const login: readonly Row[] = (
   ] as const
 ).map(([id, hop, needs, object, run]) => skipIfOpen({ id, hop, needs, object, run }))
 
-/** Checks for --login. These checks replace the registered client check. */
+/** Checks for --login. These checks replace the registered-client check. */
 const signIn: readonly Row[] = (
   [
     ['login-client', 'login', ['endpoints', 'issuer', 'flow', 'registration'], issuer, checkLoginClient],
@@ -146,13 +146,18 @@ const session: readonly Row[] = [
   { id: 'stream', hop: 'stream', needs: ['initialize'], object: target, run: checkStream },
 ]
 
-/** Checks for a gateway's backend, which has its own credential. They test only whether the backend can be reached. */
+/**
+ * Checks for a gateway's backend, which has its own credential. These checks test only whether the backend can be
+ * reached.
+ */
 const backendChecks: readonly Row[] = [
   ...network,
   ...endpoint.filter(({ id }) => id === 'endpoint' || id === 'clock'),
 ]
 
-/** Checks for a standalone issuer. They test the metadata and keys that a token validator needs, but no login. */
+/**
+ * Checks for a standalone issuer. These checks test the metadata and keys that a token validator needs, but no login.
+ */
 const issuerIds: ReadonlySet<string> = new Set([
   'issuer-document',
   'issuer',

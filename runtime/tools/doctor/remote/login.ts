@@ -118,8 +118,9 @@ export async function checkScopes(facts: RemoteFacts): Promise<CheckOutcome> {
 
 export async function checkRefresh({ server }: RemoteFacts): Promise<CheckOutcome> {
   const grants = strings(server, 'grant_types_supported')
-  // RFC 8414 section 2: the default is authorization_code and implicit, but many servers that omit it support refresh.
-  if (grants === undefined) return ok('grant_types_supported is not listed')
+  // RFC 8414 section 2: the default is authorization_code and implicit, but many servers that omit the member support
+  // refresh.
+  if (grants === undefined) return ok('the metadata does not contain grant_types_supported')
   if (!grants.includes('refresh_token'))
     return warning('refresh.none', `grant_types_supported: ${joinList(grants)}`)
   const offline = strings(server, 'scopes_supported')?.includes('offline_access') ?? false

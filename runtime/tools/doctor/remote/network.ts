@@ -160,7 +160,7 @@ function day(ms: number): string {
   return Number.isNaN(ms) ? 'an unknown date' : new Date(ms).toISOString().slice(0, 10)
 }
 
-/** Performs a handshake with any certificate and sends no data. */
+/** Performs a TLS handshake that accepts any certificate. Sends no data. */
 function shakeHands(
   host: string,
   address: string,

@@ -67,7 +67,7 @@ function sameHostRedirect(reply: ProbeReply, from: URL): URL | undefined {
 
 const rank = ['login', 'html', 'malformed', 'error', 'unreachable', 'absent'] as const
 
-/** Returns the most relevant failure among URLs without a document. */
+/** Returns the most relevant failure among the URLs that returned no document. */
 export function mostRelevantFailure(
   places: readonly MetadataResponse[],
 ): Exclude<MetadataResponse, { kind: 'document' }> | undefined {

@@ -19,7 +19,7 @@ import { initializeCommand } from './endpoint.ts'
 import { quantity } from '../../../toolkit/terminal/plain-text.ts'
 import { type RemoteFacts, strings, text } from './facts.ts'
 
-/** Enough calls to reach another replica, but too few to cause load. */
+/** Enough calls to reach another replica, but too few to cause significant load. */
 const affinityCalls = 8
 
 export async function checkInitialize(facts: RemoteFacts): Promise<CheckOutcome> {
@@ -116,7 +116,7 @@ export async function checkTools(facts: RemoteFacts): Promise<CheckOutcome> {
     return failed('tools.lost', 'status 404 in a new session')
   const tools = result?.['tools']
   if (!Array.isArray(tools)) {
-    // -32601 is returned by a server that has only resources or prompts.
+    // A server that has only resources or prompts returns -32601.
     if (error?.code === -32601) return ok('the server offers no tools')
     const words = error === undefined ? explanation(reply) : shortError(error)
     return failed('tools.error', withWords(`status ${reply.status}`, words))

@@ -36,7 +36,7 @@ async function getStream(facts: RemoteFacts): Promise<CheckOutcome> {
       proof,
     })
   }
-  if (reply.status === 405) return ok('the server has no GET stream (status 405)')
+  if (reply.status === 405) return ok('the server does not support the GET stream (status 405)')
   const seen = transport(reply, proof)
   if (seen !== undefined) return seen
   if (options.watchMs === 0) return ok('headers arrived immediately')
@@ -99,7 +99,7 @@ async function subscription({ target, peers, token }: RemoteFacts): Promise<Chec
     )
   }
   // Subscriptions are optional.
-  if (mediaType(reply) !== eventStreamType) return ok('the server has no subscriptions')
+  if (mediaType(reply) !== eventStreamType) return ok('the server does not support subscriptions')
   const seen = transport(reply, proof)
   if (seen !== undefined) return seen
   return isFirst

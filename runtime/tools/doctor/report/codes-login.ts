@@ -6,7 +6,7 @@ export const loginCodes = {
   },
   'pkce.absent': {
     expected: 'S256 in code_challenge_methods_supported',
-    fix: 'Current clients stop here. Advertise S256 in the metadata, or put an authorization server that does in front of it (Gatehouse’s authServerConfig).',
+    fix: 'Current clients stop here. Advertise S256 in the metadata, or let clients log in through Gatehouse’s authServerConfig, which advertises it.',
   },
   'pkce.plain': {
     expected: 'S256 in code_challenge_methods_supported',
@@ -14,7 +14,7 @@ export const loginCodes = {
   },
   'registration.none': {
     expected: 'registration_endpoint, or client_id_metadata_document_supported',
-    fix: 'Clients cannot register themselves: register a client manually and give its id to the MCP client, or put an authorization server that registers clients in front of it (Gatehouse’s authServerConfig).',
+    fix: 'Clients cannot register themselves: register a client manually and give its id to the MCP client, or let clients log in through Gatehouse’s authServerConfig, which registers clients.',
   },
   'registration.unreachable': {
     expected: 'the registration endpoint responds',
@@ -42,7 +42,7 @@ export const loginCodes = {
   },
   'scopes.unknown': {
     expected: 'the authorization server supports the MCP server’s scopes',
-    fix: 'Clients request all scopes in scopes_supported: define the missing ones, or list fewer in the protected-resource document.',
+    fix: 'Clients request all scopes in scopes_supported: define the missing scopes, or list fewer in the protected-resource document.',
   },
   'scopes.many': {
     expected: 'few scopes',
@@ -102,7 +102,7 @@ export const loginCodes = {
   },
   'token.issuer': {
     expected: 'the token’s iss equals the issuer',
-    fix: 'The token comes from another authorization server or another version of its endpoints: get one from the issuer above.',
+    fix: 'The token comes from another authorization server or another version of its endpoints: get a token from the issuer above.',
   },
   'token.audience': {
     expected: 'the token’s aud contains the resource',

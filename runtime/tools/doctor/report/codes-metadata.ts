@@ -30,7 +30,7 @@ export const metadataCodes = {
   },
   'resource-document.root-only': {
     expected: 'the document at the endpoint’s path',
-    fix: 'Also serve it at the endpoint’s path: if a host has several servers, the root URL can describe only one of them.',
+    fix: 'Also serve the document at the endpoint’s path: if a host has several servers, the root URL can describe only one of them.',
   },
   'resource-document.no-servers': {
     expected: 'authorization_servers with at least one issuer',

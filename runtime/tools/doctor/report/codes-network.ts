@@ -14,7 +14,7 @@ export const networkCodes = {
   },
   'address.private': {
     expected: 'a public address, if hosted clients must reach the server',
-    fix: 'Hosted clients call from their vendor’s network and cannot reach it. A gateway needs allowPrivateEndpoint: true in its MCPServerEntry.',
+    fix: 'Hosted clients call from their vendor’s network and cannot reach this address. A gateway needs allowPrivateEndpoint: true in its MCPServerEntry.',
   },
   'address.refused': {
     expected: 'a public address',
@@ -54,11 +54,11 @@ export const networkCodes = {
   },
   'tls.not-yet-valid': {
     expected: 'a certificate that is valid today',
-    fix: 'The certificate is not valid yet: correct the clock on this machine, or on the one that issued the certificate.',
+    fix: 'The certificate is not valid yet: correct the clock on this machine, or on the machine that issued the certificate.',
   },
   'tls.name': {
     expected: 'a certificate for this host name',
-    fix: 'Issue a certificate whose subject alternative names contain the host, or use a host that it contains.',
+    fix: 'Issue a certificate whose subject alternative names contain the host, or use a host name that the certificate contains.',
   },
   'tls.self-signed': {
     expected: 'a certificate from a trusted authority',
@@ -118,11 +118,11 @@ export const networkCodes = {
   },
   'endpoint.rate-limit': {
     expected: 'the request is within the limits',
-    fix: 'Wait for the time in Retry-After, then run the command again; raise the limit for this address if it persists.',
+    fix: 'Wait for the time in Retry-After, then run the command again; raise the limit for this address if the error persists.',
   },
   'endpoint.not-mcp': {
     expected: 'a JSON-RPC response to initialize',
-    fix: 'The URL is not an MCP endpoint, or it needs settings that a client does not send: compare it with the server’s documentation.',
+    fix: 'The URL is not an MCP endpoint, or the endpoint requires settings that a client does not send: check the server’s documentation.',
   },
   'endpoint.too-large': {
     expected: 'a response to initialize that is smaller than 256 KiB',
@@ -142,7 +142,7 @@ export const networkCodes = {
   },
   'cors.exposed': {
     expected: 'Access-Control-Expose-Headers: WWW-Authenticate, Mcp-Session-Id',
-    fix: 'Expose both: otherwise, scripts cannot see the challenge or the session.',
+    fix: 'Expose both headers: otherwise, scripts cannot see the challenge or the session.',
   },
   'challenge.open': {
     expected: '401 for a client without a token',
@@ -150,7 +150,7 @@ export const networkCodes = {
   },
   'challenge.late': {
     expected: '401 on the first request',
-    fix: 'The server requires a login only on tools/list; some clients never start one. Also protect initialize.',
+    fix: 'The server requires a login only on tools/list, but some clients start a login only on initialize. Also protect initialize.',
   },
   'challenge.missing': {
     expected: '401 with WWW-Authenticate: Bearer resource_metadata="…"',

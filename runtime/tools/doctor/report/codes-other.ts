@@ -6,7 +6,7 @@ export const otherCodes = {
   },
   'gateway.other': {
     expected: '/health and /readyz from a Gatehouse server',
-    fix: 'Another server is listening there: use the address of gatehouse proxy, vmcp serve or dev, without a path.',
+    fix: 'Another server is listening at this address: use the address of gatehouse proxy, vmcp serve or dev, without a path.',
   },
   'gateway.not-ready': {
     expected: '/readyz reports ready',
@@ -18,7 +18,7 @@ export const otherCodes = {
   },
   'gateway.program': {
     expected: 'the program runs and responds',
-    fix: 'Correct the problem that its output describes; gatehouse logs NAME prints the output.',
+    fix: 'Correct the problem that the program’s output describes; gatehouse logs NAME prints the output.',
   },
   'gateway.problem': {
     expected: 'no problems in /status',
@@ -38,7 +38,7 @@ export const otherCodes = {
   },
   'client-file.entry': {
     expected: 'an entry that names a URL or a program',
-    fix: 'Correct the entry; gatehouse import shows how each one is interpreted.',
+    fix: 'Correct the entry; gatehouse import shows how each entry is interpreted.',
   },
   'client-file.disabled': {
     expected: 'the entry is enabled',
@@ -50,7 +50,7 @@ export const otherCodes = {
   },
   'client-file.program': {
     expected: 'the program is in PATH',
-    fix: 'Install it, or write its absolute path: desktop programs often have a shorter PATH than a shell.',
+    fix: 'Install the program, or write its absolute path: desktop programs often have a shorter PATH than a shell.',
   },
   'redis.unreachable': {
     expected: 'a connection to Redis',

@@ -34,7 +34,7 @@ export const sessionCodes = {
   },
   'tools.too-large': {
     expected: 'a page of tools under 256 KiB',
-    fix: 'Split the list into pages, or offer fewer tools: models cannot handle that many.',
+    fix: 'Split the list into pages, or offer fewer tools: models cannot handle that many tools.',
   },
   'session.unknown-id': {
     expected: '404 for a session that does not exist',
@@ -42,7 +42,7 @@ export const sessionCodes = {
   },
   'session.accepted': {
     expected: '404 for a session that does not exist',
-    fix: 'The server accepts any session id: upgrade it, or put Gatehouse, which binds sessions to their callers, in front of it.',
+    fix: 'The server accepts any session id: upgrade the server, or put Gatehouse in front of it to bind sessions to their callers.',
   },
   'session.affinity': {
     expected: 'the session exists on every request',

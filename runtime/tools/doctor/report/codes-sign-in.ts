@@ -18,7 +18,7 @@ export const signInCodes = {
   },
   'login.pkce': {
     expected: 'an authorization request with PKCE (S256)',
-    fix: 'Enable PKCE with S256 for the client: MCP clients require it. If that is not possible, put another authorization server in front of it (Gatehouse’s authServerConfig).',
+    fix: 'Enable PKCE with S256 for the client: MCP clients require it. If that is not possible, let clients log in through Gatehouse’s authServerConfig.',
   },
   'login.issuer': {
     expected: 'iss in the redirect equals the issuer (RFC 9207)',
@@ -26,7 +26,7 @@ export const signInCodes = {
   },
   'login.response': {
     expected: 'a redirect with exactly one code or one error',
-    fix: 'Correct the authorization server’s redirect, or the proxy in front of it that changes query strings.',
+    fix: 'Correct the authorization server’s redirect, or stop the proxy in front of it from changing query strings.',
   },
   'login.server': {
     expected: 'a redirect without a server error',
@@ -50,7 +50,7 @@ export const signInCodes = {
   },
   'code.response': {
     expected: 'JSON with access_token and token_type (RFC 6749, section 5.1)',
-    fix: 'Correct the token endpoint’s response. For a provider with a nonstandard response, put Gatehouse’s authServerConfig in front of it (tokenResponseMapping).',
+    fix: 'Correct the token endpoint’s response. For a provider with a nonstandard response, configure Gatehouse’s authServerConfig with tokenResponseMapping.',
   },
   'scopes.not-granted': {
     expected: 'the requested scopes',
@@ -61,7 +61,7 @@ export const signInCodes = {
     fix: 'Users must log in again whenever the access token expires: allow the refresh_token grant for the client, and the offline_access scope if the provider supports it (some also require prompt=consent).',
   },
   'refresh.refused': {
-    expected: 'the refresh token returns a new access token',
+    expected: 'the refresh token can be exchanged for a new access token',
     fix: 'Allow the refresh_token grant for the client, with the same client authentication and resource as in the login; several instances must share their tokens.',
   },
   'refresh.audience': {
@@ -70,6 +70,6 @@ export const signInCodes = {
   },
   'login.left': {
     expected: 'the tokens and the registration are cleaned up',
-    fix: 'Delete the client on the authorization server, which does not support deletion (RFC 7592) or rejected it.',
+    fix: 'Delete the client manually on the authorization server, which does not support deletion (RFC 7592) or rejected the request.',
   },
 } as const

@@ -1,6 +1,6 @@
 /**
- * All codes that a check can report, each with the expected result and the general fix. Checks return a more specific
- * fix when it depends on the response, and profiles when it depends on the identity provider.
+ * All codes that a check can report, each with the expected result and the general fix. A check returns a more specific
+ * fix when the fix depends on the response; a profile does so when it depends on the identity provider.
  */
 import { clusterCodes } from '../../../toolkit/cluster/codes.ts'
 import { loginCodes } from './codes-login.ts'

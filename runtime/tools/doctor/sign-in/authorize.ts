@@ -1,5 +1,5 @@
 /**
- * The user's part of a login: the browser opens the authorization endpoint and comes back with a code.
+ * The user's part of a login: the browser opens the authorization endpoint and returns with a code.
  * Source: RFC 6749 section 4.1, RFC 9207, RFC 8252.
  */
 import { own } from '../../../../schemas/index.ts'

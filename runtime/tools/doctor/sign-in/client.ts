@@ -1,6 +1,6 @@
 /**
- * The first step of a login: opens the redirect URI and obtains a client. This is either the given client, or a client
- * that is registered for this login and deleted afterwards.
+ * The first step of a login: opens the redirect URI and obtains a client. The client is either the given client, or a
+ * client that is registered for this login and deleted afterwards.
  */
 import { silentLog } from '../../../net/index.ts'
 import {

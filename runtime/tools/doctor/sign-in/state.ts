@@ -15,7 +15,7 @@ export interface SignInOptions {
   readonly notify: (line: string) => void
   /** Opens a browser and returns false on failure. Absent when the address is only printed. */
   readonly open?: ((url: string) => Promise<boolean>) | undefined
-  /** Time limit for the browser. */
+  /** Time limit for the login in the browser. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }

@@ -62,7 +62,7 @@ function adopt(facts: RemoteFacts, tokens: TokenSet): boolean {
   return true
 }
 
-/** OpenID Connect scopes are meant for the provider. Servers see only the other scopes. */
+/** OpenID Connect scopes are meant for the provider. MCP servers receive only the other scopes. */
 const openIdScopes = new Set(['openid', 'profile', 'email', 'address', 'phone', 'offline_access'])
 
 export async function checkGranted(facts: RemoteFacts): Promise<CheckOutcome> {

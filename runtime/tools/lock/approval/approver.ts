@@ -1,6 +1,6 @@
 /**
- * Handles approvals in the console. Under `gatehouse dev`, it writes approvals to the manifests. Elsewhere, it returns
- * a command for a user with write permission, because the console has no permission to write objects.
+ * Handles approvals in the console. Under `gatehouse dev`, writes approvals to the manifests. Elsewhere, returns a
+ * command for a user with write permission, because the console has no permission to write objects.
  */
 import type { input } from '../../../../schemas/index.ts'
 import { type Environment, vmcpEnvironment } from '../../../config/index.ts'

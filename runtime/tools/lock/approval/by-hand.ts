@@ -18,7 +18,7 @@ const maxCommand = 200_000
 
 /**
  * Returns the command. The patch is in a here-document, where the shell does not expand anything. Throws
- * LOCK_NOT_WRITTEN when a lock or a command cannot contain it.
+ * LOCK_NOT_WRITTEN when a lock or a command cannot contain the definition.
  */
 export function patchCommand(lock: input.RuntimeToolLock, namespace: string, reviewed: Reviewed): string {
   const { type, patch } = patchOf(lock, reviewed)
@@ -66,7 +66,7 @@ function itemPatch(
   const before = items[at]
   checkHoldable(before?.variants?.length ?? 0, reviewed)
   if (!before) {
-    if (offered === undefined) throw notWritten('the lock no longer contains it')
+    if (offered === undefined) throw notWritten('the lock no longer contains this item')
     const item = { name, ...plainForm(offered) }
     // A list that was added in the meantime is not replaced. The API server rejects two items with the same name.
     return items.length > 0

@@ -39,7 +39,7 @@ export function checkHoldable(variants: number, { kind, name, offered, perCaller
     throw new GatehouseError('LOCK_NOT_WRITTEN', { detail: 'a manifest cannot contain this text' })
   if (perCaller && offered !== undefined && variants >= maxVariants)
     throw new GatehouseError('LOCK_NOT_WRITTEN', {
-      detail: `the lock already has ${maxVariants} variants of it: remove one manually`,
+      detail: `the lock already has ${maxVariants} variants of this item: remove one manually`,
     })
 }
 

@@ -43,7 +43,7 @@ function manifestsIn(value: unknown): [Steps, Readonly<Record<string, unknown>>]
   )
 }
 
-/** Returns the file's text after the change. Throws LOCK_NOT_WRITTEN when that is not safe. */
+/** Returns the file's text after the change. Throws LOCK_NOT_WRITTEN when the edit is not safe. */
 export function editText(file: string, text: string, position: ManifestPosition, change: Change): string {
   const whole = { ...change, path: [...position.path, ...change.path] }
   const before = valuesOf(text)

@@ -8,7 +8,7 @@ import type { RunConfigParts } from './reader.ts'
 
 /** Fields with protections that are not converted. */
 const refusedFields: Readonly<Record<string, string>> = {
-  authz_config_path: 'its policies are in another file: move them to authz_config, or convert that file',
+  authz_config_path: 'the policies are in another file: move them to authz_config, or convert that file',
   upstream_swap_config: 'the embedded authorization server is not converted: write an MCPExternalAuthConfig',
   embedded_auth_server_config:
     'the embedded authorization server is not converted: write an MCPExternalAuthConfig',

@@ -23,7 +23,7 @@ function oidc({ reader, name, draft, context }: RunConfigParts): Fields {
     draft.note(
       'oidc_config',
       'lost',
-      'its CA file exists only on one machine: store it in a ConfigMap, and refer to it in caBundleRef',
+      'the CA file exists only on one machine: store it in a ConfigMap, and refer to the ConfigMap in caBundleRef',
     )
   const secret = loose.get('clientsecret')
   const key = 'client-secret'
@@ -126,7 +126,7 @@ function scaling({ reader, draft }: RunConfigParts): Fields {
     draft.note(
       'scaling_config.session_redis',
       'differs',
-      'refer to the Secret that contains its password in passwordRef',
+      'in passwordRef, refer to the Secret that contains the password',
     )
   return {
     ...(typeof replicas === 'number' && { backendReplicas: replicas }),

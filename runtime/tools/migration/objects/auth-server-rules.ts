@@ -5,8 +5,8 @@
 import { isFields, type Fields } from '../../../../schemas/index.ts'
 import type { MigrationDraft, Mutable } from './draft.ts'
 
-const ownClient = 'declare a program that acts for itself in clients'
-const delegate = 'declare a client that exchanges tokens of users in clients, with subjectClients'
+const ownClient = 'for a program that acts for itself, add an entry to clients'
+const delegate = 'for a client that exchanges users’ tokens, add an entry with subjectClients to clients'
 const platform =
   'declare the issuers in trustedIssuers and their subjects in inboundGrants.jwtBearer, with the scopes of each subject'
 
@@ -14,8 +14,9 @@ const platform =
 const userScopes: ReadonlySet<unknown> = new Set(['openid', 'profile', 'email', 'offline_access'])
 
 /**
- * Converts the server at `at`. `scopes` contains the scopes of the protected resource, if the document contains them.
- * In ToolHive, a subject may request all of them; in Gatehouse, each subject has its own scopes.
+ * Converts the server's settings at the path `at`. `scopes` contains the scopes of the protected resource, if the
+ * document contains them. In ToolHive, a subject may request all of them; in Gatehouse, each subject has its own
+ * scopes.
  */
 export function convertAuthServer(draft: MigrationDraft, at: string, scopes: unknown): void {
   const [server] = draft.fieldsAt(at).map(({ value }) => mutable(value))
@@ -56,12 +57,12 @@ function convertIssuerPolicies(draft: MigrationDraft, at: string, scopes: readon
   const path = `${at}.inboundGrants.jwtBearer`
   const lists = draft.fieldsAt(`${path}.issuerPolicies[].subjectBindings`)
   if (scopes.length === 0 || lists.length === 0) {
-    draft.drop(path, 'lost', `bindings without scopes get no tokens here; ${platform}`)
+    draft.drop(path, 'lost', `bindings without scopes get no tokens in Gatehouse; ${platform}`)
     return
   }
   for (const { value, path: list } of lists) {
     for (const binding of fieldsIn(value)) Object.assign(binding, { scopes: [...scopes] })
-    draft.note(`${list}[].scopes`, 'differs', 'is required, so it was set to the scopes of oidcConfigRef')
+    draft.note(`${list}[].scopes`, 'differs', 'is required, so it was set to the scopes from oidcConfigRef')
   }
 }
 
@@ -100,12 +101,12 @@ function toTrustDomain({ methods, bundleSource, ...rest }: Fields): Fields | str
 /** Returns the client, or the reason why it is dropped. */
 function toWorkload(client: Fields, domains: ReadonlyMap<unknown, Fields | string>): Fields | string {
   const { trustDomainRef, principalPattern, clientId, methods, grantTypes, scopes, resources } = client
-  if (!isFields(domains.get(trustDomainRef))) return 'its trust domain is not converted'
+  if (!isFields(domains.get(trustDomainRef))) return 'the client’s trust domain is not converted'
   if (!allowsJwt(methods)) return onlyJwt
   if (grantTypes !== undefined && !listOf(grantTypes).includes('client_credentials'))
     return `a workload gets tokens only for itself; ${delegate}`
   const own = listOf(scopes).filter((scope) => !userScopes.has(scope))
-  if (own.length === 0) return 'a client without scopes gets no tokens here'
+  if (own.length === 0) return 'a client without scopes gets no tokens in Gatehouse'
   const withResources = listOf(resources).length > 0 ? { resources } : {}
   return { trustDomainRef, principalPattern, clientId, scopes: own, ...withResources }
 }
@@ -145,7 +146,7 @@ function dropUnusedIssuers(draft: MigrationDraft, at: string, server: Mutable): 
     draft.fieldsAt(`${at}.inboundGrants.jwtBearer.issuerPolicies[].issuerRef`).map(({ value }) => value),
   )
   const issuers = fieldsIn(server['trustedIssuers'])
-  const text = `tokens from other issuers are not subject tokens here; for assertions, ${platform}`
+  const text = `tokens from other issuers are not accepted as subject tokens; for assertions, ${platform}`
   if (issuers.some(({ name }) => used.has(name))) {
     kept(draft, server, `${at}.trustedIssuers`, (issuer) => (used.has(issuer['name']) ? issuer : text))
   } else draft.drop(`${at}.trustedIssuers`, 'lost', text)

@@ -126,7 +126,7 @@ export interface MigrationOptions {
 }
 
 export interface ObjectContext extends MigrationOptions {
-  /** Adds an object in the same namespace and returns its name. Appends a number when the wanted name is in use. */
+  /** Adds an object in the same namespace and returns its name. Appends a number when the requested name is in use. */
   readonly add: (kind: string, name: string, body: Fields) => string
   /** Adds an object that several documents need, unless it exists. */
   readonly share: (kind: string, name: string, body: Fields) => void

@@ -17,7 +17,7 @@ export function convertInlineOidc(draft: MigrationDraft, pattern: string, contex
     draft.note(
       path,
       'refused',
-      'its settings are in a ConfigMap: write an MCPOIDCConfig with them, and refer to it in oidcConfigRef',
+      'the settings are in a ConfigMap: write an MCPOIDCConfig with these settings, and refer to it in oidcConfigRef',
     )
     return
   }

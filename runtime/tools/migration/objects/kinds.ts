@@ -33,7 +33,7 @@ export const kindRules: Readonly<Record<string, Rules>> = {
     draft.note(
       'spec.type',
       'differs',
-      'MCPServer and MCPRemoteProxy use the decision point; responses must be application/json, and redirects are not followed. For a VirtualMCPServer, set it in incomingAuth.authzConfig, with type httpv1',
+      'MCPServer and MCPRemoteProxy use the decision point; responses must be application/json, and redirects are not followed. For a VirtualMCPServer, set the decision point in incomingAuth.authzConfig, with type httpv1',
     )
   },
   EmbeddingServer: (draft) => draft.rename('spec.resourceOverrides.deployment', 'statefulSet'),

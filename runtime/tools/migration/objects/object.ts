@@ -17,7 +17,7 @@ const freeForm: ReadonlySet<string> = new Set([
 /** Maximum number of rounds that remove unknown fields. Greater than the nesting depth of any document. */
 const maxRounds = 20
 
-/** Returns the draft. Either its document is valid, or one of its rows is `refused`. */
+/** Returns the draft. Either the document is valid, or one of its rows is `refused`. */
 export function convertObject(source: Fields, context: ObjectContext): MigrationDraft {
   const draft = new MigrationDraft(source)
   draft.doc['apiVersion'] = apiVersion

@@ -81,7 +81,11 @@ export function convertImage(draft: MigrationDraft, builder?: string): void {
     return
   }
   if (/^(?:npx|uvx|go):\/\/|^toolhivelocal\//.test(field.value)) {
-    draft.note(field.path, 'lost', 'was built on one machine: push it to a registry and set it here')
+    draft.note(
+      field.path,
+      'lost',
+      'was built on one machine: push the image to a registry, and set its name here',
+    )
   }
   const transport = draft.value('spec.transport') ?? 'stdio'
   if (transport === 'stdio' && !hasCommand(draft)) {
@@ -142,7 +146,7 @@ export function convertVirtualServer(
   for (const { parent, path } of draft.fieldsAt(`${at}incomingAuth.oidc.audience`)) {
     if (typeof parent['clientId'] === 'string' && parent['clientId'] !== '') continue
     parent['clientId'] = parent['audience']
-    draft.note(path.replace(/audience$/, 'clientId'), 'differs', 'is required, and was set to the audience')
+    draft.note(path.replace(/audience$/, 'clientId'), 'differs', 'is required, so it was set to the audience')
   }
   convertWorkflow(draft, `${at}compositeTools[]`, tools)
 }

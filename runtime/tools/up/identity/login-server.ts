@@ -237,15 +237,15 @@ class LoginPages {
   }
 }
 
-const busy = 'Too many people sign in with a password at the moment. Try again, or use a passkey.'
+const busy = 'Too many people are signing in with a password. Try again, or use a passkey.'
 
-/** Turns OVERLOADED into undefined, so that the page can report it. */
+/** Converts the error OVERLOADED to undefined, so that the page can report it. */
 function busyAsUndefined(error: unknown): undefined {
   if (!(error instanceof GatehouseError && error.code === 'OVERLOADED')) throw error
 }
 
 const usedLink =
-  'It was used before, has expired, or a newer one replaced it. Ask for a new link: gatehouse up user add NAME.'
+  'The link was used before, has expired, or was replaced by a newer link. Ask for a new link: gatehouse up user add NAME.'
 const expired = messagePage(
   'This sign-in has expired',
   'Return to your MCP client and connect again. Your browser must accept cookies.',

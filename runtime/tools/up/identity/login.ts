@@ -27,7 +27,9 @@ export interface RunningLogin {
 
 export interface Accounts {
   readonly users: Users
-  /** Address of the page where the owner sets up a passkey or a password. Undefined when the link does not work. */
+  /**
+   * Address of the page where the owner sets up a passkey or a password. Undefined when the link is no longer valid.
+   */
   ownerLink(): string | undefined
   /** Returns the address of a one-time enrolment page for a new or existing user. Throws INVALID_CONFIG. */
   invite(name: string): string
@@ -105,7 +107,7 @@ function makeAccounts(users: Users, origin: string): Accounts {
   const key = isEnrolled ? undefined : users.invite(owner)
   return {
     users,
-    // The link may have expired, or a later one may have replaced it.
+    // The link may have expired, or a later link may have replaced it.
     ownerLink: () => (key !== undefined && users.invited(key) ? enrolmentUrl(origin, key) : undefined),
     invite: (name) => enrolmentUrl(origin, users.invite(name)),
   }

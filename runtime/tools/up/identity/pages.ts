@@ -1,5 +1,5 @@
 /**
- * The login pages: sign in, choose a passkey or a password, and messages. They have the same layout as all other
+ * The login pages: sign in, choose a passkey or a password, and messages. The pages have the same layout as all other
  * Gatehouse pages.
  */
 import { type Html, html, type HtmlPage, page } from '../../../net/index.ts'
@@ -73,8 +73,8 @@ your browser.</p>
 }
 
 /**
- * Continues the login at another address. A redirect would be blocked, because browsers apply the policy for forms to
- * redirects, and the addresses of MCP clients are unknown here.
+ * Continues the login at another address. A redirect would be blocked, because browsers apply the page's `form-action`
+ * policy to redirects, and the addresses of MCP clients are unknown here.
  */
 export function continuePage(location: string): HtmlPage {
   const { html: text, headers } = page(

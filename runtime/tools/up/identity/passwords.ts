@@ -7,7 +7,7 @@ import { GatehouseError } from '../../../../schemas/index.ts'
 
 const cost = { N: 2 ** 17, r: 8, p: 1 }
 const keyBytes = 32
-/** Computing a hash needs 128 MB of memory for about 0.3 s. */
+/** Computing a hash takes about 0.3 s and uses 128 MB of memory. */
 const maxWaiting = 8
 
 let waiting = 0

@@ -18,7 +18,7 @@ export interface ProviderOptions {
 }
 
 const daySec = 86_400
-/** Name of the session cookie, and the beginning of the name of its signature. */
+/** Name of the session cookie, and prefix of the name of its signature cookie. */
 export const sessionCookie = 'gh-login-session'
 
 export function makeProvider({
@@ -82,8 +82,8 @@ export function makeProvider({
       rpInitiatedLogout: { enabled: false },
     },
     ttl: {
-      // Only the authorization server receives these tokens. It limits the lifetime of the tokens that it issues to
-      // clients.
+      // Only the authorization server receives these tokens. That server limits the lifetime of the tokens that it
+      // issues to clients.
       AccessToken: 30 * daySec,
       AuthorizationCode: 60,
       Grant: 30 * daySec,

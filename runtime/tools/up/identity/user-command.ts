@@ -1,4 +1,4 @@
-/** Adds `gatehouse up user`: the users of the built-in identity provider. */
+/** Adds `gatehouse up user`, which manages the users of the built-in identity provider. */
 import type { Command } from 'commander'
 
 export function addUserCommand(up: Command): void {
@@ -33,7 +33,9 @@ export function addUserCommand(up: Command): void {
   user
     .command('remove')
     .summary('remove a user and end all logins')
-    .description('Removes a user. The logins of all users end at once, and the other users sign in again.')
+    .description(
+      'Removes a user. The logins of all users end at once, and the other users must sign in again.',
+    )
     .argument('<name>', 'name of the user')
     .addHelpText('after', '\nExit codes: 0 removed, 2 no user has this name.')
     .action(async (name: string) => (await import('./user-requests.ts')).removeUser(name))

@@ -8,7 +8,7 @@ import { UpState } from '../state.ts'
 
 export async function addUser(name: string): Promise<void> {
   const { link = '' } = await askUsers('POST', name)
-  printError(`Send this link to ${name} only. It works once, within 24 hours.`)
+  printError(`Send this link to ${name} only. The link works once, within 24 hours.`)
   print(link)
 }
 

@@ -92,8 +92,8 @@ export class Users {
   }
 
   /**
-   * Stores the credential that the user chose, and ends the link. Earlier credentials no longer work. Returns undefined
-   * when the link was used in the meantime.
+   * Stores the credential that the user chose, and invalidates the link. Earlier credentials no longer work. Returns
+   * undefined when the link was used in the meantime.
    */
   enrol(
     key: string,
@@ -112,8 +112,8 @@ export class Users {
   }
 
   /**
-   * Stores the counter of a passkey, which must grow with each use, and returns its user. Returns undefined when the user
-   * or the passkey was removed in the meantime.
+   * Stores the counter of a passkey, which must increase with each use, and returns its user. Returns undefined when
+   * the user or the passkey was removed in the meantime.
    */
   usedPasskey(id: string, counter: number): LoginUser | undefined {
     const user = this.withPasskey(id)

@@ -1,4 +1,7 @@
-/** Starts `gatehouse up` in a detached process, whose output goes to a log file, and waits until it has reported. */
+/**
+ * Starts `gatehouse up` in a detached process, whose output goes to a log file, and waits until the process has printed
+ * its report.
+ */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -89,7 +92,7 @@ async function endProcess(child: ChildProcess, ended: AbortSignal): Promise<void
   await sleep(politeMs, undefined, { signal: ended }).catch(() => undefined)
 }
 
-/** Opens the log for appending. A large log is moved away first. */
+/** Opens the log for appending. Renames a large log first. */
 function openLog(path: string): number {
   if (existsSync(path) && statSync(path).size > maxLogBytes) renameSync(path, `${path}.1`)
   return openSync(path, 'a', 0o600)

@@ -1,5 +1,5 @@
 /**
- * The control listener of a running `gatehouse up`, which `status`, `restart` and `down` call. It listens on the loopback
+ * The control listener of a running `gatehouse up`, which `status`, `restart` and `down` call. It binds to the loopback
  * interface and requires a token that only the instance's owner can read.
  */
 import { randomBytes } from 'node:crypto'
@@ -45,7 +45,7 @@ export async function serveControl(actions: ControlActions): Promise<Control> {
 async function answer(req: IncomingMessage, res: ServerResponse, actions: ControlActions): Promise<void> {
   const { pathname, searchParams } = new URL(req.url ?? '', 'http://127.0.0.1')
   const action = pathname.slice(1)
-  // In the query, because URLs resolve the names "." and ".." in paths.
+  // The name is in the query, because URLs resolve "." and ".." in paths.
   const name = searchParams.get('name') ?? ''
   if (req.method === 'GET' && action === 'status') return sendJson(res, 200, await actions.status())
   if (action === 'users') return sendJson(res, 200, await changeUsers(req.method ?? '', name, actions))
@@ -92,7 +92,10 @@ export interface UsersAnswer {
   readonly users?: readonly { readonly name: string; readonly signsInWith: 'passkey' | 'password' | null }[]
 }
 
-/** Time limit for the instance's answer. A restart waits for a process, and a status for the servers' lists. */
+/**
+ * Time limit for the instance's answer. A restart waits for a process, and a status request waits for the servers'
+ * lists.
+ */
 const timeoutMs = 60_000
 const stopTimeoutMs = 10_000
 
@@ -101,7 +104,7 @@ export function pathAbout(action: 'restart' | 'users', name: string): string {
   return `${action}?name=${encodeURIComponent(name)}`
 }
 
-/** Sends a request to the instance. Throws INVALID_CONFIG when it does not answer. */
+/** Sends a request to the instance. Throws INVALID_CONFIG when the instance does not answer. */
 export async function askInstance(
   { pid, control, starting = [] }: Instance,
   method: 'GET' | 'POST' | 'DELETE',

@@ -12,7 +12,8 @@ import { writePrivate } from '../state.ts'
 export interface Instance {
   readonly pid: number
   /**
-   * Distinguishes the process from a later one with the same id. Null when the system does not report the start time.
+   * Distinguishes the process from a later process with the same id. Null when the system does not report the start
+   * time.
    */
   readonly startedAt: string | null
   /** Undefined while the instance starts. */
@@ -31,7 +32,7 @@ export function runningInstance(folder: string): Instance | undefined {
   return found && isRunning(found) ? found : undefined
 }
 
-/** Makes this process the instance. Throws INVALID_CONFIG when another instance is running. */
+/** Registers this process as the running instance. Throws INVALID_CONFIG when another instance is running. */
 export function becomeInstance(folder: string): void {
   const path = instanceFile(folder)
   const draft = `${path}.${process.pid}.tmp`
@@ -77,7 +78,7 @@ function tryLink(draft: string, path: string): boolean {
   }
 }
 
-/** Moves the file away before it is removed, so that a lock that another process has just created can be put back. */
+/** Renames the file before removing it, so that a lock that another process has just created can be restored. */
 function removeStale(path: string): void {
   const aside = `${path}.${process.pid}.stale`
   try {

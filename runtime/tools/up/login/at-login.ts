@@ -10,7 +10,10 @@ import { selfCommand } from '../../../toolkit/terminal/self.ts'
 import { launchdAgent, scheduledTask, systemdUnit } from './login-files.ts'
 
 export interface LoginStart {
-  /** Returns the file or the task that was installed. Throws INVALID_CONFIG when the system rejects it. */
+  /**
+   * Returns the file or the task that was installed. Throws INVALID_CONFIG when the system rejects the file or the
+   * task.
+   */
   install(): string
   /** Returns undefined when nothing was installed. */
   remove(): string | undefined
@@ -107,7 +110,7 @@ function writeFile(path: string, content: string | Buffer): void {
   writeFileSync(path, content, { mode: 0o600 })
 }
 
-/** Ignores failures: the file alone decides what happens at the next login. */
+/** Ignores failures: the file alone determines what happens at the next login. */
 function runQuietly(program: string, args: readonly string[]): void {
   try {
     execFileSync(program, args, { stdio: 'ignore', timeout: 10_000 })

@@ -1,4 +1,4 @@
-/** The files that start a program at login, as text. */
+/** Generates the text of the files that start a program at login. */
 import { xml } from '../../../toolkit/terminal/junit.ts'
 
 export interface StartedProgram {
@@ -62,7 +62,7 @@ export function launchdAgent(label: string, { argv, env, home }: StartedProgram)
   ].join('\n')
 }
 
-/** Source: Task Scheduler Schema 1.2. The program gets the environment of the user's session. */
+/** Source: Task Scheduler Schema 1.2. The program receives the environment of the user's session. */
 export function scheduledTask({ argv, home }: StartedProgram): string {
   const [program = '', ...args] = argv
   return [
