@@ -151,7 +151,7 @@ export function readDecisionPoint(type: PointType, pdp: Fields): ReadDecisionPoi
     }))
   if (violations.length > 0) return { violations }
   const value = pointIn(withDefaults(manifest).spec.authzConfig)
-  if (!value) throw new Error('a valid decision point has no value')
+  if (!value) throw new Error('no value was set for a valid decision point')
   return { value, violations: [] }
 }
 

@@ -1,8 +1,8 @@
 /**
  * Writes log lines to a file descriptor, many lines per write.
  *
- * The writer writes a single line in the same turn of the event loop. Under load, lines wait a few milliseconds,
- * because a system call costs more than a line. At process exit, the writer writes all remaining lines. If a pipe is
+ * The writer writes a single line in the same turn of the event loop. Under load, lines are held for a few
+ * milliseconds and written together, because a system call costs more than a line. At process exit, the writer writes all remaining lines. If a pipe is
  * full, the writer retries later. If the pipe stays full, the writer drops and counts the oldest lines.
  */
 import { closeSync, writeSync } from 'node:fs'

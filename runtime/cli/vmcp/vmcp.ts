@@ -128,7 +128,7 @@ function addServe(vmcp: Command): void {
     .option('--session-ttl <duration>', 'time until an idle session expires (default: 30m)')
     .option(
       '--max-sessions <number>',
-      'maximum number of sessions in memory (default: 10000; with Redis 1000, and the rest stay in the store)',
+      'maximum number of sessions in memory (default: 10000, or 1000 with Redis, where the rest stay in the store)',
     )
     .option(
       '--workers <count>',

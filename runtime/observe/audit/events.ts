@@ -47,7 +47,7 @@ export const auditEvents = {
   auth_client_updated: { when: 'a client changed its registration' },
   auth_client_deleted: { when: 'a client deleted its registration' },
   auth_client_rejected: {
-    when: 'a client failed to authenticate, or may not exchange a token; the line contains the reason',
+    when: 'a client failed to authenticate, or is not allowed to exchange a token; the line contains the reason',
   },
   auth_consent_given: { when: 'a user allowed a client to act on their behalf' },
   auth_consent_refused: { when: 'a user denied access to a client' },
