@@ -66,7 +66,7 @@ export {
   mirroredArguments,
   writeHeaderValue,
 } from './mirrored-headers.ts'
-export { checkParamTypes, paramsOf, readClientMessage } from './param-types.ts'
+export { checkParamTypes, type ClientMessage, paramsOf, readClientMessage } from './param-types.ts'
 export {
   assumedSessionVersion,
   eventStreamType,
