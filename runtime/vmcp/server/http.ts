@@ -11,9 +11,14 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
 import {
   type ClientMessage,
+  clientRules,
   eraOf,
   headerName,
-  readClientMessage,
+  inTurns,
+  largeBytes,
+  paramsOf,
+  readAhead,
+  scanMessage,
   statelessVersion,
 } from '../../mcp/index.ts'
 import {
@@ -90,11 +95,12 @@ export function makeHandler(parts: HttpParts): RequestHandler {
 
       if (req.method === 'POST') {
         await readBody(exchange, { memory: load.bodies })
+        const { body } = exchange
+        if (body.length >= largeBytes) await inTurns(readAhead(body, clientRules.maxValues))
         if (res.destroyed) return
-        const read = readClientMessage(exchange.body)
-        posted = read instanceof Promise ? await read : read
-        if (res.destroyed) return
-        const { message, params } = posted
+        const message = scanMessage(body, clientRules)
+        const params = paramsOf(message)
+        posted = { message, params }
         exchange.message = message
         exchange.params = params
         exchange.era =
