@@ -164,14 +164,20 @@ const typeRules: Readonly<Record<Exclude<Type, Members>, TypeRule>> = {
   texts: { begins: '{', words: 'an object' },
 }
 
-/** Checks the types of params. Throws an INVALID_PARAMS error that names the first param of the wrong type. */
-export function checkParamTypes(method: string, params: JsonObject): void {
-  checkMembers(params, own(membersByMethod, method) ?? commonMembers, '')
-}
-
-function checkMembers(object: JsonObject, types: Members, path: string): void {
+/**
+ * Checks the types of params, or of an object in them, whose `path` ends with a dot. Throws an INVALID_PARAMS error that
+ * names the first param of the wrong type.
+ */
+export function checkParamTypes(
+  method: string,
+  params: JsonObject,
+  { types, path }: { types: Members; path: string } = {
+    types: own(membersByMethod, method) ?? commonMembers,
+    path: '',
+  },
+): void {
   for (const name in types) {
-    const raw = object.raw(name)
+    const raw = params.raw(name)
     const type = types[name]
     if (raw === undefined || raw[0] === nullByte || type === undefined) continue
     const at = `${path}${name}`
@@ -182,8 +188,8 @@ function checkMembers(object: JsonObject, types: Members, path: string): void {
     if (type === 'texts') checkTexts(raw, at)
     else if (type === 'strings') checkStrings(raw, at)
     else if (typeof type === 'object') {
-      const member = readAt(at, () => object.object(name))
-      checkMembers(member ?? emptyObject, type, `${at}.`)
+      const member = readAt(at, () => params.object(name))
+      checkParamTypes(method, member ?? emptyObject, { types: type, path: `${at}.` })
     }
   }
 }
