@@ -79,15 +79,13 @@ export function makeHandler(parts: HttpParts): RequestHandler {
         const stage = routeOf(parts, exchange)
         if (stage) return await stage(exchange)
       }
-      const refusal = load.admit(exchange)
-      if (refusal) await refusal
+      await load.admit(exchange)
       checkHead(exchange)
 
       if (!reloadable.originCheck) throw new GatehouseError('SHUTTING_DOWN')
       reloadable.originCheck.check(exchange)
       if (res.headersSent) return
-      const authenticating = reloadable.authenticator.stage(exchange)
-      if (authenticating) await authenticating
+      await reloadable.authenticator.stage(exchange)
       if (res.headersSent || res.destroyed) return
       const { caller } = exchange
       if (req.method === 'OPTIONS') throw notAllowed(path)
@@ -107,8 +105,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
           message.method === '' || path === messagesPath
             ? 'session'
             : eraOf(message, params, req.headers[headerName.protocolVersion])
-        const waiting = load.turn(exchange)
-        if (waiting) await waiting
+        await load.turn(exchange)
         if (res.destroyed) return
       }
       if (parts.relay) {
