@@ -39,7 +39,7 @@ export function metaOf(message: Message, params: JsonObject): JsonObject | undef
  * always opens a session. Throws the same errors as metaOf.
  */
 export function eraOf(message: Message, params: JsonObject, versionHeader: string | undefined): Era {
-  const meta = metaOf(message, params)
+  const meta = params.raw('_meta') && metaOf(message, params)
   if (meta?.raw(metaKey.protocolVersion)) return 'stateless'
   if (message.method === 'initialize') return 'session'
   if (versionHeader !== undefined) return versionHeader === statelessVersion ? 'stateless' : 'session'

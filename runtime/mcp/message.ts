@@ -13,9 +13,7 @@ import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas
 import { nullByte, openObject } from './json/bytes.ts'
 import { JsonObject } from './json/object.ts'
 import { DuplicateMember, JsonBoundError, JsonError } from './json/errors.ts'
-import { readMembers } from './json/read.ts'
 import { isBatch } from './json/start.ts'
-import { atOnce, type TurnWork } from './json/turns.ts'
 
 /** The members of a result that were sent to the client before the rest had arrived. */
 export interface PassedMembers {
@@ -70,6 +68,12 @@ export function protocolError(what: string): GatehouseError {
  */
 export const maxClientValues = 250_000
 
+/** A message from a client, with its params. */
+export interface ClientMessage {
+  readonly message: Message
+  readonly params: JsonObject
+}
+
 export interface MessageRules {
   /** Maximum number of values in one member. By default, there is no limit. */
   readonly maxValues?: number
@@ -84,29 +88,19 @@ export const clientRules: MessageRules = { maxValues: maxClientValues, dropNulls
  * Reads a message. Throws MessageError PARSE_ERROR for a body that is not JSON or not UTF-8. Throws BATCH_REFUSED for a
  * batch. Throws INVALID_REQUEST for JSON that is not a JSON-RPC 2.0 message or exceeds a limit such as `maxValues`.
  */
-export function scanMessage(body: Buffer, rules?: MessageRules): Message {
-  return atOnce(scanInTurns(body, rules))
-}
-
-/** Like `scanMessage`, but in slices. */
-export function* scanInTurns(body: Buffer, { maxValues, dropNulls }: MessageRules = {}): TurnWork<Message> {
+export function scanMessage(body: Buffer, { maxValues, dropNulls }: MessageRules = {}): Message {
   if (body[0] !== openObject && isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
   if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
   try {
-    yield* readMembers(body, maxValues)
     const object = new JsonObject(body, { ignoreCase: true, maxValues })
-    const nulls = dropNulls ? removableNulls(object) : []
-    if (nulls.length === 0) return readMessage(object)
-    const rest = object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
-    yield* readMembers(rest)
-    return readMessage(new JsonObject(rest, { ignoreCase: true }))
+    return readMessage(dropNulls && body.includes('null') ? withoutNulls(object) : object)
   } catch (cause) {
     throw messageError(cause)
   }
 }
 
-/** Returns the names of null members that may be removed. */
-function removableNulls(object: JsonObject): string[] {
+/** Returns a message without the null members that may be removed. */
+function withoutNulls(object: JsonObject): JsonObject {
   const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
   const nulls = ['params', 'error'].filter(isNull)
   // Drop a null result only if the message has a method or an error. Never drop a request's id, because a request
@@ -114,22 +108,25 @@ function removableNulls(object: JsonObject): string[] {
   if (isNull('result') && (object.raw('method') || (object.raw('error') && !isNull('error'))))
     nulls.push('result')
   if (isNull('id') && object.text('method')?.startsWith('notifications/')) nulls.push('id')
-  return nulls
+  return nulls.length === 0
+    ? object
+    : object.changed(Object.fromEntries(nulls.map((name) => [name, undefined])))
 }
 
-const integerText = /^-?(?:0|[1-9]\d*)$/
+/** Matches the beginning of a string, and an integer. */
+const usableIdText = /^(?:"|-?(?:0|[1-9]\d*)$)/
 /** Maximum length of a method name. Method names are compared, looked up and included in messages. */
 const maxMethodBytes = 1_024
 
 /** Returns a raw id if the id is a string or an integer. */
 export function usableId(id: string | undefined): string | undefined {
-  return id !== undefined && (id.startsWith('"') || integerText.test(id)) ? id : undefined
+  return id !== undefined && usableIdText.test(id) ? id : undefined
 }
 
 /** Reads a message's members. Throws MessageError INVALID_REQUEST if a member is invalid. */
 export function readMessage(object: JsonObject): Message {
   const id = object.raw('id')?.toString()
-  const usable = usableId(id)
+  const usable = id !== undefined && usableIdText.test(id) ? id : undefined
   if (object.text('jsonrpc') !== '2.0') throw invalid(usable, 'jsonrpc must be "2.0"')
   const rawMethod = object.raw('method')
   if (rawMethod === undefined) return readResponse(object, id, usable)

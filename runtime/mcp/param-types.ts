@@ -9,11 +9,10 @@
  */
 import { GatehouseError, own } from '../../schemas/index.ts'
 import { isNull, nullByte, openObject, quoteByte } from './json/bytes.ts'
-import { emptyObject, JsonObject, readObjectsAhead } from './json/object.ts'
-import { readMembers, scanElements } from './json/read.ts'
-import { atOnce, type TurnWork, workOn } from './json/turns.ts'
+import { emptyObject, JsonObject } from './json/object.ts'
+import { scanElements } from './json/read.ts'
 import { JsonError, maxNameBytes } from './json/errors.ts'
-import { clientRules, type Message, MessageError, scanInTurns, whyUnread } from './message.ts'
+import { type Message, MessageError, whyUnread } from './message.ts'
 import { metaKey } from './protocol.ts'
 
 type Type =
@@ -96,39 +95,11 @@ const checkedObjects = ['ref', 'notifications', 'inputResponses'] as const
  * exceed a limit.
  */
 export function paramsOf(message: Message): JsonObject {
-  return atOnce(paramsInTurns(message))
-}
-
-export interface ClientMessage {
-  readonly message: Message
-  readonly params: JsonObject
-}
-
-/**
- * Reads a message from a remote client together with its params. A large message is read over several turns. Throws or
- * rejects with MessageError.
- */
-export function readClientMessage(body: Buffer): ClientMessage | Promise<ClientMessage> {
-  return workOn(body, clientMessageInTurns(body))
-}
-
-function* clientMessageInTurns(body: Buffer): TurnWork<ClientMessage> {
-  const message = yield* scanInTurns(body, clientRules)
-  const params = yield* paramsInTurns(message)
-  yield* readObjectsAhead(params)
-  return { message, params }
-}
-
-function* paramsInTurns(message: Message): TurnWork<JsonObject> {
   const raw = message.params ?? emptyObject.bytes
   try {
-    yield* readMembers(raw)
     const given = new JsonObject(raw, { ignoreCase: true })
-    const params = raw.includes('null') ? yield* withoutNulls(message.method, given) : given
-    for (const name of checkedObjects) {
-      const value = params.raw(name)
-      if (value?.[0] === openObject) yield* readObject(value)
-    }
+    const params = raw.includes('null') ? withoutNulls(message.method, given) : given
+    for (const name of checkedObjects) if (params.raw(name)?.[0] === openObject) params.object(name)
     return params
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
@@ -137,24 +108,16 @@ function* paramsInTurns(message: Message): TurnWork<JsonObject> {
   }
 }
 
-function* readObject(raw: Buffer): TurnWork<JsonObject> {
-  yield* readMembers(raw)
-  return new JsonObject(raw)
-}
-
 /**
  * Returns the params without known members that are null. Unknown members and tool arguments stay unchanged. Throws
  * JsonError if an object in the params contains a duplicate member.
  */
-function* withoutNulls(method: string, params: JsonObject): TurnWork<JsonObject> {
-  const changes = yield* nullChanges(params, own(membersByMethod, method) ?? commonMembers)
-  if (Object.keys(changes).length === 0) return params
-  const rest = params.with(changes)
-  yield* readMembers(rest)
-  return new JsonObject(rest, { ignoreCase: true })
+function withoutNulls(method: string, params: JsonObject): JsonObject {
+  const changes = nullChanges(params, own(membersByMethod, method) ?? commonMembers)
+  return Object.keys(changes).length === 0 ? params : params.changed(changes)
 }
 
-function* nullChanges(object: JsonObject, types: Members): TurnWork<Record<string, Buffer | undefined>> {
+function nullChanges(object: JsonObject, types: Members): Record<string, Buffer | undefined> {
   const changes: Record<string, Buffer | undefined> = {}
   for (const name in types) {
     const raw = object.raw(name)
@@ -166,9 +129,9 @@ function* nullChanges(object: JsonObject, types: Members): TurnWork<Record<strin
       (typeof type === 'object' || type === 'texts') &&
       raw.includes('null')
     ) {
-      const inner = yield* readObject(raw)
-      const nulls = type === 'texts' ? nullMembers(inner) : yield* nullChanges(inner, type)
-      if (Object.keys(nulls).length > 0) changes[name] = inner.with(nulls)
+      const inner = new JsonObject(raw)
+      const nulls = type === 'texts' ? nullMembers(inner) : nullChanges(inner, type)
+      if (Object.keys(nulls).length > 0) changes[name] = inner.changed(nulls).bytes
     }
   }
   return changes
@@ -203,14 +166,20 @@ const typeRules: Readonly<Record<Exclude<Type, Members>, TypeRule>> = {
   texts: { begins: '{', words: 'an object' },
 }
 
-/** Checks the types of params. Throws an INVALID_PARAMS error that names the first param of the wrong type. */
-export function checkParamTypes(method: string, params: JsonObject): void {
-  checkMembers(params, own(membersByMethod, method) ?? commonMembers, '')
-}
-
-function checkMembers(object: JsonObject, types: Members, path: string): void {
+/**
+ * Checks the types of params, or of an object in them, whose `path` ends with a dot. Throws an INVALID_PARAMS error that
+ * names the first param of the wrong type.
+ */
+export function checkParamTypes(
+  method: string,
+  params: JsonObject,
+  { types, path }: { types: Members; path: string } = {
+    types: own(membersByMethod, method) ?? commonMembers,
+    path: '',
+  },
+): void {
   for (const name in types) {
-    const raw = object.raw(name)
+    const raw = params.raw(name)
     const type = types[name]
     if (raw === undefined || raw[0] === nullByte || type === undefined) continue
     const at = `${path}${name}`
@@ -221,8 +190,8 @@ function checkMembers(object: JsonObject, types: Members, path: string): void {
     if (type === 'texts') checkTexts(raw, at)
     else if (type === 'strings') checkStrings(raw, at)
     else if (typeof type === 'object') {
-      const member = readAt(at, () => object.object(name))
-      checkMembers(member ?? emptyObject, type, `${at}.`)
+      const member = readAt(at, () => params.object(name))
+      checkParamTypes(method, member ?? emptyObject, { types: type, path: `${at}.` })
     }
   }
 }

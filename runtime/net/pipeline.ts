@@ -6,8 +6,8 @@
  *
  * The order is a security property: an unauthenticated client cannot trigger parsing, and rejected requests still
  * appear in the audit log. A stage returns (the next stage runs), responds (the pipeline ends) or throws a
- * GatehouseError. The proxy configures one stage per step. The virtual server runs the same steps inside `dispatch`
- * (see `serve` in runtime/vmcp/server/http.ts) and authorizes individual operations in the order defined in
+ * GatehouseError. The proxy configures one stage per step. The virtual server runs the same steps in one function
+ * (`handleRequest` in runtime/vmcp/server/http.ts) and authorizes individual operations in the order defined in
  * runtime/vmcp/call/chain.ts.
  * Source: ARCHITECTURE.md, "A tool call".
  */

@@ -25,7 +25,7 @@ import {
   zero,
 } from './bytes.ts'
 import { DuplicateMember, JsonError, maxDepth, maxMembers, maxNameBytes, maxNumberBytes } from './errors.ts'
-import { type JsonMember, readMembers, scannedMembers } from './read.ts'
+import { type JsonMember, readMembers, scannedMembers, storeMembers } from './read.ts'
 import { largeBytes, type TurnWork } from './turns.ts'
 
 /** New values of members as JSON text. Undefined removes a member. */
@@ -98,6 +98,34 @@ export class JsonObject {
   /** Returns the object with some members replaced in place, removed, or added at the end. */
   with(changes: Changes): Buffer {
     return Buffer.concat(this.parts(changes))
+  }
+
+  /** Like `with`, but returns an object. The members of a large object are not read again. */
+  changed(changes: Changes): JsonObject {
+    const bytes = this.with(changes)
+    if (bytes.length >= largeBytes) storeMembers(bytes, this.#membersAfter(changes))
+    return new JsonObject(bytes)
+  }
+
+  /** Returns the members of the object that `with` returns. */
+  #membersAfter(changes: Changes): JsonMember[] {
+    const members: JsonMember[] = []
+    let end = 0
+    const add = (name: string, head: number, raw: Buffer): void => {
+      // The name follows the brace or a comma.
+      const nameAt = end + 1
+      const from = nameAt + head
+      end = from + raw.length
+      members.push({ name, nameAt, from, to: end, raw })
+    }
+    for (const { name, nameAt, from } of this.#members.values()) {
+      const value = Object.hasOwn(changes, name) ? changes[name] : this.raw(name)
+      if (value !== undefined) add(name, from - nameAt, toBuffer(value))
+    }
+    for (const [name, value] of Object.entries(changes))
+      if (value !== undefined && !this.#members.has(name))
+        add(name, Buffer.byteLength(JSON.stringify(name)) + 1, toBuffer(value))
+    return members
   }
 
   /** Like `with`, but returns pieces, so a large object is not copied. */
@@ -211,23 +239,24 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
   return next === 0 ? members : undefined
 }
 
-const maxReadAhead = 4
+/** Depth of the objects in a message that are read ahead. The message itself has depth 1. */
+const maxReadAhead = 5
 
 /**
- * Reads the members of large nested objects in advance, so later reads of these objects are immediate. Ignores errors,
- * because later reads report them.
+ * Reads the members of a large object, and of the large objects in it, in slices. Later reads of these objects are then
+ * immediate, and report the errors.
  */
-export function* readObjectsAhead(object: JsonObject, depth = 1): TurnWork<void> {
-  if (object.bytes.length < largeBytes || depth > maxReadAhead) return
-  for (const name of object.names()) {
-    const raw = object.raw(name)
-    if (!raw || raw.length < largeBytes || raw[0] !== openObject) continue
-    try {
-      yield* readMembers(raw)
-      yield* readObjectsAhead(new JsonObject(raw), depth + 1)
-    } catch (error) {
-      if (!(error instanceof JsonError)) throw error
+export function* readAhead(bytes: Buffer, maxValues?: number, depth = 1): TurnWork<void> {
+  if (bytes.length < largeBytes || depth > maxReadAhead) return
+  try {
+    yield* readMembers(bytes, maxValues)
+    const object = new JsonObject(bytes)
+    for (const name of object.names()) {
+      const value = object.raw(name)
+      if (value?.[0] === openObject) yield* readAhead(value, undefined, depth + 1)
     }
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
   }
 }
 

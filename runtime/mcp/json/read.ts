@@ -53,7 +53,8 @@ function* visitChildren(
   if (!scanner.isDone) throw new JsonError('unfinished value', text.length)
 }
 
-const membersRead = new WeakMap<Uint8Array, readonly JsonMember[]>()
+/** The members of large objects, or the error that occurred when they were read. */
+const membersRead = new WeakMap<Uint8Array, readonly JsonMember[] | JsonError>()
 
 /**
  * Returns the members of the object in `bytes`. Checks the whole text, but does not compare names (see JsonObject).
@@ -61,26 +62,45 @@ const membersRead = new WeakMap<Uint8Array, readonly JsonMember[]>()
  * member.
  */
 export function scannedMembers(bytes: Buffer, maxValues?: number): readonly JsonMember[] {
-  return membersRead.get(bytes) ?? atOnce(scanMembers(bytes, maxValues))
+  return atOnce(membersOf(bytes, maxValues))
 }
 
 /**
  * Reads the members of a large object before `scannedMembers` needs them. Does nothing for a small object. Throws
- * JsonError.
+ * JsonError, and `scannedMembers` then throws the same error.
  */
 export function* readMembers(bytes: Buffer, maxValues?: number): TurnWork<void> {
-  if (bytes.length < largeBytes || membersRead.has(bytes)) return
-  membersRead.set(bytes, yield* scanMembers(bytes, maxValues))
+  if (bytes.length >= largeBytes) yield* membersOf(bytes, maxValues)
 }
 
-function* scanMembers(bytes: Buffer, maxValues?: number): TurnWork<readonly JsonMember[]> {
+/** Stores the members of an object, so that `scannedMembers` does not read them. */
+export function storeMembers(bytes: Buffer, members: readonly JsonMember[]): void {
+  membersRead.set(bytes, members)
+}
+
+function* membersOf(bytes: Buffer, maxValues?: number): TurnWork<readonly JsonMember[]> {
+  let read = membersRead.get(bytes)
+  if (!read) {
+    read = yield* scanMembers(bytes, maxValues)
+    if (bytes.length >= largeBytes) membersRead.set(bytes, read)
+  }
+  if (read instanceof JsonError) throw read
+  return read
+}
+
+function* scanMembers(bytes: Buffer, maxValues?: number): TurnWork<readonly JsonMember[] | JsonError> {
   const members: JsonMember[] = []
   const add = (member: JsonMember): undefined => {
     if (members.length === maxMembers) throw tooManyMembers(member.nameAt)
     members.push(member)
   }
-  yield* visitChildren(bytes, openObject, add, maxValues)
-  return members
+  try {
+    yield* visitChildren(bytes, openObject, add, maxValues)
+    return members
+  } catch (error) {
+    if (error instanceof JsonError) return error
+    throw error
+  }
 }
 
 /**

@@ -46,14 +46,19 @@ export function readBody(exchange: Exchange, options: BodyOptions = {}): void | 
   if (headers.expect?.toLowerCase() === '100-continue' && !res.headersSent) res.writeContinue()
 
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  let pieces = new Pieces()
+  const declared = Number(headers['content-length'])
+  /** A body that has arrived in one chunk, as most bodies do. */
+  let whole: Buffer | undefined
+  let pieces: Pieces | undefined
+  let size = 0
   let tracked: TrackedBody | undefined
   let counted = 0
   let isOver = false
 
   function fail(error: unknown): void {
     isOver = true
-    pieces = new Pieces()
+    whole = undefined
+    pieces = undefined
     // Discards the rest of the body.
     res.shouldKeepAlive = false
     reject(error)
@@ -61,13 +66,15 @@ export function readBody(exchange: Exchange, options: BodyOptions = {}): void | 
 
   function onData(chunk: Buffer): void {
     if (isOver) return
-    pieces.add(chunk)
-    if (pieces.size > maxBytes) return fail(tooLarge(res))
-    if (!memory || pieces.size - counted <= smallBodyBytes) return
+    size += chunk.length
+    if (size > maxBytes) return fail(tooLarge(res))
+    if (chunk.length === declared) whole = chunk
+    else (pieces ??= new Pieces()).add(chunk)
+    if (!memory || size - counted <= smallBodyBytes) return
     try {
       tracked ??= memory.begin(exchange, fail)
-      memory.take(tracked, pieces.size - counted)
-      counted = pieces.size
+      memory.take(tracked, size - counted)
+      counted = size
     } catch (error) {
       fail(error)
     }
@@ -79,7 +86,7 @@ export function readBody(exchange: Exchange, options: BodyOptions = {}): void | 
       return fail(new GatehouseError('BAD_REQUEST', { detail: 'the request body is incomplete' }))
     isOver = true
     if (tracked) memory?.arrived(tracked)
-    exchange.body = pieces.whole()
+    exchange.body = whole ?? pieces?.whole() ?? empty
     resolve()
   }
 
@@ -102,7 +109,7 @@ export function rejectBodyByHeaders({ req, res }: Exchange, maxBytes: number = m
   const transfer = headers['transfer-encoding']
   if (declared === undefined && transfer === undefined) return
   if (transfer !== undefined) checkTransfer(transfer)
-  if (codingOf(headers) === undefined) return
+  if (headers['content-encoding'] === undefined || codingOf(headers) === undefined) return
   throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', {
     detail: 'compressed request bodies are not supported; send the body without Content-Encoding',
     headers: { 'Accept-Encoding': 'identity' },

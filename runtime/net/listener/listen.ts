@@ -24,7 +24,8 @@ import { closeInStages } from './staged-close.ts'
 import { closeStalledConnections } from './stalled.ts'
 import { limitUnfinishedHeaders, type HeaderState } from './unfinished-headers.ts'
 
-export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void
+/** Handles a request. The listener ignores the returned value, and a returned promise never rejects. */
+export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => unknown
 /**
  * Handles an upgrade. `res` writes an error response to the raw socket. A handler that takes over the socket calls
  * `res.detachSocket` first.

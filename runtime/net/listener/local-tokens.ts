@@ -28,8 +28,8 @@ export interface LocalTokens {
  */
 export function requireToken<Rest extends unknown[]>(
   tokens: LocalTokens | undefined,
-  handler: (req: IncomingMessage, res: ServerResponse, ...rest: Rest) => void,
-): (req: IncomingMessage, res: ServerResponse, ...rest: Rest) => void {
+  handler: (req: IncomingMessage, res: ServerResponse, ...rest: Rest) => unknown,
+): (req: IncomingMessage, res: ServerResponse, ...rest: Rest) => unknown {
   if (!tokens) return handler
   const { digests, openPaths = [] } = tokens
   const accepts = localTokenCheck(digests)

@@ -35,29 +35,18 @@ export class CallerQueue {
   readonly #flows = new Map<string, Flow>()
   #first: Flow | undefined
   #last: Flow | undefined
-  #size = 0
-  #active = 0
-  #bytes = 0
-
   /** Number of waiting requests. */
-  get size(): number {
-    return this.#size
-  }
-
+  size = 0
   /** Number of flows with waiting requests. */
-  get active(): number {
-    return this.#active
-  }
-
-  get bytes(): number {
-    return this.#bytes
-  }
+  active = 0
+  /** Memory that the waiting requests use. */
+  bytes = 0
 
   /** Returns a caller's flow, creating it if necessary. */
   flow(key: string, now: number): Flow {
     const known = this.#flows.get(key)
     if (known) return known
-    if (this.#flows.size >= this.#active + maxIdleFlows) this.#removeIdle()
+    if (this.#flows.size >= this.active + maxIdleFlows) this.#removeIdle()
     const flow: Flow = {
       key,
       size: 0,
@@ -74,13 +63,13 @@ export class CallerQueue {
     if (flow.last) flow.last.next = waiting
     else {
       flow.first = waiting
-      this.#active++
+      this.active++
       this.#append(flow)
     }
     flow.last = waiting
     flow.size++
-    this.#size++
-    this.#bytes += waiting.bytes
+    this.size++
+    this.bytes += waiting.bytes
   }
 
   /** Removes and returns the request whose turn is next. Its flow moves to the end of the queue. */
@@ -94,12 +83,12 @@ export class CallerQueue {
     flow.first = waiting.next
     waiting.next = undefined
     flow.size--
-    this.#size--
-    this.#bytes -= waiting.bytes
+    this.size--
+    this.bytes -= waiting.bytes
     if (flow.first) this.#append(flow)
     else {
       flow.last = undefined
-      this.#active--
+      this.active--
     }
     return waiting
   }

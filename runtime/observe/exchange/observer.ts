@@ -47,7 +47,7 @@ export interface OperationFacts {
   readonly protocolVersion?: string | undefined
 }
 
-type Handler<More extends unknown[]> = (req: IncomingMessage, res: ServerResponse, ...more: More) => void
+type Handler<More extends unknown[]> = (req: IncomingMessage, res: ServerResponse, ...more: More) => unknown
 
 export interface Observer {
   readonly enabled: boolean
@@ -118,12 +118,9 @@ class ActiveObserver implements Observer {
   wrap<More extends unknown[]>(handler: Handler<More>): Handler<More> {
     return (req, res, ...more) => {
       const path = pathOf(req)
-      if (!this.#observes(path)) {
-        handler(req, res, ...more)
-        return
-      }
+      if (!this.#observes(path)) return handler(req, res, ...more)
       const request = this.#begin(req, res, path)
-      withScope({ request, span: undefined }, () => handler(req, res, ...more))
+      return withScope({ request, span: undefined }, () => handler(req, res, ...more))
     }
   }
 

@@ -105,7 +105,7 @@ export function makeEdges(options: EdgesOptions): Edges {
   const oldSseEdge = new OldSseEdge({ protocol, allowlist, tag: options.tag })
   return {
     listeners,
-    sessionEdge: new SessionEdge({ protocol, allowlist }),
+    sessionEdge: new SessionEdge({ protocol, allowlist, gate: options.gate }),
     oldSseEdge,
     statelessEdge: new StatelessEdge({
       perform,

@@ -63,11 +63,7 @@ export class LiveOperation implements OperationContext {
     this.logLevel = logLevel
     this.sink = sink
     this.#sendsLogs = sendsLogs
-    // Only a string or a number is a valid token.
-    const token = params.object('_meta')?.raw('progressToken')
-    const first = token?.[0] ?? 0
-    if (first === 0x22 || first === 0x2d || (first >= 0x30 && first <= 0x39))
-      this.progressToken = token?.toString()
+    this.progressToken = params.raw('_meta') && progressTokenOf(params)
   }
 
   get signal(): AbortSignal {
@@ -98,4 +94,10 @@ export class LiveOperation implements OperationContext {
   streamResult(): ResultPassage | undefined {
     return this.sink.streamResult?.()
   }
+}
+
+/** Returns the client's progress token. Only a string or a number is a valid token. */
+function progressTokenOf(params: JsonObject): string | undefined {
+  const token = params.object('_meta')?.raw('progressToken')?.toString()
+  return token !== undefined && /^["\d-]/.test(token) ? token : undefined
 }

@@ -7,7 +7,7 @@ import type { ListKind } from '../backends/connection.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Core } from '../call/core.ts'
 import { Resubscriber } from './session-era/resubscribe.ts'
-import { clientOf, type SessionLife } from './session-era/protocol.ts'
+import type { SessionLife } from './session-era/protocol.ts'
 import type { Watcher } from './watcher.ts'
 import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
@@ -37,23 +37,21 @@ export function makeSessionLife(
 ): SessionLife {
   const resubscriber = new Resubscriber()
   return {
-    onMessage(session) {
-      if (session.onLost) return
+    onFirstMessage(session) {
       session.onLost = (backend) => renewSubscriptions(subscribe, session, backend, resubscriber)
       if (!session.isRestored) return
       // The session comes from another replica, so this replica must subscribe to the session's resources.
       const signal = AbortSignal.timeout(resubscribeMs)
-      for (const uri of session.subscriptions.keys())
-        subscribe(clientOf(session), uri, signal).catch(() => {})
+      for (const uri of session.subscriptions.keys()) subscribe(session.client, uri, signal).catch(() => {})
     },
     onReady(session) {
       // The next request may reach another worker. That worker would open separate backend sessions in the meantime.
       if (session.otherWorkers) return
       // Connects the backends while the client prepares its first list.
-      core.view(clientOf(session), { waitForFresh: false }).catch(() => {})
+      core.view(session.client, { waitForFresh: false }).catch(() => {})
     },
     onSubscribed(session, uri) {
-      const backend = core.backendOfResource(clientOf(session), uri)
+      const backend = core.backendOfResource(session.client, uri)
       if (backend === undefined) return
       session.subscriptions.set(uri, backend)
       save(session)
@@ -70,7 +68,7 @@ export function makeSessionLife(
     onListed(session, method) {
       const kind = own(kindOf, method)
       if (!kind) return
-      const digest = core.peek(clientOf(session)).digests[kind]
+      const digest = core.peek(session.client).digests[kind]
       if (session.seen?.[kind] === digest) return
       session.seen = { ...session.seen, [kind]: digest }
       save(session)
@@ -87,7 +85,7 @@ function renewSubscriptions(
 ): void {
   resubscriber.schedule(`${session.id} ${backend}`, {
     uris: () => [...session.subscriptions].flatMap(([uri, owner]) => (owner === backend ? [uri] : [])),
-    subscribe: async (uri, signal) => (await subscribe(clientOf(session), uri, signal)).kind === 'result',
+    subscribe: async (uri, signal) => (await subscribe(session.client, uri, signal)).kind === 'result',
     onResubscribed: (uri) => session.deliver(backend, updatedMethod, Buffer.from(JSON.stringify({ uri }))),
     isOver: () => session.isOver,
   })
@@ -102,7 +100,7 @@ export function watcherOf(session: ServerSession, core: Core): Watcher {
     set seen(value) {
       session.seen = value
     },
-    view: (): Promise<Catalog> => core.viewAvailable(clientOf(session)),
+    view: (): Promise<Catalog> => core.viewAvailable(session.client),
     notify: (message) => session.pushHere(message),
   }
 }

@@ -6,13 +6,24 @@
  * `/messages`. Unknown paths get 404. Requests from both protocol eras share the stages up to parsing.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#endpoints, "Endpoints".
  */
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
-import { eraOf, headerName, readClientMessage, statelessVersion } from '../../mcp/index.ts'
+import {
+  type ClientMessage,
+  clientRules,
+  eraOf,
+  headerName,
+  inTurns,
+  largeBytes,
+  paramsOf,
+  readAhead,
+  scanMessage,
+  statelessVersion,
+} from '../../mcp/index.ts'
 import {
   type LoadControl,
   type OriginCheck,
-  pipeline,
   readBody,
   rejectBodyByHeaders,
   type RequestHandler,
@@ -21,7 +32,6 @@ import {
   type Stage,
 } from '../../net/index.ts'
 import type { Events, Observer } from '../../observe/index.ts'
-import type { Gate } from '../../policy/index.ts'
 import { mcpPath, messagesPath, ssePath, VmcpExchange } from '../model/exchange.ts'
 import { browserPage, type BrowserPageFacts, isBrowserRequest } from '../clients/browser-page.ts'
 import { respondWithError } from '../clients/http-errors.ts'
@@ -41,7 +51,6 @@ export interface HttpParts {
     readonly authenticator: Authenticator
     /** The check of the Origin and Host headers. Undefined until the port is bound. */
     readonly originCheck: OriginCheck | undefined
-    readonly guards: { readonly gate: Gate | undefined }
   }
   readonly edges: Edges
   readonly observer: Observer
@@ -56,61 +65,73 @@ export interface HttpParts {
 
 /** Creates the request listener of a virtual server. */
 export function makeHandler(parts: HttpParts): RequestHandler {
-  const { observer, load, reloadable } = parts
+  const { observer, load, reloadable, edges } = parts
 
-  /** Runs a request's stages, in the order defined in runtime/net/pipeline.ts. */
-  async function serve(exchange: VmcpExchange): Promise<void> {
-    const { req, res, path } = exchange
-    observer.started(exchange)
-    const isPost = req.method === 'POST'
-    if (!allowedMethods[path] || req.method === 'GET' || req.method === 'HEAD') {
-      const stage = routeOf(parts, exchange)
-      if (stage) return stage(exchange)
-    }
-    const refusal = load.admit(exchange)
-    if (refusal) await refusal
-    checkHead(exchange)
+  /** Handles a request, in the order defined in runtime/net/pipeline.ts. */
+  async function handleRequest(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const exchange = new VmcpExchange(req, res)
+    const { path } = exchange
+    let posted: ClientMessage | undefined
+    let failure: unknown
+    try {
+      if (observer.enabled) observer.started(exchange)
+      if (!allowedMethods[path] || req.method === 'GET' || req.method === 'HEAD') {
+        const stage = routeOf(parts, exchange)
+        if (stage) return await stage(exchange)
+      }
+      await load.admit(exchange)
+      checkHead(exchange)
 
-    if (!reloadable.originCheck) throw new GatehouseError('SHUTTING_DOWN')
-    reloadable.originCheck.check(exchange)
-    if (exchange.responded) return
-    const authenticating = reloadable.authenticator.stage(exchange)
-    if (authenticating) await authenticating
-    if (exchange.responded) return
-    if (req.method === 'OPTIONS') throw notAllowed(path)
+      if (!reloadable.originCheck) throw new GatehouseError('SHUTTING_DOWN')
+      reloadable.originCheck.check(exchange)
+      if (res.headersSent) return
+      await reloadable.authenticator.stage(exchange)
+      if (res.headersSent || res.destroyed) return
+      const { caller } = exchange
+      if (req.method === 'OPTIONS') throw notAllowed(path)
+      if (!caller) throw new GatehouseError('UNAUTHENTICATED')
 
-    if (isPost) {
-      await readBody(exchange, { memory: load.bodies })
-      if (res.destroyed) return
-      const read = readClientMessage(exchange.body)
-      const { message, params } = read instanceof Promise ? await read : read
-      if (res.destroyed) return
-      exchange.message = message
-      exchange.params = params
-      exchange.era =
-        message.method === '' || path === messagesPath
-          ? 'session'
-          : eraOf(message, params, req.headers[headerName.protocolVersion])
-      const waiting = load.turn(exchange)
-      if (waiting) await waiting
-      if (res.destroyed) return
+      if (req.method === 'POST') {
+        await readBody(exchange, { memory: load.bodies })
+        const { body } = exchange
+        if (body.length >= largeBytes) await inTurns(readAhead(body, clientRules.maxValues))
+        if (res.destroyed) return
+        const message = scanMessage(body, clientRules)
+        const params = paramsOf(message)
+        posted = { message, params }
+        exchange.message = message
+        exchange.params = params
+        exchange.era =
+          message.method === '' || path === messagesPath
+            ? 'session'
+            : eraOf(message, params, req.headers[headerName.protocolVersion])
+        await load.turn(exchange)
+        if (res.destroyed) return
+      }
+      if (parts.relay) {
+        await parts.relay(exchange)
+        if (exchange.responded) return
+      }
+      // Messages on open connections are served until the connections close. The shutdown would interrupt a new stream.
+      if (req.method === 'GET' && parts.isStopping()) throw new GatehouseError('SHUTTING_DOWN')
+      if (path === ssePath) edges.oldSseEdge.open(exchange, caller)
+      else if (posted && path === messagesPath) await edges.oldSseEdge.post(exchange, posted, caller)
+      else if (posted && exchange.era === 'stateless')
+        await edges.statelessEdge.post(exchange, posted, caller)
+      else await edges.sessionEdge.handle(exchange, posted, caller)
+    } catch (error) {
+      failure = error
+      try {
+        recover(parts, exchange, error)
+      } catch {
+        // Closes the connection, because no response can be sent and the client would wait.
+        res.destroy()
+      }
+    } finally {
+      observer.finished(exchange, failure, exchange.message, exchange.params)
     }
-    if (parts.relay) {
-      await parts.relay(exchange)
-      if (exchange.responded) return
-    }
-    return dispatch(parts, exchange)
   }
-
-  const handler = pipeline<VmcpExchange>(
-    {
-      dispatch: serve,
-      audit: (exchange, error) => observer.finished(exchange, error, exchange.message, exchange.params),
-      recover: (exchange, error) => recover(parts, exchange, error),
-    },
-    VmcpExchange,
-  )
-  return observer.wrap(handler)
+  return observer.wrap(handleRequest)
 }
 
 function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> | undefined {
@@ -152,33 +173,7 @@ function notAllowed(path: string): GatehouseError {
   return new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow } })
 }
 
-/** Passes an authenticated request to the codec for its era and transport. */
-async function dispatch(parts: HttpParts, exchange: VmcpExchange): Promise<void> {
-  const { message, params, caller, path, era } = exchange
-  const { method } = exchange.req
-  const { sessionEdge, oldSseEdge, statelessEdge } = parts.edges
-  if (!caller) throw new GatehouseError('UNAUTHENTICATED')
-  if (message && params) {
-    if (path === messagesPath) return oldSseEdge.post(exchange, message, params, caller)
-    if (era === 'stateless') return statelessEdge.post(exchange, message, params, caller)
-    try {
-      return await sessionEdge.post(exchange, message, params, caller)
-    } catch (error) {
-      // A caller that may not send this message must not find out which sessions exist.
-      if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND') {
-        const { signal } = exchange
-        const { gate } = parts.reloadable.guards
-        await gate?.check(caller, message.method, params, { signal, factsOf: () => 'later' })
-      }
-      throw error
-    }
-  }
-  // Messages on open connections are served until the connections close. The shutdown would interrupt a new stream.
-  if (parts.isStopping() && method === 'GET') throw new GatehouseError('SHUTTING_DOWN')
-  if (path === ssePath) return oldSseEdge.open(exchange, caller)
-  return method === 'GET' ? sessionEdge.get(exchange, caller) : sessionEdge.delete(exchange, caller)
-}
-
+/** Sends an error response unless a response has begun. */
 function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {
   if (parts.reloadable.authenticator.sendChallenge(exchange, error)) return
   const reason = error instanceof GatehouseError ? error.code.toLowerCase() : 'internal'

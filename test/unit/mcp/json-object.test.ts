@@ -150,3 +150,17 @@ t.test('JsonObject: long strings are checked like short ones at any position', a
     { numRuns: 2000 },
   )
 })
+
+t.test('JsonObject: a changed object has the same members as its text', async (t) => {
+  for (const pad of ['', 'x'.repeat(300_000)]) {
+    const changed = object(`{ "a" :1,"\\u0062": "${pad}" , "c":{"é":2} }`).changed({
+      a: undefined,
+      c: '["é"]',
+      'd"': Buffer.from('"ü"'),
+    })
+    const read = new JsonObject(Buffer.from(changed.bytes))
+    t.strictSame(changed.entries(), read.entries(), `${changed.bytes.length} bytes`)
+    t.strictSame(changed.names(), ['b', 'c', 'd"'])
+    t.equal(changed.raw('b')?.length, pad.length + 2)
+  }
+})

@@ -9,9 +9,9 @@ import { type HttpParts, makeHandler } from '../../../runtime/vmcp/server/http.t
 t.test('an authentication stage that responds ends the request', async (t) => {
   const served: string[] = []
   const edge = {
-    get: () => served.push('get'),
+    handle: () => served.push('handle'),
+    open: () => served.push('open'),
     post: () => served.push('post'),
-    delete: () => served.push('delete'),
   }
   const parts = {
     load: { admit: () => undefined, turn: () => undefined, bodies: {} },

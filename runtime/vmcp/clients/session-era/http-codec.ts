@@ -4,14 +4,9 @@
  * Source: MCP 2025-11-25, transports.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import {
-  headerName,
-  type JsonObject,
-  type Message,
-  MessageError,
-  sessionVersions,
-} from '../../../mcp/index.ts'
+import { type ClientMessage, headerName, MessageError, sessionVersions } from '../../../mcp/index.ts'
 import type { Caller } from '../../../net/index.ts'
+import type { Gate } from '../../../policy/index.ts'
 import type { ServerSession } from '../sessions/session.ts'
 import { selectHeaders, type HeaderAllowlist } from '../../model/client.ts'
 import type { VmcpExchange } from '../../model/exchange.ts'
@@ -22,6 +17,8 @@ import type { SessionProtocol } from './protocol.ts'
 export interface SessionEdgeOptions {
   readonly protocol: SessionProtocol
   readonly allowlist: HeaderAllowlist
+  /** Returns the policies in force, or undefined if none are configured. */
+  readonly gate: () => Gate | undefined
 }
 
 export class SessionEdge {
@@ -31,68 +28,59 @@ export class SessionEdge {
     this.#options = options
   }
 
-  async post(exchange: VmcpExchange, message: Message, params: JsonObject, caller: Caller): Promise<void> {
+  /**
+   * Handles POST, which contains a message, GET, which opens the stream for messages that do not belong to a request, and
+   * DELETE, which ends the session. Rejects with INVALID_REQUEST, SESSION_NOT_FOUND or SESSION_STORE_DOWN.
+   */
+  async handle(exchange: VmcpExchange, posted: ClientMessage | undefined, caller: Caller): Promise<void> {
     const { protocol, allowlist } = this.#options
     const { req, res } = exchange
-    if (message.method === 'initialize') {
-      const passed = selectHeaders(req.headers, allowlist.passthroughHeaders)
-      const { session, response } = await protocol.open(message, params, caller, passed)
+    const { [headerName.sessionId]: sessionId, [headerName.protocolVersion]: version } = req.headers
+    const passed = allowlist.passthroughHeaders
+    const headers = passed.length === 0 ? {} : selectHeaders(req.headers, passed)
+    if (posted?.message.method === 'initialize') {
+      const { session, response } = await protocol.open(posted.message, posted.params, caller, headers)
       new Reply(req, res, { headers: { [headerName.sessionId]: session.id } }).end(response)
       return
     }
-    const session = await this.#find(exchange, caller, message.id)
-    // Set the sender in the turn of the event loop in which the request starts. Otherwise, another request in this
-    // session may set a caller with other scopes in between.
-    session.sender = { caller, headers: selectHeaders(req.headers, allowlist.passthroughHeaders) }
-    const reply = new Reply(req, res, { openResumableStream: () => session.openStream() })
-    await protocol.receive(session, message, params, reply)
-    if (message.kind !== 'request') reply.drop()
-  }
-
-  /**
-   * Returns the session that the headers identify. Rejects with INVALID_REQUEST, SESSION_NOT_FOUND or
-   * SESSION_STORE_DOWN.
-   */
-  async #find(exchange: VmcpExchange, caller: Caller, id: string | undefined): Promise<ServerSession> {
-    const sessionId = exchange.req.headers[headerName.sessionId]
-    if (sessionId === undefined) {
-      const detail = 'Invalid Request: the Mcp-Session-Id header is required'
-      throw new MessageError('INVALID_REQUEST', id, { detail })
-    }
-    const version = exchange.req.headers[headerName.protocolVersion]
-    if (version !== undefined && !sessionVersions.includes(version)) {
-      const detail = 'Invalid Request: unsupported MCP-Protocol-Version'
-      throw new MessageError('INVALID_REQUEST', id, { detail })
-    }
-    return this.#options.protocol.sessions.find(sessionId, caller)
-  }
-
-  /** Handles GET, which opens the stream for messages that do not belong to a request. */
-  async get(exchange: VmcpExchange, caller: Caller): Promise<void> {
-    const { req, res } = exchange
-    if (!acceptsEventStream(req)) {
+    if (req.method === 'GET' && !acceptsEventStream(req)) {
       const detail = 'Not Acceptable: the client must accept text/event-stream'
       throw new GatehouseError('NOT_ACCEPTABLE', { detail })
     }
-    const session = await this.#find(exchange, caller, undefined)
-    session.sender = {
-      caller,
-      headers: selectHeaders(req.headers, this.#options.allowlist.passthroughHeaders),
+    if (sessionId === undefined) {
+      const detail = 'Invalid Request: the Mcp-Session-Id header is required'
+      throw new MessageError('INVALID_REQUEST', posted?.message.id, { detail })
     }
-    beginEventStream(res, { [headerName.sessionId]: session.id })
-    holdStream(exchange)
-    session.addStream(res, { lastEventId: req.headers[headerName.lastEventId] })
-  }
-
-  /** Handles DELETE, which ends the session. */
-  async delete(exchange: VmcpExchange, caller: Caller): Promise<void> {
-    const { req, res } = exchange
-    const session = await this.#find(exchange, caller, undefined)
-    session.sender = {
-      caller,
-      headers: selectHeaders(req.headers, this.#options.allowlist.passthroughHeaders),
+    if (version !== undefined && !sessionVersions.includes(version)) {
+      const detail = 'Invalid Request: unsupported MCP-Protocol-Version'
+      throw new MessageError('INVALID_REQUEST', posted?.message.id, { detail })
     }
-    await this.#options.protocol.sessions.end(session.id, caller)
-    res.writeHead(200, { 'content-length': 0 }).end()
+    let session: ServerSession
+    try {
+      session = await protocol.sessions.find(sessionId, caller)
+    } catch (error) {
+      // A caller that may not send this message must not find out which sessions exist.
+      if (posted && error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND') {
+        const { message, params } = posted
+        const { signal } = exchange
+        await this.#options.gate()?.check(caller, message.method, params, { signal, factsOf: () => 'later' })
+      }
+      throw error
+    }
+    // Set the client in the turn of the event loop in which the request starts. Otherwise, another request in this
+    // session may set a caller with other scopes in between.
+    session.client = { ...session.client, caller, headers }
+    if (posted) {
+      const reply = new Reply(req, res, { openResumableStream: () => session.openStream() })
+      await protocol.receive(session, posted.message, posted.params, reply)
+      if (posted.message.kind !== 'request') reply.drop()
+    } else if (req.method === 'GET') {
+      beginEventStream(res, { [headerName.sessionId]: session.id })
+      holdStream(exchange)
+      session.addStream(res, { lastEventId: req.headers[headerName.lastEventId] })
+    } else {
+      await protocol.sessions.end(session.id, caller)
+      res.writeHead(200, { 'content-length': 0 }).end()
+    }
   }
 }

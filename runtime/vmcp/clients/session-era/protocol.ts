@@ -5,7 +5,6 @@
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
-  assumedSessionVersion,
   checkParamTypes,
   errorMessage,
   errorObject,
@@ -24,7 +23,6 @@ import {
   sessionResultInTurns,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight, Log } from '../../../net/index.ts'
-import type { OperationClient } from '../../model/session.ts'
 import type { Operation } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import { maxInFlight, maxSubscriptions, type ServerSession } from '../sessions/session.ts'
@@ -53,8 +51,8 @@ export interface SessionProtocolOptions {
 export interface SessionLife {
   /** Called when the client has sent `notifications/initialized`. */
   onReady(session: ServerSession): void
-  /** Called before one of the session's messages is handled. */
-  onMessage(session: ServerSession): void
+  /** Called before the first of the session's messages is handled in this process. */
+  onFirstMessage(session: ServerSession): void
   onSubscribed(session: ServerSession, uri: string): void
   onUnsubscribed(session: ServerSession, uri: string): void
   onLevelSet(session: ServerSession): void
@@ -109,8 +107,8 @@ export class SessionProtocol {
       session: undefined,
     })
     const session = await this.#options.sessions.open(facts, caller)
-    session.sender = { caller, headers }
-    this.#options.life.onMessage(session)
+    session.client = { ...session.client, caller, headers }
+    this.#options.life.onFirstMessage(session)
     const result = `{"protocolVersion":"${protocolVersion}",${advertisedMembers(advertised)},"serverInfo":${this.#options.serverInfo}}`
     return { session, response: resultMessage(id, result) }
   }
@@ -126,7 +124,7 @@ export class SessionProtocol {
     response: ClientResponse,
   ): Promise<void> {
     const { kind, method, id = '' } = message
-    this.#options.life.onMessage(session)
+    if (!session.onLost) this.#options.life.onFirstMessage(session)
     if (kind === 'notification') {
       this.#handleNotification(session, message, params)
       return
@@ -143,7 +141,7 @@ export class SessionProtocol {
     }
     if (method === 'ping') response.end(resultMessage(id, '{}'))
     else if (method === 'logging/setLevel') await this.#setLevel(session, id, params, response)
-    else if (session.inFlight.find((request) => request.id === id))
+    else if (session.inFlight.size > 0 && session.inFlight.find((request) => request.id === id))
       response.end(invalidRequestMessage(id, 'the id is already in use'))
     else if (session.inFlight.size >= maxInFlight)
       response.end(invalidRequestMessage(id, 'too many requests at once'))
@@ -180,7 +178,7 @@ export class SessionProtocol {
     const live: LiveOperation = new LiveOperation({
       message,
       params,
-      client: clientOf(session),
+      client: session.client,
       logLevel: session.logLevel,
       sendsLogs: true,
       sink: {
@@ -262,19 +260,6 @@ function eitherOf(a: AbortSignal, b: AbortSignal | undefined): AbortSignal {
 function pushMessage(session: ServerSession, message: Buffer): boolean {
   session.push(message)
   return true
-}
-
-/** Returns a session's client with the caller and the headers of the current request. */
-export function clientOf(session: ServerSession): OperationClient {
-  const { protocolVersion, abilities, info } = session.facts
-  return {
-    era: 'session',
-    protocolVersion: protocolVersion || assumedSessionVersion,
-    ...session.sender,
-    abilities,
-    info,
-    session,
-  }
 }
 
 /** Converts a result for session-era clients. Throws or rejects with BACKEND_PROTOCOL if the JSON is ambiguous. */

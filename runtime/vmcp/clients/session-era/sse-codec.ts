@@ -11,10 +11,10 @@ import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
+  type ClientMessage,
   encodeEvent,
   eventParts,
   errorMessage,
-  type JsonObject,
   type Message,
   MessageError,
   resultMessage,
@@ -65,7 +65,7 @@ export class OldSseEdge {
     res.once('close', () => {
       this.#streams.delete(id)
       const { session } = stream
-      if (session) this.#options.protocol.sessions.end(session.id, session.sender.caller).catch(() => {})
+      if (session) this.#options.protocol.sessions.end(session.id, session.client.caller).catch(() => {})
     })
     beginEventStream(res)
     holdStream(exchange)
@@ -73,7 +73,7 @@ export class OldSseEdge {
   }
 
   /** Handles POST /messages. */
-  async post(exchange: VmcpExchange, message: Message, params: JsonObject, caller: Caller): Promise<void> {
+  async post(exchange: VmcpExchange, { message, params }: ClientMessage, caller: Caller): Promise<void> {
     const stream = this.#streams.get(new URLSearchParams(exchange.query).get('sessionId') ?? '')
     if (stream?.owner !== caller.key) throw new MessageError('SESSION_NOT_FOUND', message.id)
     const { protocol } = this.#options
@@ -97,7 +97,7 @@ export class OldSseEdge {
       answerOutsideSession(message, response)
       return
     }
-    session.sender = { caller, headers }
+    session.client = { ...session.client, caller, headers }
     accept(exchange)
     try {
       await protocol.receive(session, message, params, response)

@@ -8,6 +8,7 @@
 import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
+  assumedSessionVersion,
   encodeEvent,
   JsonObject,
   keepAliveComment,
@@ -22,7 +23,7 @@ import {
 import { type Caller, InFlight } from '../../../net/index.ts'
 import { writeBounded } from '../stream.ts'
 import type { Ask, AskReply } from '../../../mcp/index.ts'
-import type { BackendSession, ClientAbilities, ClientSession } from '../../model/session.ts'
+import type { BackendSession, ClientAbilities, ClientSession, OperationClient } from '../../model/session.ts'
 import type { OtherWorkers } from './other-workers.ts'
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 
@@ -78,8 +79,8 @@ interface ServerRequest {
 export class ServerSession implements ClientSession {
   readonly id: string
   readonly facts: SessionFacts
-  /** The caller and the passed-through headers of the latest request. This request contains the newest token. */
-  sender: { readonly caller: Caller; readonly headers: Readonly<Record<string, string>> }
+  /** The client, with the caller and the headers of its latest request. This request contains the newest token. */
+  client: OperationClient
   /** Log level that the client set with `logging/setLevel`. Undefined if each backend uses its default level. */
   logLevel: string | undefined
   usedAt = 0
@@ -121,7 +122,15 @@ export class ServerSession implements ClientSession {
   constructor(facts: SessionFacts, caller: Caller, budget = new ReplayBudget(), otherWorkers?: OtherWorkers) {
     this.id = facts.id
     this.facts = facts
-    this.sender = { caller, headers: {} }
+    this.client = {
+      era: 'session',
+      protocolVersion: facts.protocolVersion || assumedSessionVersion,
+      caller,
+      headers: {},
+      abilities: facts.abilities,
+      info: facts.info,
+      session: this,
+    }
     this.otherWorkers = otherWorkers
     this.#replay = new ReplayStreams(budget, otherWorkers?.tag)
   }

@@ -96,7 +96,6 @@ export class SessionTable {
       throw new GatehouseError('SESSION_NOT_FOUND')
     }
     if (session?.facts.owner !== caller.key) throw new GatehouseError('SESSION_NOT_FOUND')
-    session.sender = { ...session.sender, caller }
     session.usedAt = now()
     // The order of last use is accurate to the second. Moving entries more often would be slow, because V8 rebuilds a
     // Map's table for nearly every moved entry.

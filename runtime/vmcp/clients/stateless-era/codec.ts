@@ -10,6 +10,7 @@ import { continueTrace, requestTrace } from '../../../observe/index.ts'
 import {
   askingMethods,
   checkParamTypes,
+  type ClientMessage,
   checkStateless,
   completeResult,
   completeResultInTurns,
@@ -89,7 +90,7 @@ export class StatelessEdge {
     this.#options = options
   }
 
-  async post(exchange: VmcpExchange, message: Message, params: JsonObject, caller: Caller): Promise<void> {
+  async post(exchange: VmcpExchange, { message, params }: ClientMessage, caller: Caller): Promise<void> {
     if (message.kind === 'notification') {
       exchange.res.writeHead(202).end()
       return

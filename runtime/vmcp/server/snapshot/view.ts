@@ -137,7 +137,7 @@ export function makeServerView(parts: ViewParts): ServerView {
     sessions: () => [...sessions.all()].map(sessionView),
     async endSession(hash) {
       const found = [...sessions.all()].find((session) => hashOf(session) === hash)
-      if (found) await sessions.end(found.id, found.sender.caller)
+      if (found) await sessions.end(found.id, found.client.caller)
       return found !== undefined
     },
     config,
@@ -222,13 +222,13 @@ function hashOf(session: ServerSession): string {
 }
 
 function sessionView(session: ServerSession): ShownSession {
-  const { sender, facts, openedAt, usedAt, openStreams } = session
+  const { client, facts, openedAt, usedAt, openStreams } = session
   return {
     hash: hashOf(session),
     owner: facts.owner,
-    subject: sender.caller.subject,
-    displayName: sender.caller.displayName,
-    actor: sender.caller.facts?.actor,
+    subject: client.caller.subject,
+    displayName: client.caller.displayName,
+    actor: client.caller.facts?.actor,
     info: facts.info,
     protocolVersion: facts.protocolVersion,
     openedAt,

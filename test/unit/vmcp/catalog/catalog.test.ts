@@ -185,7 +185,9 @@ t.test(
     t.same(routes(catalog(settled, AB)), ['echo_a -> a.echo', 'echo_b -> b.echo', 'x -> a.x'])
     const open = catalog(manual([{ workload: 'a' }, { workload: 'b' }]), AB)
     t.same(routes(open), ['x -> a.x'])
-    t.match(open.problems, [{ kind: 'conflict', subject: 'echo', message: /several backends use this name \(a, b\)/ }])
+    t.match(open.problems, [
+      { kind: 'conflict', subject: 'echo', message: /several backends use this name \(a, b\)/ },
+    ])
     t.notOk(open.tools.has('echo'), 'no client can call it')
   },
 )
