@@ -43,7 +43,7 @@ import { errorOf, isDecisiveStatus } from '../transport/status-error.ts'
 /** Time in milliseconds for which a stream may stay open after its response has arrived. */
 const lingerMs = 2_000
 /** Changes that remove the members of a request that answers a backend's questions. */
-const withoutState: Changes = { requestState: undefined, inputResponses: undefined }
+const withoutState: Changes = { inputResponses: undefined, requestState: undefined }
 
 export interface StatelessConnectionOptions {
   readonly target: ChannelTarget
