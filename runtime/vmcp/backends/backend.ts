@@ -12,6 +12,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import { isShared } from '../model/client.ts'
+import { unavailableError } from '../model/unavailable.ts'
 import { requesterIdentity } from '../model/identity.ts'
 import type { OperationClient, ClientAbilities, ClientSession } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
@@ -52,7 +53,7 @@ export interface BackendLinks {
 
 /** The health monitor. A reload may replace the monitor. */
 export interface BackendHealthReports {
-  readonly monitor: Pick<HealthMonitor, 'admit' | 'isAvailable' | 'report' | 'release'>
+  readonly monitor: Pick<HealthMonitor, 'admit' | 'admitCall' | 'isAvailable' | 'report' | 'release'>
 }
 
 /** Maximum number of client kinds to remember. */
@@ -134,13 +135,26 @@ export class Backend {
     return server
   }
 
-  /** Performs a client's operation. Rejects with BACKEND_* errors that contain the backend's name. */
+  /** The error for requests while `isAvailable` is false. */
+  get unavailableError(): GatehouseError {
+    const cause = this.signInError
+    return unavailableError([this.name], { cause, reason: cause?.message })
+  }
+
+  /**
+   * Performs a client's operation if the backend's health permits it. Rejects with BACKEND_* errors that contain the
+   * backend's name.
+   */
   async call(client: OperationClient, request: Request): Promise<Outcome> {
-    this.#options.observation?.onBackendSelected(this.name)
+    const { observation } = this.#options
+    if (!this.#health.monitor.admitCall(this.name)) throw this.unavailableError
+    observation?.onBackendSelected(this.name)
     const startedAt = performance.now()
     let failed = true
     try {
-      const outcome = await this.observeRequest(request, (traced) => this.#send(client, traced))
+      const outcome = observation
+        ? await observeRequest(observation, this, request, (traced) => this.#send(client, traced))
+        : await this.#send(client, request)
       failed = false
       return outcome
     } finally {
@@ -148,10 +162,9 @@ export class Backend {
     }
   }
 
-  /** Sends a request if the backend's health permits it, and reports the outcome. */
+  /** Sends a request in the backend's era, and reports the outcome to the backend's health. */
   async #send(client: OperationClient, request: Request): Promise<Outcome> {
     const { sender, signal, method } = request
-    this.#health.monitor.admit(this.name)
     try {
       let outcome: Outcome
       const era =
@@ -178,21 +191,13 @@ export class Backend {
   }
 
   #sendIn(era: Era, client: OperationClient, request: Request): Promise<Outcome> {
-    if (era === 'stateless') return this.#callStateless(client, request)
     const { session, abilities } = client
     const { sender } = request
-    if (!session) return this.#pooledRequest(client, request)
-    const managed = this.#connections.getOrConnect(this.#scopeOf(session, sender), abilities.raw, sender)
-    return managed.connection.request(request)
-  }
-
-  /** Returns the requester's identity, or '' if the backend responds the same way to every requester. */
-  #identityOf(sender: Sender): string {
-    return this.settings.perCaller ? requesterIdentity(sender) : ''
-  }
-
-  #scopeOf(session: ClientSession, sender: Sender): SessionScope {
-    return { kind: 'session', session, identity: this.#identityOf(sender) }
+    const identity = this.settings.perCaller ? requesterIdentity(sender) : ''
+    if (era === 'stateless') return this.#callStateless(client, request, identity)
+    if (!session) return this.#pooledRequest(client, request, identity)
+    const scope: SessionScope = { kind: 'session', session, identity }
+    return this.#connections.getOrConnect(scope, abilities.raw, sender).connection.request(request)
   }
 
   /** Reports that the backend has changed its era, and closes the connections that used the previous era. */
@@ -227,9 +232,11 @@ export class Backend {
           )
           return { connection: side.connection, server }
         }
-        const { connection } = session
-          ? this.#connections.getOrConnect(this.#scopeOf(session, sender), capabilities, sender)
-          : this.#connections.getOrConnect({ kind: 'listing', key }, capabilities, sender)
+        const identity = this.settings.perCaller ? requesterIdentity(sender) : ''
+        const scope: ConnectionScope = session
+          ? { kind: 'session', session, identity }
+          : { kind: 'listing', key }
+        const { connection } = this.#connections.getOrConnect(scope, capabilities, sender)
         return { connection, server: this.#recordRevision(await connection.open(sender, signal)) }
       }),
     )
@@ -262,7 +269,7 @@ export class Backend {
   #reportFailure(error: unknown): Error {
     const { monitor } = this.#health
     const named = this.#nameBackend(error)
-    if (isTooLarge(named)) {
+    if (named instanceof GatehouseError && named.code === 'BACKEND_RESULT_TOO_LARGE') {
       // The backend executed the request, so the error is not a backend failure.
       this.#options.events.emit('backend_call_failed', { backend: this.name, reason: named.message })
       monitor.report(this.name, undefined)
@@ -298,7 +305,7 @@ export class Backend {
     return this.#stateless
   }
 
-  #callStateless(client: OperationClient, request: Request): Promise<Outcome> {
+  #callStateless(client: OperationClient, request: Request, identity: string): Promise<Outcome> {
     const side = this.#getStatelessBackend()
     const { session } = client
     const { method } = request
@@ -306,16 +313,15 @@ export class Backend {
       return side.connection.request(request)
     }
     const { links } = this.#options
-    const scope = this.#scopeOf(session, request.sender)
+    const scope: SessionScope = { kind: 'session', session, identity }
     return side.handleSubscription(scope, request, {
       listChanged: (kind) => links.listChanged(this, kind, scope),
       resourceUpdated: (params) => links.resourceUpdated(this, scope, params),
     })
   }
 
-  async #pooledRequest(client: OperationClient, request: Request): Promise<Outcome> {
+  async #pooledRequest(client: OperationClient, request: Request, identity: string): Promise<Outcome> {
     const { sender, relay } = request
-    const identity = this.#identityOf(sender)
     const { elicitation, sampling, roots, raw, signature } = this.#abilitiesToDeclare(
       identity,
       client.abilities,
@@ -373,21 +379,15 @@ export class Backend {
 
   /** Checks that the backend responds. Rejects with BACKEND_* errors. */
   async check(signal: AbortSignal): Promise<void> {
-    await this.#era.run(noSender, signal, (era) => this.#checkIn(era, signal))
+    await this.#era.run(noSender, signal, async (era) => {
+      if (era === 'stateless') {
+        this.#recordRevision(await this.#getStatelessBackend().connection.discover(noSender, signal))
+        return
+      }
+      const { connection } = this.#connections.forChecks(noSender)
+      await this.#liveness.check(connection, signal, (server) => this.#recordRevision(server))
+    })
   }
-
-  async #checkIn(era: Era, signal: AbortSignal): Promise<void> {
-    if (era === 'stateless') {
-      this.#recordRevision(await this.#getStatelessBackend().connection.discover(noSender, signal))
-      return
-    }
-    const { connection } = this.#connections.forChecks(noSender)
-    await this.#liveness.check(connection, signal, (server) => this.#recordRevision(server))
-  }
-}
-
-function isTooLarge(error: Error): error is GatehouseError {
-  return error instanceof GatehouseError && error.code === 'BACKEND_RESULT_TOO_LARGE'
 }
 
 /** Returns the outcome of a request that the backend rejected as if it had changed eras, although it had not. */

@@ -37,6 +37,11 @@ export interface Request {
   readonly params: JsonObject
   /** Members of `params` that Gatehouse changes for the backend, such as a tool's name. */
   readonly changes?: Changes
+  /**
+   * True if this backend issued the `requestState` and `inputResponses` in the params. Otherwise, the client must have
+   * invented these members, and the connection removes them.
+   */
+  readonly hasOwnState?: boolean
   readonly sender: Sender
   /** The client's capabilities as raw JSON. A stateless backend receives these capabilities with each request. */
   readonly capabilities: Buffer

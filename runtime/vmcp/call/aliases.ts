@@ -23,7 +23,7 @@ import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
 
 /**
- * Replaces the alias in a call with the tool's own name. `limit` is the maximum length of a name in a client's lists.
+ * Replaces the alias in a tool call with the tool's own name. `limit` is the maximum length of a name in a client's lists.
  */
 export function resolveAliases(
   limit: number,
@@ -36,23 +36,20 @@ export function resolveAliases(
     return next(withParams(operation, new JsonObject(params)))
   }
   return function resolveAliases(operation, next) {
-    const alias = operation.method === 'tools/call' ? operation.params.text('name') : undefined
-    if (alias === undefined || !mayBeAlias(alias, limit)) return next(operation)
-    return resolved(operation, alias, next)
+    const name = operation.params.text('name') ?? ''
+    // Most names are shorter than an alias.
+    const isShort = name.length < limit - 1
+    return isShort || !mayBeAlias(name, limit) ? next(operation) : resolved(operation, name, next)
   }
 }
 
-/** Replaces long names in lists with aliases. `aliasesOf` returns the known aliases without contacting any backend. */
+/** Replaces long names in a list of tools with aliases. `aliasesOf` returns the known aliases without contacting any backend. */
 export function showAliases(aliasesOf: (client: OperationClient) => Aliases): Link {
   const shown = new WeakMap<Buffer, { readonly aliases: Aliases; readonly result: Buffer }>()
-  return function showAliases(operation, next) {
-    return operation.method === 'tools/list'
-      ? next(operation).then((outcome) => show(outcome, operation.client))
-      : next(operation)
-  }
-  async function show(outcome: Outcome, client: OperationClient): Promise<Outcome> {
+  return async function showAliases(operation, next) {
+    const outcome = await next(operation)
     if (outcome.kind !== 'result') return outcome
-    const aliases = aliasesOf(client)
+    const aliases = aliasesOf(operation.client)
     if (aliases.aliasByName.size === 0) return outcome
     const known = shown.get(outcome.result)
     if (known?.aliases === aliases) return { kind: 'result', result: known.result }

@@ -37,7 +37,7 @@ export interface ChainLinks {
   readonly readableErrors: Link
   readonly resourceLinks?: Link | undefined
   readonly guardrail?: Link | undefined
-  readonly route: Link
+  readonly route?: Link | undefined
   readonly pinnedArguments?: Link | undefined
   readonly requestState?: Link | undefined
   readonly quota?: Link | undefined
@@ -45,6 +45,12 @@ export interface ChainLinks {
 }
 
 type LinkName = Exclude<keyof ChainLinks, 'features' | 'resolveTarget' | 'send'>
+
+/** The links that apply to a single method. The chain skips these links for all other methods. */
+const methods: Partial<Record<LinkName, string>> = {
+  listAliases: 'tools/list',
+  callAliases: 'tools/call',
+}
 
 /** Entry points of the chain. */
 export interface ChainEntries {
@@ -106,9 +112,11 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
   /** A link given by name is looked up when an operation reaches that link. */
   function compose(links: readonly (LinkName | Link)[], last: Perform): Perform {
     return links.reduceRight<Perform>((next, step) => {
+      const method = typeof step === 'string' ? methods[step] : undefined
       return function performFromHere(operation) {
         const link = typeof step === 'string' ? chain.links[step] : step
-        return link ? link(operation, next) : next(operation)
+        const applies = link && (method === undefined || method === operation.method)
+        return applies ? link(operation, next) : next(operation)
       }
     }, last)
   }

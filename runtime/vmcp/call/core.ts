@@ -83,25 +83,51 @@ export class Core {
    */
   resolveTarget(featureTools: ReadonlySet<string>): Link {
     const resolveTarget: Link = async (operation, next) => {
-      const { method, params } = operation
-      switch (method) {
-        case 'tools/call':
-          if (featureTools.has(params.text('name') ?? '')) return next(operation)
-          return next({ ...operation, target: await this.#toolTarget(operation) })
-        case 'prompts/get':
-          return next({ ...operation, target: await this.#promptTarget(operation) })
-        case 'resources/read':
-        case 'resources/subscribe':
-        case 'resources/unsubscribe':
-          return next({ ...operation, target: await this.#resourceTarget(operation) })
-        case 'completion/complete':
-          return next({ ...operation, target: await this.#completionTarget(operation) })
-        default:
-          if (own(listMethods, method)) return next({ ...operation, target: undefined })
-          throw new GatehouseError('METHOD_NOT_FOUND')
+      if (operation.method !== 'tools/call')
+        return next({ ...operation, target: await this.#targetOf(operation) })
+      const { client, params, originalParams = params, headers, origin } = operation
+      const name = params.text('name')
+      if (name === undefined) throw notText('name')
+      if (featureTools.has(name)) return next(operation)
+      const args = params.raw('arguments')
+      if (args !== undefined && args[0] !== 0x7b) {
+        throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
       }
+      const { members, views, leftOut } = this.parts
+      // Without pinning and missing backends, almost every tool is in the current view.
+      const view = views.awaitsAnnounced || leftOut.length > 0 ? undefined : views.ready(members, client)
+      const known = view?.isComplete ? view.catalog.tools.get(name) : undefined
+      const entry = known?.advertised
+        ? known
+        : await this.#lookup.find(
+            client,
+            ({ tools, refusedTools }) => ifAdvertised(tools.get(name)) ?? refusedTools.get(name),
+          )
+      if (!entry) throw this.#notFound(client, 'tool', name)
+      if ('refused' in entry) throw refusal(entry, 'tools/call', this.pins)
+      if (origin) requireDecidedTarget(origin, entry)
+      if (!entry.run && headers) requireMirrored(entry, originalParams, headers)
+      const changes = entry.original === name ? {} : originalName(entry)
+      return next({ ...operation, target: { entry, changes, run: entry.run } })
     }
     return resolveTarget
+  }
+
+  /** Returns the target of an operation that does not call a tool. */
+  async #targetOf(operation: Operation): Promise<Target | undefined> {
+    switch (operation.method) {
+      case 'prompts/get':
+        return this.#promptTarget(operation)
+      case 'resources/read':
+      case 'resources/subscribe':
+      case 'resources/unsubscribe':
+        return this.#resourceTarget(operation)
+      case 'completion/complete':
+        return this.#completionTarget(operation)
+      default:
+        if (own(listMethods, operation.method)) return undefined
+        throw new GatehouseError('METHOD_NOT_FOUND')
+    }
   }
 
   /** Returns the catalog that a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE if any backend is down. */
@@ -211,28 +237,6 @@ export class Core {
     return findResultMismatches(definition, structured, this.pins.matcherFor(operation, entry))
   }
 
-  async #toolTarget(operation: Operation): Promise<Target> {
-    const { client, params, originalParams = params, headers, origin } = operation
-    const name = requireText(params, 'name')
-    const args = params.raw('arguments')
-    if (args !== undefined && args[0] !== 0x7b) {
-      throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
-    }
-    const catalog = this.#lookup.readyCatalog(client)
-    const known = catalog?.tools.get(name)
-    const entry = known?.advertised
-      ? known
-      : await this.#lookup.find(
-          client,
-          ({ tools, refusedTools }) => ifAdvertised(tools.get(name)) ?? refusedTools.get(name),
-        )
-    if (!entry) throw this.#notFound(client, 'tool', name)
-    if ('refused' in entry) throw refusal(entry, 'tools/call', this.pins)
-    requireDecidedTarget(origin, entry)
-    if (!entry.run && headers) requireMirrored(entry, originalParams, headers)
-    return { entry, changes: entry.original === name ? {} : originalName(entry), run: entry.run }
-  }
-
   #notFound(client: OperationClient, what: 'tool' | 'prompt', name: string): GatehouseError {
     const detail = `${what} ${JSON.stringify(name)} not found`
     const kind = what === 'tool' ? 'tools' : 'prompts'
@@ -297,14 +301,14 @@ export class Core {
     )
     if (!entry) throw this.#notFound(operation.client, 'prompt', name)
     if ('refused' in entry) throw refusal(entry, 'prompts/get', this.pins)
-    requireDecidedTarget(operation.origin, entry)
+    if (operation.origin) requireDecidedTarget(operation.origin, entry)
     return { entry, changes: originalName(entry) }
   }
 
   async #resourceTarget(operation: Operation): Promise<Target> {
     const uri = requireText(operation.params, 'uri')
     const entry = await this.#findResource(operation.client, uri)
-    requireDecidedTarget(operation.origin, entry)
+    if (operation.origin) requireDecidedTarget(operation.origin, entry)
     return { entry, changes: {} }
   }
 
@@ -340,7 +344,7 @@ export class Core {
         : (catalog.templates.get(name) ?? catalog.findResource(name))
     const offersCompletion = catalog.listings.find(({ backend }) => backend === entry?.backend)?.server
       .capabilities.completions
-    if (entry) requireDecidedTarget(operation.origin, entry)
+    if (entry && operation.origin) requireDecidedTarget(operation.origin, entry)
     if (!entry || !offersCompletion) return undefined
     if (entry.check)
       await requireFittingCompletion(operation, entry.check, this.pins.matcherFor(operation, entry))
@@ -386,7 +390,10 @@ function listOf(catalog: Catalog, kind: ItemKind): readonly CatalogEntry[] {
 /** Returns a string member of the params. Throws INVALID_PARAMS if the member is missing or has another type. */
 function requireText(params: JsonObject, member: string): string {
   const value = params.text(member)
-  if (value === undefined)
-    throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
+  if (value === undefined) throw notText(member)
   return value
+}
+
+function notText(member: string): GatehouseError {
+  return new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
 }

@@ -50,6 +50,7 @@ export function makeLinks(
   const { gate, webhooks, limiter } = guards
   const quotas = guards.quotas?.quotas
   const hasAliases = maxToolNameLength > 0
+  const hasPinning = callParts.views.awaitsAnnounced
   const factsOf: AuthorizeOptions['factsOf'] = async (client, request) => {
     // The catalog does not contain tools provided by features.
     if (request.action === 'call_tool' && isOwnTool(request.id)) return undefined
@@ -86,9 +87,9 @@ export function makeLinks(
     readableErrors: readableErrors(core),
     resourceLinks: callParts.onlyBackend === undefined ? recordResourceLinks(callParts.links) : undefined,
     guardrail: callParts.guard?.link,
-    route: route(core),
-    pinnedArguments: callParts.views.awaitsAnnounced ? checkPinnedArguments(core.pins) : undefined,
-    // If there are no quotas, `send` rejects the same operations with the same errors.
+    // Without pinning and quotas, `send` follows directly. It reports the backend and rejects the same operations.
+    route: hasPinning || quotas ? route(core) : undefined,
+    pinnedArguments: hasPinning ? checkPinnedArguments(core.pins) : undefined,
     requestState: quotas && checkState(core),
     quota:
       quotas &&

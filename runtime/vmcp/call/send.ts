@@ -5,7 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
-import { argumentHeaders, type Changes, JsonObject, rpcCode } from '../../mcp/index.ts'
+import { argumentHeaders, JsonObject, rpcCode } from '../../mcp/index.ts'
 import { isBackendError } from '../backends/backend-errors.ts'
 import { backendIdentity } from '../backends/backend-identity.ts'
 import type { Backend } from '../backends/backend.ts'
@@ -63,11 +63,14 @@ async function requireResource(operation: Operation, next: Perform): Promise<Out
   return outcome
 }
 
-/** Reports the selected backend. Rejects with BACKEND_UNAVAILABLE if the backend is not available. */
+/**
+ * Reports the selected backend. Rejects with BACKEND_UNAVAILABLE if the backend is not available. Needed only if other
+ * links come between this link and `send`, which does the same.
+ */
 export function route(core: Pick<Core, 'parts'>): Link {
   return function route(operation, next) {
     const { target, context } = operation
-    if (target && !target.run) context.onRouted?.(backendOf(core.parts, target).name)
+    if (target && !target.run) context.onRouted?.(availableBackend(core.parts, target).name)
     return next(operation)
   }
 }
@@ -79,23 +82,25 @@ export function route(core: Pick<Core, 'parts'>): Link {
 export function checkState(core: Pick<Core, 'parts'>): Link {
   return function checkState(operation, next) {
     const { target } = operation
-    if (target && !target.run) requireIssuer(operation, backendOf(core.parts, target))
+    if (target && !target.run) requireIssuer(operation, availableBackend(core.parts, target))
     return next(operation)
   }
 }
 
 export function send(core: Core): Perform {
   return async function send(operation) {
-    const { target, client, context, method, params } = operation
+    const { target, client, context, method, params, stateFor } = operation
     if (!target) return core.answer(operation)
     if (target.run) return target.run(operation)
     const { entry, timeoutMs = 0, bridges = false, needsWholeResult = false } = target
     const { onlyBackend, links } = core.parts
-    // The backend may have been removed while the quota was being reserved.
-    const backend = backendOf(core.parts, target)
+    if (context.onRouted) context.onRouted(availableBackend(core.parts, target).name)
+    if (stateFor !== undefined) requireIssuer(operation, availableBackend(core.parts, target))
+    // The backend may have been removed during the reservation of the quota.
+    const backend = core.parts.members.get(entry.backend)?.backend
+    if (!backend) throw missingError(core.parts, entry.backend)
     const { name, settings } = backend
     const { mirrored = [] } = entry
-    requireIssuer(operation, backend)
     // Without the snapshot, event handlers would run in the context of the request that opened the connection. Audit
     // and traces would then attribute the events to that request.
     const inContext = AsyncLocalStorage.snapshot()
@@ -103,7 +108,8 @@ export function send(core: Core): Perform {
       const outcome = await backend.call(client, {
         method,
         params,
-        changes: { ...target.changes, ...removeInventedState(operation) },
+        changes: target.changes,
+        hasOwnState: stateFor !== undefined,
         sender: { caller: client.caller, headers: client.headers },
         capabilities: client.abilities.raw,
         signal: context.lazySignal ?? context.signal,
@@ -133,33 +139,21 @@ export function send(core: Core): Perform {
   }
 }
 
-function backendOf({ members, leftOut }: CallParts, { entry: { backend: name } }: Target): Backend {
-  const member = members.get(name)
-  if (!member?.backend.isAvailable) {
-    const cause = member?.backend.signInError
-    throw unavailableError([name], {
-      leftOut: leftOut.filter((one) => one === name),
-      cause,
-      reason: cause?.message,
-    })
-  }
-  return member.backend
+function availableBackend(parts: CallParts, { entry: { backend: name } }: Target): Backend {
+  const backend = parts.members.get(name)?.backend
+  if (!backend) throw missingError(parts, name)
+  if (!backend.isAvailable) throw backend.unavailableError
+  return backend
+}
+
+/** Returns the error for a backend that was removed, or that is left out because its settings are invalid. */
+function missingError({ leftOut }: CallParts, name: string): GatehouseError {
+  return unavailableError([name], { leftOut: leftOut.filter((one) => one === name) })
 }
 
 /** Throws INVALID_PARAMS if another backend issued an operation's `requestState` and `inputResponses`. */
 function requireIssuer({ stateFor }: Operation, { settings }: Backend): void {
   if (stateFor !== undefined && stateFor !== backendIdentity(settings)) throw invalidRequestStateError()
-}
-
-/**
- * Returns changes that remove `requestState` and `inputResponses` if no backend issued these members. The client must
- * then have invented them.
- */
-function removeInventedState({ params, stateFor }: Operation): Changes {
-  const changes: Record<string, undefined> = {}
-  for (const name of ['requestState', 'inputResponses'])
-    if (stateFor === undefined && params.raw(name) !== undefined) changes[name] = undefined
-  return changes
 }
 
 const providerErrors: Readonly<Record<string, ErrorCode>> = {

@@ -52,8 +52,7 @@ export function factsIn(entry: CatalogEntry | ToolEntry, id: string): Facts {
 }
 
 /** Throws BACKEND_UNAVAILABLE if the name no longer refers to the target that the policies permitted. */
-export function requireDecidedTarget(decided: Origin | undefined, { backend, original }: CatalogEntry): void {
-  if (!decided) return
+export function requireDecidedTarget(decided: Origin, { backend, original }: CatalogEntry): void {
   if (decided.backend === backend && (decided.template ?? decided.original) === original) return
   throw new GatehouseError('BACKEND_UNAVAILABLE', {
     detail: 'the target of the requested name changed during the request; try again',

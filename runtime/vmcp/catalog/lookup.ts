@@ -73,10 +73,15 @@ export class Lookup {
     client: OperationClient,
     findEntry: (catalog: Catalog) => E | undefined,
   ): Promise<E | undefined> {
-    const ready = this.readyCatalog(client)
-    const found = (ready && findEntry(ready)) ?? findEntry(await this.view(client, { waitForFresh: false }))
+    const { members, views, partialFailureMode } = this.#owner.parts
+    // With pinning, an item may have changed since it was approved.
+    if (views.awaitsAnnounced)
+      for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
+    const ready = views.ready(members, client)
+    if (ready && partialFailureMode === 'fail') this.#requireAll(ready, undefined)
+    const found =
+      (ready && findEntry(ready.catalog)) ?? findEntry(await this.view(client, { waitForFresh: false }))
     if (found) return found
-    const { members, views } = this.#owner.parts
     // New items may exist on backends that do not announce changes or that have pending changes. The lists of such
     // backends are reread once a second at most.
     for (const { listings } of members.values()) {
@@ -87,17 +92,6 @@ export class Lookup {
       findEntry(await this.view(client, { waitForFresh: true })) ??
       findEntry(views.lastKnown(members, client))
     )
-  }
-
-  /** Returns a client's catalog if no query to a backend is required. Throws the same errors as `view`. */
-  readyCatalog(client: OperationClient): Catalog | undefined {
-    const { members, views, partialFailureMode } = this.#owner.parts
-    // With pinning, an item may have changed since it was approved.
-    if (views.awaitsAnnounced)
-      for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
-    const view = views.ready(members, client)
-    if (view && partialFailureMode === 'fail') this.#requireAll(view, undefined)
-    return view?.catalog
   }
 
   /** Returns the tool's own name for an alias, or undefined if the name is not an alias. */

@@ -33,6 +33,8 @@ export interface View {
   readonly down: readonly MissingBackend[]
   /** Backends that could not be reread. The last known lists of these backends are in use. */
   readonly stale: readonly MissingBackend[]
+  /** True if no backend is down or stale. */
+  readonly isComplete: boolean
 }
 
 /** Applies guardrails to listings. */
@@ -152,13 +154,15 @@ export class Views {
       const catalog = this.#tracer.internal('aggregator.MergeCapabilities', undefined, () =>
         this.merge(listings, absentOf(members, client, listings)),
       )
+      const stale = listings.flatMap(({ backend: name }) => {
+        const error = members.get(name)?.listings.failureOf(client)
+        return error ? [{ name, error }] : []
+      })
       const view = {
         catalog,
         down: down.sort((a, b) => byText(a.name, b.name)),
-        stale: listings.flatMap(({ backend: name }) => {
-          const error = members.get(name)?.listings.failureOf(client)
-          return error ? [{ name, error }] : []
-        }),
+        stale,
+        isComplete: down.length + stale.length === 0,
       }
       if (view.down.every(({ error }) => error !== slowError))
         this.#keep(members, client, { ...view, queried: listings })
@@ -316,7 +320,8 @@ function absentOf(
 function keyOf(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): string {
   let perCaller = false
   for (const { backend, listings } of members.values()) {
-    if (listings.keys.forkOf(client) !== undefined)
+    const { keys } = listings
+    if (keys.forks.size > 0 && keys.forkOf(client) !== undefined)
       return `session ${client.session?.id ?? ''} ${requesterIdentity(client)}`
     perCaller ||= backend.settings.perCaller
   }

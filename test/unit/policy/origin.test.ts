@@ -107,7 +107,6 @@ t.test('a configuration can group backends and their tools, but cannot add child
 
 t.test('a name that resolves to another target after the decision is rejected', (t) => {
   const entry = { key: 'x', backend: 'a', original: 'search', json: Buffer.from('{}') }
-  t.doesNotThrow(() => requireDecidedTarget(undefined, entry))
   t.doesNotThrow(() => requireDecidedTarget({ backend: 'a', original: 'search' }, entry))
   for (const origin of [
     { backend: 'b', original: 'search' },

@@ -46,7 +46,15 @@ async function start(
         listener: (_backend, session) => session,
         eraChanged: () => {},
       },
-      health: { monitor: { admit: () => {}, isAvailable: () => true, report: () => {}, release: () => {} } },
+      health: {
+        monitor: {
+          admit: () => {},
+          admitCall: () => true,
+          isAvailable: () => true,
+          report: () => {},
+          release: () => {},
+        },
+      },
       info: '{"name":"test","version":"1"}',
       log: silentLog,
       now: () => now,

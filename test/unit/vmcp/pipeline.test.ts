@@ -78,6 +78,20 @@ t.test('pipeline: without features, an operation passes observation, guards and 
   t.same(seen, ['observe x', 'guard x', 'core x'])
 })
 
+t.test('pipeline: the alias links see only the methods that they translate', async (t) => {
+  const seen: string[] = []
+  const noting =
+    (label: string): Link =>
+    (operation, next) => {
+      seen.push(`${label} ${operation.method}`)
+      return next(operation)
+    }
+  const { perform } = reloadRig({ listAliases: noting('list'), callAliases: noting('call') }, {})
+  for (const method of ['tools/list', 'tools/call', 'prompts/list', 'prompts/get'])
+    await perform({ ...call('x'), method })
+  t.same(seen, ['list tools/list', 'call tools/call'])
+})
+
 t.test('pipeline: a surface may continue with another operation, which the guards then check', async (t) => {
   const { seen, perform } = rig((seen) => [feature('search', seen, [])])
   await perform(call('wrapped'))

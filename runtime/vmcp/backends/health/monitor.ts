@@ -128,10 +128,17 @@ export class HealthMonitor {
 
   /** Starts checking a backend. The first check runs immediately. */
   add(subject: MonitoredBackend): void {
-    const { settings } = this.#options
+    const { settings, clock, events } = this.#options
     const watch: Watch = {
       subject,
-      breaker: this.#breakerOf(subject),
+      breaker:
+        settings.breaker &&
+        new Breaker({
+          ...settings.breaker,
+          now: clock.now,
+          onChange: (before, after) =>
+            events.emit('backend_circuit', { backend: subject.name, before, after }),
+        }),
       status: 'unknown',
       failures: 0,
       lostSessions: 0,
@@ -148,16 +155,6 @@ export class HealthMonitor {
     }
     this.#watches.set(subject.name, watch)
     if (settings.intervalMs > 0) void this.#loop(watch)
-  }
-
-  #breakerOf({ name }: MonitoredBackend): Breaker | undefined {
-    const { settings, clock, events } = this.#options
-    if (!settings.breaker) return undefined
-    return new Breaker({
-      ...settings.breaker,
-      now: clock.now,
-      onChange: (before, after) => events.emit('backend_circuit', { backend: name, before, after }),
-    })
   }
 
   remove(name: string): void {
@@ -192,12 +189,19 @@ export class HealthMonitor {
     return status !== 'unhealthy' && status !== 'unauthenticated' && breaker?.allows() !== false
   }
 
-  /** Claims the right to send a request. Throws BACKEND_UNAVAILABLE while the circuit is open. */
+  /** Claims the right to send a client request. Returns false, and claims nothing, if `isAvailable` is false. */
+  admitCall(name: string): boolean {
+    const { status, breaker } = this.#watches.get(name) ?? {}
+    const isAdmitted = status !== 'unhealthy' && status !== 'unauthenticated' && breaker?.allows() !== false
+    if (isAdmitted) breaker?.start()
+    return isAdmitted
+  }
+
+  /** Claims the right to read lists. Throws BACKEND_UNAVAILABLE while the circuit is open. */
   admit(name: string): void {
     const breaker = this.#watches.get(name)?.breaker
-    if (!breaker) return
-    if (!breaker.allows()) throw unavailableError([name])
-    breaker.start()
+    if (breaker?.allows() === false) throw unavailableError([name])
+    breaker?.start()
   }
 
   /** Records the outcome of a client request. `error` is undefined on success. */
@@ -321,10 +325,7 @@ export class HealthMonitor {
       return
     }
     const refused = isRejection(error)
-    if (refused && watch.subject.toleratesRejection) {
-      this.#recordSuccess(watch, 0)
-      return
-    }
+    if (refused && watch.subject.toleratesRejection) return this.#recordSuccess(watch, 0)
     watch.failures++
     // A check is not sent on behalf of a caller, so every reader of the status may see the backend's explanation.
     const cause = this.#options.localCause?.(watch.subject.name) ?? causeOf(error, this.#options.server)

@@ -83,6 +83,13 @@ export interface ConnectionsOptions {
   readonly now: () => number
 }
 
+interface ConnectOptions {
+  readonly capabilities: Buffer
+  readonly sender: Sender
+  /** Returns true if a message without a request id can belong to the only request in flight. */
+  readonly assigns?: () => boolean
+}
+
 export class Connections {
   readonly #options: ConnectionsOptions
   readonly #managed = new Map<string, ManagedConnection>()
@@ -101,7 +108,10 @@ export class Connections {
    * connections.
    */
   getOrConnect(scope: ConnectionScope, capabilities: Buffer, sender: Sender): ManagedConnection {
-    const key = connectionKey(scope)
+    const key =
+      scope.kind === 'session'
+        ? `session ${scope.session.id} ${scope.identity}`
+        : `${scope.kind} ${scope.key}`
     const known = this.#managed.get(key)
     if (known) {
       known.usedAt = this.#options.now()
@@ -114,7 +124,7 @@ export class Connections {
     else this.#makeRoomIn(scope.session)
     if (this.#managed.size >= maxPerBackend)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many sessions' })
-    const managed = this.#connect(scope, capabilities, sender)
+    const managed = this.#connect(key, scope, { capabilities, sender })
     this.#managed.set(key, managed)
     if (scope.kind === 'session') this.#addTo(scope.session, managed)
     return managed
@@ -184,12 +194,10 @@ export class Connections {
     void oldest[1].connection.close(oldest[1].sender, { end: true })
   }
 
-  /** `assigns` returns true if a message without a request id can belong to the only request in flight. */
   #connect(
+    key: string,
     scope: ConnectionScope,
-    capabilities: Buffer,
-    sender: Sender,
-    assigns: () => boolean = () => false,
+    { capabilities, sender, assigns = () => false }: ConnectOptions,
   ): ManagedConnection {
     if (this.#closed) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the backend was removed' })
     const { name, target, transport, timeoutMs, perCaller } = this.#options.settings
@@ -212,7 +220,7 @@ export class Connections {
       log: this.#options.log,
     })
     return {
-      key: connectionKey(scope),
+      key,
       connection,
       scope,
       sender,
@@ -259,14 +267,9 @@ export class Connections {
   /** Returns a pooled connection for one request at a time. The caller must then call `returnToPool`. */
   take(user: PoolUser, capabilities: Buffer, sender: Sender): ManagedConnection {
     const managed = this.#pool.take(user, () => {
-      const made: ManagedConnection = this.#connect(
-        { kind: 'pool', key: user.key },
-        capabilities,
-        sender,
-        () => {
-          return user.isIdentified || made.uses <= 1
-        },
-      )
+      const scope = { kind: 'pool', key: user.key } as const
+      const assigns = (): boolean => user.isIdentified || made.uses <= 1
+      const made: ManagedConnection = this.#connect(user.key, scope, { capabilities, sender, assigns })
       return made
     })
     managed.sender = sender
@@ -341,13 +344,6 @@ export class Connections {
       this.dropAll().map((managed) => managed.connection.close(managed.sender, { end: true })),
     )
   }
-}
-
-/** Returns a scope's key. The key contains the identity if the backend's responses depend on the caller. */
-function connectionKey(scope: ConnectionScope): string {
-  return scope.kind === 'session'
-    ? `session ${scope.session.id} ${scope.identity}`
-    : `${scope.kind} ${scope.key}`
 }
 
 const noRoots: Promise<AskReply> = Promise.resolve({ result: Buffer.from('{"roots":[]}') })

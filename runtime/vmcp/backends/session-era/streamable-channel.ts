@@ -86,23 +86,30 @@ export class StreamableChannel implements BackendChannel {
   readonly #retired = new AbortController()
   readonly #inFlight = new InFlight<ExchangeControl>()
   readonly #gaps: GapReporter
+  /** The headers with the session id and the protocol revision, once they are known. */
+  readonly #sessionHeaders: Record<string, string> = {}
   #sessionId: string | undefined
-  #version: string | undefined
 
   constructor(target: ChannelTarget, events: ChannelEvents, resume?: BackendSession) {
     this.#target = target
     this.#events = events
     this.#gaps = new GapReporter(events.onGap)
-    this.#sessionId = resume?.sessionId
-    this.#version = resume?.protocolVersion
+    if (!resume) return
+    this.#setSession(resume.sessionId)
+    this.setProtocolVersion(resume.protocolVersion)
   }
 
   get sessionId(): string | undefined {
     return this.#sessionId
   }
 
+  #setSession(id: string): void {
+    this.#sessionId = id
+    this.#sessionHeaders[headerName.sessionId] = id
+  }
+
   setProtocolVersion(version: string): void {
-    this.#version = version
+    this.#sessionHeaders[headerName.protocolVersion] = version
   }
 
   async send(message: Buffer, options: SendOptions): Promise<void> {
@@ -118,10 +125,9 @@ export class StreamableChannel implements BackendChannel {
     const exchange = this.#inFlight.add(control)
     const sentSession = this.#sessionId
     try {
-      const headers = this.#headers({ 'content-type': 'application/json', accept: acceptHeader })
       const response = await sendToBackend(this.#target, options.sender, {
         method: 'POST',
-        headers,
+        headers: { 'content-type': 'application/json', accept: acceptHeader, ...this.#sessionHeaders },
         body: message,
         signal: options.signal,
         rpcMethod: options.method,
@@ -164,8 +170,8 @@ export class StreamableChannel implements BackendChannel {
   #noteSession(headers: IncomingHttpHeaders): void {
     const id = headers[headerName.sessionId]
     if (typeof id !== 'string' || id === '') return
-    if (/^[\x21-\x7e]+$/.test(id)) this.#sessionId ??= id
-    else this.#target.deviations?.note('session_id_unusable')
+    if (!/^[\x21-\x7e]+$/.test(id)) this.#target.deviations?.note('session_id_unusable')
+    else if (this.#sessionId === undefined) this.#setSession(id)
   }
 
   /** Handles the message in a response that is not a stream. */
@@ -231,10 +237,11 @@ export class StreamableChannel implements BackendChannel {
     more: Pick<AuthorizedRequest, 'onEvent' | 'onStream' | 'rpcMethod' | 'limit'>,
   ): Promise<BackendResponse> {
     const last = position.lastEventId
-    const headers = this.#headers({
+    const headers = {
       accept: 'text/event-stream',
       ...(last === undefined ? {} : { [headerName.lastEventId]: last }),
-    })
+      ...this.#sessionHeaders,
+    }
     return sendToBackend(this.#target, sender, {
       method: 'GET',
       headers,
@@ -311,13 +318,6 @@ export class StreamableChannel implements BackendChannel {
     this.#retired.abort(new ConnectionClosed())
   }
 
-  /** Adds the protocol headers to `headers`. */
-  #headers(headers: Record<string, string>): Record<string, string> {
-    if (this.#sessionId !== undefined) headers[headerName.sessionId] = this.#sessionId
-    if (this.#version !== undefined) headers[headerName.protocolVersion] = this.#version
-    return headers
-  }
-
   async close(sender: Sender, { end }: { readonly end: boolean }): Promise<void> {
     if (this.#closed.signal.aborted) return
     const reason = new ConnectionClosed()
@@ -326,7 +326,7 @@ export class StreamableChannel implements BackendChannel {
     if (this.#sessionId === undefined || !end) return
     const signal = AbortSignal.timeout(2_000)
     try {
-      await sendToBackend(this.#target, sender, { method: 'DELETE', headers: this.#headers({}), signal })
+      await sendToBackend(this.#target, sender, { method: 'DELETE', headers: this.#sessionHeaders, signal })
     } catch {
       // The session will eventually expire on the backend.
     }

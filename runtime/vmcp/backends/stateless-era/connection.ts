@@ -10,6 +10,7 @@ import { Deadline } from '../../../net/index.ts'
 import { own } from '../../../../schemas/index.ts'
 import {
   type Ask,
+  type Changes,
   emptyObject,
   foreignStatuses,
   headerName,
@@ -41,6 +42,8 @@ import { errorOf, isDecisiveStatus } from '../transport/status-error.ts'
 
 /** Time in milliseconds for which a stream may stay open after its response has arrived. */
 const lingerMs = 2_000
+/** Changes that remove the members of a request that answers a backend's questions. */
+const withoutState: Changes = { inputResponses: undefined, requestState: undefined }
 
 export interface StatelessConnectionOptions {
   readonly target: ChannelTarget
@@ -121,7 +124,8 @@ export class StatelessConnection implements BackendConnection {
   /** Sends a request. Resolves to the response, which may arrive before the stream ends. */
   #exchange(request: Request, id: string, deadline: Deadline): Promise<Outcome> {
     const { target, info } = this.#options
-    const { changes, relay, trace, capabilities } = request
+    const { relay, trace, capabilities } = request
+    const changes = request.hasOwnState ? request.changes : { ...withoutState, ...request.changes }
     const params = statelessParams(
       {
         ...{ params: request.params, changes, trace },

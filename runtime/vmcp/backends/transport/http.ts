@@ -104,54 +104,40 @@ export async function exchangeWithBackend(
   dispatcher: Dispatcher,
   request: BackendRequest,
 ): Promise<BackendResponse> {
-  let url = request.url
-  for (let hops = 0; ; hops++) {
-    let response = await dispatchAgain(dispatcher, request, url)
+  const { method, proof, body = null, signal, control } = request
+  let { url, repeatable = false } = request
+  let hasRenewedProof = false
+  let hops = 0
+  for (;;) {
+    if (signal.aborted) throw reasonOf(signal)
+    const headers = proof ? { ...request.headers, dpop: proof.sign(method, url) } : request.headers
+    const handler = new ResponseHandler(request)
+    if (control) control.exchange = handler
+    const path = url.pathname + url.search
+    try {
+      dispatcher.dispatch({ origin: url.origin, path, method, headers, body, headersTimeout: 0 }, handler)
+    } catch (cause) {
+      handler.fail(new GatehouseError('BACKEND_UNREACHABLE', { cause }))
+    }
+    let response: BackendResponse
+    try {
+      response = await handler.response
+    } catch (error) {
+      // The backend may close an idle connection just as Gatehouse sends a request on it.
+      if (!repeatable || signal.aborted || !wasCut(error)) throw error
+      repeatable = false
+      continue
+    }
     // The backend requires another nonce in the proof. The backend has not executed the request.
-    if (request.proof?.note(url, response.status, response.headers)) {
-      response = await dispatchAgain(dispatcher, request, url)
-      request.proof.note(url, response.status, response.headers)
+    if (proof?.note(url, response.status, response.headers) && !hasRenewedProof) {
+      hasRenewedProof = true
+      continue
     }
     const next = redirectTarget(response, url)
     if (next === undefined) return response
-    if (hops === maxRedirects) throw protocolError('too many redirects')
+    if (hops++ === maxRedirects) throw protocolError('too many redirects')
     url = next
   }
-}
-
-/** Sends a request, and repeats it once if it is repeatable and the connection closes before a response. */
-async function dispatchAgain(
-  dispatcher: Dispatcher,
-  request: BackendRequest,
-  url: URL,
-): Promise<BackendResponse> {
-  try {
-    return await dispatchTo(dispatcher, request, url)
-  } catch (error) {
-    // The backend may close an idle connection just as Gatehouse sends a request on it.
-    if (!request.repeatable || request.signal.aborted || !wasCut(error)) throw error
-    return dispatchTo(dispatcher, request, url)
-  }
-}
-
-/** Sends a request without repeating it. Settles when the response ends. */
-async function dispatchTo(
-  dispatcher: Dispatcher,
-  request: BackendRequest,
-  url: URL,
-): Promise<BackendResponse> {
-  const { method, proof, body = null, signal } = request
-  const headers = proof ? { ...request.headers, dpop: proof.sign(method, url) } : request.headers
-  if (signal.aborted) throw reasonOf(signal)
-  const handler = new ResponseHandler(request)
-  if (request.control) request.control.exchange = handler
-  const path = url.pathname + url.search
-  try {
-    dispatcher.dispatch({ origin: url.origin, path, method, headers, body, headersTimeout: 0 }, handler)
-  } catch (cause) {
-    handler.fail(new GatehouseError('BACKEND_UNREACHABLE', { cause }))
-  }
-  return handler.response
 }
 
 function redirectTarget({ status, headers }: BackendResponse, from: URL): URL | undefined {

@@ -38,21 +38,19 @@ const callMethods: ReadonlySet<string> = new Set([
   'tools/call',
 ])
 
-/**
- * Methods of the list requests that Gatehouse sends on its own behalf. A page has a lower limit than a call's result,
- * because every item is checked.
- */
-const listMethods: ReadonlySet<string> = new Set([
-  'prompts/list',
-  'resources/list',
-  'resources/templates/list',
-  'tools/list',
-])
+/** A page of a list has a lower limit than a call's result, because every item is checked. */
 const maxPageBytes = 8 * 1024 * 1024
-
-/** Methods that return a backend's server information. */
-const openingMethods: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
 const maxOpeningBytes = 1024 * 1024
+
+/** Limits for the responses to Gatehouse's own requests, by method. */
+const ownLimits: ReadonlyMap<string | undefined, ResponseLimit> = new Map([
+  ...['prompts/list', 'resources/list', 'resources/templates/list', 'tools/list'].map(
+    (method) => [method, ownLimit(`one page of ${method}`, maxPageBytes)] as const,
+  ),
+  ...['initialize', 'server/discover'].map(
+    (method) => [method, ownLimit(`the response to ${method}`, maxOpeningBytes)] as const,
+  ),
+])
 
 /**
  * Returns the outcome of a request. Throws BACKEND_RESULT_TOO_LARGE or BACKEND_PROTOCOL if the outcome exceeds the
@@ -84,12 +82,8 @@ function resultLimit(
   { maxResultBytes }: RequestLimits = {},
   requestLimit?: ResponseLimit,
 ): ResponseLimit | undefined {
-  let limit: ResponseLimit | undefined
-  if (rpcMethod !== undefined && listMethods.has(rpcMethod))
-    limit = ownLimit(`one page of ${rpcMethod}`, maxPageBytes)
-  else if (rpcMethod !== undefined && openingMethods.has(rpcMethod))
-    limit = ownLimit(`the response to ${rpcMethod}`, maxOpeningBytes)
-  else if (maxResultBytes !== undefined && rpcMethod !== undefined && callMethods.has(rpcMethod))
+  let limit = ownLimits.get(rpcMethod)
+  if (maxResultBytes !== undefined && rpcMethod !== undefined && callMethods.has(rpcMethod))
     limit = {
       bytes: maxResultBytes + envelopeBytes,
       error: () =>
@@ -125,10 +119,7 @@ export function describeRequest(target: ChannelTarget, rpcMethod: string | undef
 
 /** True for Gatehouse's own requests. Clients do not see the backend's errors for these requests. */
 export function isOwnRequest(rpcMethod: string | undefined): boolean {
-  return (
-    rpcMethod === 'ping' ||
-    (rpcMethod !== undefined && (openingMethods.has(rpcMethod) || listMethods.has(rpcMethod)))
-  )
+  return rpcMethod === 'ping' || ownLimits.has(rpcMethod)
 }
 
 /** Returns the error for a successful response that contains no message. */
@@ -165,11 +156,12 @@ export async function sendToBackend(
   sender: Sender,
   request: AuthorizedRequest,
 ): Promise<BackendResponse> {
-  const { credentials, dispatcher, login, sentHeaders } = target
+  const { credentials, dispatcher, login, sentHeaders, limits } = target
   const url = request.url ?? target.url
   const { rpcMethod } = request
   const repeatable = rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
-  const limit = resultLimit(rpcMethod, target.limits, request.limit)
+  const isLimited = request.limit !== undefined || limits?.maxResultBytes !== undefined
+  const limit = isLimited ? resultLimit(rpcMethod, limits, request.limit) : ownLimits.get(rpcMethod)
   const onMislabelled = (): void => target.deviations?.note('content_type')
   for (let attempt = 0; ; attempt++) {
     const headers: Record<string, string> = {

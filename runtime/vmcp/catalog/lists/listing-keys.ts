@@ -12,8 +12,9 @@ const maxForks = 1_024
 
 export class ListingKeys {
   readonly #settings: Pick<BackendSettings, 'perCaller'>
-  /** Keys of sessions that have their own lists. */
   readonly #forks = new Set<string>()
+  /** Keys of sessions that have their own lists. */
+  readonly forks: ReadonlySet<string> = this.#forks
 
   constructor(settings: Pick<BackendSettings, 'perCaller'>) {
     this.#settings = settings

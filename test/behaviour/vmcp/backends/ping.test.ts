@@ -38,7 +38,15 @@ async function start(t: { teardown(work: () => unknown): void }, oddities: reado
         listener: (_backend, session) => session,
         eraChanged: ignore,
       },
-      health: { monitor: { admit: ignore, isAvailable: () => true, report: ignore, release: ignore } },
+      health: {
+        monitor: {
+          admit: ignore,
+          admitCall: () => true,
+          isAvailable: () => true,
+          report: ignore,
+          release: ignore,
+        },
+      },
       info: '{"name":"test","version":"1"}',
       log: silentLog,
       now: () => 0,
