@@ -88,7 +88,7 @@ export type AuthServerFile = {
   readonly disableUpstreamTokenInjection: boolean
   /** Files with PEM private keys that sign JWTs. The first key signs; all other keys only verify. Default: an ephemeral key. */
   readonly signingKeyFiles?: readonly string[]
-  /** Files with secrets of at least 32 bytes each. The first secret signs; all other secrets only verify. Default: an ephemeral secret. */
+  /** Files, each with a secret of at least 32 bytes. The first secret signs; all other secrets only verify. Default: an ephemeral secret. */
   readonly hmacSecretFiles?: readonly string[]
   /** Upstream whose access token provides the claims for policies; default: the first upstream. */
   readonly primaryUpstreamProvider?: string
@@ -538,7 +538,7 @@ export type ConfiguredBackend = {
 
 /** Settings for conflictResolution: the prefix format or the priority order. */
 export type ConflictResolutionConfig = {
-  /** Prefix of a tool name; {workload} is replaced with the workload name. With a fixed prefix, a tool that several backends offer comes from the first backend by name. */
+  /** Prefix of a tool name; {workload} is replaced with the workload name. With a fixed prefix, if several backends offer a tool with the same name, clients see the tool of the backend whose name sorts first. */
   readonly prefixFormat: string
   /** Workload names in order of priority. If tool names conflict, the first workload in this list keeps the name. */
   readonly priorityOrder?: readonly string[]
@@ -719,7 +719,7 @@ export type DeclaredClient = {
   readonly resources?: readonly string[]
   /** Lifetime of the client's access tokens, from 1m to 1h. */
   readonly tokenLifespan: string
-  /** Ids of the clients whose users' tokens this client may exchange, or "*" alone for all clients. Default: none; if this field is set, the client may also exchange tokens that were issued to itself. */
+  /** Ids of the clients whose users' tokens this client may exchange, or "*" as the only entry for all clients. Default: none; if this field is set, the client may also exchange tokens that were issued to itself. */
   readonly subjectClients?: readonly string[]
   /** Issues only tokens that are bound to the client's key (DPoP). */
   readonly dpopBoundAccessTokens?: boolean
@@ -747,7 +747,7 @@ export type DeclaredClientFile = {
   readonly resources?: readonly string[]
   /** Lifetime of the client's access tokens, from 1m to 1h. */
   readonly tokenLifespan: string
-  /** Ids of the clients whose users' tokens this client may exchange, or "*" alone for all clients. Default: none; if this field is set, the client may also exchange tokens that were issued to itself. */
+  /** Ids of the clients whose users' tokens this client may exchange, or "*" as the only entry for all clients. Default: none; if this field is set, the client may also exchange tokens that were issued to itself. */
   readonly subjectClients?: readonly string[]
   /** Issues only tokens that are bound to the client's key (DPoP). */
   readonly dpopBoundAccessTokens?: boolean
@@ -1125,7 +1125,7 @@ export type InnerStep = {
   readonly type: "tool"
   /** Tool to call, as workload.tool_name. */
   readonly tool: string
-  /** Arguments for the tool; top-level strings are templates that may use .forEach.<itemVar> and .forEach.index. */
+  /** Arguments for the tool; top-level strings are templates that can use .forEach.<itemVar> and .forEach.index. */
   readonly arguments?: { readonly [name: string]: unknown }
   /** Template that decides whether the iteration runs. */
   readonly condition?: string
@@ -1169,7 +1169,7 @@ export type JwtBearerIssuerPolicy = {
   readonly maxAssertionAge?: string
   /** once: each assertion is accepted once. untilExpiry: an assertion can be reused until it expires, for pods that reuse a token file. This field does not apply to id_jag. */
   readonly replay: "once" | "untilExpiry"
-  /** Accepted audiences (aud) of a jwt_bearer assertion, which must have exactly one audience. A resource of this server is not allowed. Default: the issuer and the token endpoint of this server. For id_jag, the audience must always be the issuer. */
+  /** Accepted audiences (aud) of a jwt_bearer assertion, which must have exactly one audience. The URL of one of this server's resources is not allowed. Default: the issuer and the token endpoint of this server. For id_jag, the audience must always be the issuer. */
   readonly acceptedAudiences?: readonly string[]
   /** Subjects that get tokens. The first binding that matches applies. Required for jwt_bearer. If id_jag is the only accepted type, the default is every user of the issuer, limited by the client and the assertion. */
   readonly subjectBindings?: readonly SubjectBinding[]
@@ -1256,19 +1256,19 @@ export type MCPExternalAuthConfig = {
   readonly kind: "MCPExternalAuthConfig"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** One way to authenticate to a backend: the type, and the settings in the object of the same name. Referenced by the externalAuthConfigRef of servers, proxies, entries and virtual servers. */
+  /** Authentication to a backend: the type, and the settings in the object of the same name. Referenced by the externalAuthConfigRef of servers, proxies, entries and virtual servers. */
   readonly spec: MCPExternalAuthConfigSpec
   /** Observed state. */
   readonly status?: MCPExternalAuthConfigStatus
 }
 
-/** One way to authenticate to a backend: the type, and the settings in the object of the same name. Referenced by the externalAuthConfigRef of servers, proxies, entries and virtual servers. */
+/** Authentication to a backend: the type, and the settings in the object of the same name. Referenced by the externalAuthConfigRef of servers, proxies, entries and virtual servers. */
 export type MCPExternalAuthConfigSpec = {
   /** Kind of external authentication. The object of the same name contains the settings; type unauthenticated has no settings. */
   readonly type: "tokenExchange" | "headerInjection" | "bearerToken" | "unauthenticated" | "embeddedAuthServer" | "cloudSts" | "upstreamInject" | "obo" | "xaa" | "basicAuth" | "clientCredentials"
   /** For type cloudSts: signs requests with a role's temporary cloud credentials (SigV4). Requires a role that trusts your issuer. */
   readonly cloudSts?: CloudStsConfig
-  /** For type basicAuth: sends Authorization: Basic with a user name and a password from Secrets (RFC 7617, UTF-8). The user name may instead be set inline. */
+  /** For type basicAuth: sends Authorization: Basic with a user name and a password from Secrets (RFC 7617, UTF-8). The user name can instead be set inline. */
   readonly basicAuth?: BasicAuthConfig
   /** For type bearerToken: sends Authorization: Bearer with a fixed token from a Secret. */
   readonly bearerToken?: BearerTokenConfig
@@ -1743,9 +1743,9 @@ export type MCPWebhookConfig = {
 
 /** Webhooks, shared through the webhookConfigRef of servers. Webhooks run in list order; mutating webhooks run first. */
 export type MCPWebhookConfigSpec = {
-  /** Webhooks that may change arguments and results. Each webhook receives the output of the previous webhook. */
+  /** Webhooks that can change arguments and results. Each webhook receives the output of the previous webhook. */
   readonly mutating?: readonly Webhook[]
-  /** Webhooks that may reject a call. Validating webhooks receive the output of the mutating webhooks. */
+  /** Webhooks that can reject a call. Validating webhooks receive the output of the mutating webhooks. */
   readonly validating?: readonly Webhook[]
 }
 
@@ -2061,7 +2061,7 @@ export type OutgoingAuth = {
   readonly backends?: { readonly [name: string]: BackendAuth }
 }
 
-/** One way to authenticate to a backend. */
+/** Strategy for authentication to a backend. */
 export type OutgoingStrategy = {
   /** Selects the strategy. */
   readonly type: "unauthenticated" | "header_injection" | "token_exchange" | "upstream_inject" | "cloud_sts" | "obo" | "xaa" | "bearer_token" | "basic_auth" | "client_credentials"
@@ -2091,7 +2091,7 @@ export type OutputProperty = {
   readonly type: "string" | "integer" | "number" | "boolean" | "object" | "array"
   /** Meaning of the property, shown to clients in the tool's output schema. */
   readonly description?: string
-  /** Template for the value. For an object, the template may return a JSON string. */
+  /** Template for the value. For an object, the template can return a JSON string. */
   readonly value?: string
   /** Nested properties with the same structure. */
   readonly properties?: { readonly [name: string]: unknown }
@@ -2796,9 +2796,9 @@ export type RuntimeWebhook = {
 
 /** Webhooks that receive calls and their results, in list order; mutating webhooks run first. */
 export type RuntimeWebhooks = {
-  /** Webhooks that may change arguments and results. Each webhook receives the output of the previous webhook. */
+  /** Webhooks that can change arguments and results. Each webhook receives the output of the previous webhook. */
   readonly mutating?: readonly RuntimeWebhook[]
-  /** Webhooks that may reject a call. Validating webhooks receive the output of the mutating webhooks. */
+  /** Webhooks that can reject a call. Validating webhooks receive the output of the mutating webhooks. */
   readonly validating?: readonly RuntimeWebhook[]
 }
 
@@ -2845,7 +2845,7 @@ export type ServingTLS = {
   readonly clientCABundleRef?: CABundleSource
 }
 
-/** Session affinity for the Service. None is suitable for stateless servers and for load balancers with their own affinity. */
+/** Session affinity for the Service. The value None is suitable for stateless servers and for load balancers with their own affinity. */
 export type SessionAffinity = "ClientIP" | "None"
 
 /** Storage for sessions. */
@@ -3048,7 +3048,7 @@ export type TokenExchangeIssuerPolicy = {
   readonly allowedActors?: readonly string[]
   /** CEL expression over the claims map that accepts additional actors. */
   readonly actorMatcher?: string
-  /** Declared clients that may exchange the issuer's tokens, or "*" alone for all declared clients. */
+  /** Declared clients that may exchange the issuer's tokens, or "*" as the only entry for all declared clients. */
   readonly allowedDelegateClients: readonly string[]
   /** Instead of checking the actor, accepts a may_act claim whose iss is this server and whose sub is the client. */
   readonly allowMayAct: boolean
@@ -3298,11 +3298,11 @@ export type UserInfoConfig = {
 
 /** Names of the fields to read. The first non-empty value is used. */
 export type UserInfoFieldMapping = {
-  /** Fields that may contain the subject. */
+  /** Fields from which the subject is read. */
   readonly subjectFields: readonly string[]
-  /** Fields that may contain the name. */
+  /** Fields from which the name is read. */
   readonly nameFields: readonly string[]
-  /** Fields that may contain the email address. */
+  /** Fields from which the email address is read. */
   readonly emailFields: readonly string[]
 }
 
@@ -3431,7 +3431,7 @@ export type VirtualMCPServerSpec = {
   readonly serviceAccount?: string
   /** Type of the Service that clients connect to. */
   readonly serviceType: "ClusterIP" | "NodePort" | "LoadBalancer"
-  /** Session affinity for the Service. None is suitable for stateless servers and for load balancers with their own affinity. */
+  /** Session affinity for the Service. The value None is suitable for stateless servers and for load balancers with their own affinity. */
   readonly sessionAffinity: SessionAffinity
   /** Storage for sessions. */
   readonly sessionStorage?: SessionStorageConfig
@@ -3563,9 +3563,9 @@ export type Webhook = {
 
 /** Webhooks of a proxy. */
 export type WebhookFile = {
-  /** Webhooks that may change arguments and results. Each webhook receives the output of the previous webhook. */
+  /** Webhooks that can change arguments and results. Each webhook receives the output of the previous webhook. */
   readonly mutating?: readonly RuntimeWebhook[]
-  /** Webhooks that may reject a call. Validating webhooks receive the output of the mutating webhooks. */
+  /** Webhooks that can reject a call. Validating webhooks receive the output of the mutating webhooks. */
   readonly validating?: readonly RuntimeWebhook[]
 }
 
