@@ -72,7 +72,7 @@ export type AuthServerFile = {
   readonly issuer: string
   /** When set, the authorization endpoint is advertised under this URL instead of under the issuer. */
   readonly authorizationEndpointBaseUrl?: string
-  /** Permits an http issuer on a host other than localhost. */
+  /** Allows an http issuer on a host other than localhost. */
   readonly insecureAllowHTTP: boolean
   /** Resources for which tokens may be issued. */
   readonly allowedAudiences: readonly string[]
@@ -317,7 +317,7 @@ export type CABundleConfigStatus = {
   readonly referenceCount?: number
   /** Workloads that reference this object. */
   readonly referencingWorkloads?: readonly WorkloadReference[]
-  /** Optional CA bundles that do not exist, as `configMap/key`. */
+  /** Optional CA bundles that do not exist, in the form `configMap/key`. */
   readonly absentCaBundles?: readonly string[]
 }
 
@@ -518,7 +518,7 @@ export type ConfigStatus = {
 
 /** A backend MCP server. */
 export type ConfiguredBackend = {
-  /** Name of the backend, as in the group. The name selects the backend's authentication. */
+  /** Name of the backend in the group. The name selects the backend's authentication. */
   readonly name: string
   /** URL of the backend. */
   readonly url: string
@@ -823,7 +823,7 @@ export type EmbeddedAuthServerConfig = {
   readonly hmacSecretRefs?: readonly SecretRef[]
   /** JWT signing keys in PEM form. The first key signs; all other keys only verify. Default: an ephemeral key (development only). */
   readonly signingKeySecretRefs?: readonly SecretRef[]
-  /** Permits an http issuer on a host other than localhost. Use this setting only for trusted in-cluster traffic. */
+  /** Allows an http issuer on a host other than localhost. Use this setting only for trusted in-cluster traffic. */
   readonly insecureAllowHTTP: boolean
   /** Upstream whose access token provides the claims for policies; default: the first upstream. Used only on VirtualMCPServer. */
   readonly primaryUpstreamProvider?: string
@@ -1109,11 +1109,11 @@ export type InlineOidc = {
   readonly caBundleRef?: CABundleSource
   /** File with a bearer token for fetching the key set. */
   readonly jwksAuthTokenPath?: string
-  /** Permits fetching the key set from private addresses. */
+  /** Allows fetching the key set from private addresses. */
   readonly jwksAllowPrivateIP: boolean
-  /** Permits private addresses for the protected-resource metadata. */
+  /** Allows private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIP: boolean
-  /** Permits http URLs; for development only. */
+  /** Allows http URLs; for development only. */
   readonly insecureAllowHTTP: boolean
 }
 
@@ -1123,7 +1123,7 @@ export type InnerStep = {
   readonly id?: string
   /** Type of the repeated step, which must be tool. */
   readonly type: "tool"
-  /** Tool to call, as workload.tool_name. */
+  /** Tool to call, in the form workload.tool_name. */
   readonly tool: string
   /** Arguments for the tool; top-level strings are templates that can use .forEach.<itemVar> and .forEach.index. */
   readonly arguments?: { readonly [name: string]: unknown }
@@ -1187,7 +1187,7 @@ export type KubernetesServiceAccountOidc = {
   readonly jwksUrl?: string
   /** URL of the introspection endpoint. When unset, the URL is discovered. */
   readonly introspectionUrl?: string
-  /** Uses the pod's CA and token to fetch the key set, and permits private addresses. */
+  /** Uses the pod's CA and token to fetch the key set, and allows private addresses. */
   readonly useClusterAuth: boolean
 }
 
@@ -2225,15 +2225,15 @@ export type ProxyIssuer = {
   readonly clientId?: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
-  /** Permits an http issuer; for development only. */
+  /** Allows an http issuer; for development only. */
   readonly insecureAllowHttp: boolean
   /** URL of the introspection endpoint (RFC 7662), for opaque tokens. */
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits fetching the key set from private addresses. */
+  /** Allows fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
-  /** Permits private addresses for the protected-resource metadata. */
+  /** Allows private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
   /** PEM file with trust anchors for the issuer. */
   readonly caBundlePath?: string
@@ -2261,15 +2261,15 @@ export type ProxyOidc = {
   readonly clientId?: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
-  /** Permits an http issuer; for development only. */
+  /** Allows an http issuer; for development only. */
   readonly insecureAllowHttp: boolean
   /** URL of the introspection endpoint (RFC 7662), for opaque tokens. */
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits fetching the key set from private addresses. */
+  /** Allows fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
-  /** Permits private addresses for the protected-resource metadata. */
+  /** Allows private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
   /** PEM file with trust anchors for the issuer. */
   readonly caBundlePath?: string
@@ -2554,7 +2554,7 @@ export type RuntimeAuthzenPoint = {
 
 /** A backend MCP server. */
 export type RuntimeBackend = {
-  /** Name of the backend, as in the group. The name selects the backend's authentication. */
+  /** Name of the backend in the group. The name selects the backend's authentication. */
   readonly name: string
   /** URL of the backend. */
   readonly url: string
@@ -2642,15 +2642,15 @@ export type RuntimeIssuer = {
   readonly clientId?: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
-  /** Permits an http issuer; for development only. */
+  /** Allows an http issuer; for development only. */
   readonly insecureAllowHttp: boolean
   /** URL of the introspection endpoint (RFC 7662), for opaque tokens. */
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits fetching the key set from private addresses. */
+  /** Allows fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
-  /** Permits private addresses for the protected-resource metadata. */
+  /** Allows private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
   /** PEM file with trust anchors for the issuer. */
   readonly caBundlePath?: string
@@ -2686,15 +2686,15 @@ export type RuntimeOidc = {
   readonly clientId: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
-  /** Permits an http issuer; for development only. */
+  /** Allows an http issuer; for development only. */
   readonly insecureAllowHttp: boolean
   /** URL of the introspection endpoint (RFC 7662), for opaque tokens. */
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits fetching the key set from private addresses. */
+  /** Allows fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
-  /** Permits private addresses for the protected-resource metadata. */
+  /** Allows private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
   /** PEM file with trust anchors for the issuer. */
   readonly caBundlePath?: string
@@ -3194,7 +3194,7 @@ export type TrustedIssuer = {
   readonly issuerUrl: string
   /** URL of the issuer's key set. */
   readonly jwksUrl?: string
-  /** Permits fetching the key set from private addresses. Requires jwksUrl. */
+  /** Allows fetching the key set from private addresses. Requires jwksUrl. */
   readonly allowPrivateIPs: boolean
   /** Adds platform-specific checks. kubernetes: the subject must be a ServiceAccount, and maxAssertionAge defaults to 1h. github: bindings must compare repository_id or repository_owner_id. gitlab: bindings must compare project_id or namespace_id, and the ref must be protected. */
   readonly preset?: "kubernetes" | "github" | "gitlab"
@@ -3210,7 +3210,7 @@ export type TrustedIssuerFile = {
   readonly issuerUrl: string
   /** URL of the issuer's key set. */
   readonly jwksUrl?: string
-  /** Permits fetching the key set from private addresses. Requires jwksUrl. */
+  /** Allows fetching the key set from private addresses. Requires jwksUrl. */
   readonly allowPrivateIPs: boolean
   /** Adds platform-specific checks. kubernetes: the subject must be a ServiceAccount, and maxAssertionAge defaults to 1h. github: bindings must compare repository_id or repository_owner_id. gitlab: bindings must compare project_id or namespace_id, and the ref must be protected. */
   readonly preset?: "kubernetes" | "github" | "gitlab"
@@ -3605,7 +3605,7 @@ export type WorkflowStep = {
   readonly id: string
   /** Action of the step: call a tool, ask the user, or repeat a step for each item of a list. */
   readonly type: "tool" | "elicitation" | "forEach"
-  /** Tool to call, as workload.tool_name; for type tool. */
+  /** Tool to call, in the form workload.tool_name; for type tool. */
   readonly tool?: string
   /** Arguments for the tool; top-level strings are templates. */
   readonly arguments?: { readonly [name: string]: unknown }
@@ -3673,7 +3673,7 @@ export type XaaConfig = {
   readonly idpClientAuth?: ClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
-  /** Permits an http targetTokenUrl; for development only. */
+  /** Allows an http targetTokenUrl; for development only. */
   readonly insecureTargetTokenUrl: boolean
   /** Client id for the target. */
   readonly targetClientId?: string
@@ -3707,7 +3707,7 @@ export type XaaStrategy = {
   readonly idpClientAuth?: RuntimeClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
-  /** Permits an http targetTokenUrl; for development only. */
+  /** Allows an http targetTokenUrl; for development only. */
   readonly insecureTargetTokenUrl: boolean
   /** Client id for the target. */
   readonly targetClientId?: string
