@@ -476,7 +476,7 @@ export type CompositeTool = {
   readonly annotations?: ToolAnnotations
 }
 
-/** One observation about the object. */
+/** Details of one aspect of the object's state. */
 export type Condition = {
   /** Condition type in CamelCase, optionally prefixed by a domain and a slash. */
   readonly type: string
@@ -801,7 +801,7 @@ export type EmbeddedAuthServerConfig = {
   readonly issuer: string
   /** Identity providers to which login is delegated. MCPServer and MCPRemoteProxy support one provider; VirtualMCPServer supports several. At least one provider is required unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set. */
   readonly upstreamProviders: readonly UpstreamProvider[]
-  /** When set, the authorization endpoint is advertised under this URL instead of under the issuer; the other endpoints are still derived from the issuer. The URL must follow the same rules as issuer. */
+  /** When set, the authorization endpoint is advertised under this URL instead of under the issuer; the other endpoints are still derived from the issuer. The URL must follow the same rules as the issuer field. */
   readonly authorizationEndpointBaseUrl?: string
   /** When true, clients that request a secret are registered as confidential clients. When false, such clients are registered as public clients. When unset, the environment variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS applies. */
   readonly allowConfidentialClientRegistration?: boolean
@@ -1085,7 +1085,7 @@ export type IncomingAuthFile = {
   readonly type: "oidc" | "local" | "anonymous"
   /** Required when type is oidc. */
   readonly oidc?: RuntimeOidc
-  /** Rules that decide which calls a client may make. */
+  /** Rules that determine which calls a client may make. */
   readonly authz?: RuntimeAuthz
   /** Issuers whose tokens are accepted in addition to those from the issuer in oidc. */
   readonly issuers?: readonly RuntimeIssuer[]
@@ -1127,7 +1127,7 @@ export type InnerStep = {
   readonly tool: string
   /** Arguments for the tool; top-level strings are templates that can use .forEach.<itemVar> and .forEach.index. */
   readonly arguments?: { readonly [name: string]: unknown }
-  /** Template that decides whether the iteration runs. */
+  /** Template that determines whether the iteration runs. */
   readonly condition?: string
   /** Timeout for one iteration; 0s means no separate timeout. */
   readonly timeout?: string
@@ -2183,7 +2183,7 @@ export type ProxyFile = {
   readonly issuers?: readonly ProxyIssuer[]
   /** Support for access tokens that are bound to a client's key (DPoP, RFC 9449). When unset, bound tokens are rejected. Requires oidc. */
   readonly dpop?: Dpop
-  /** Rules that decide which calls a client may make. */
+  /** Rules that determine which calls a client may make. */
   readonly authz?: RuntimeAuthz
   /** Audit log: one record per MCP operation. Disabled by default. */
   readonly audit?: Audit
@@ -2512,7 +2512,7 @@ export type RoleMapping = {
   readonly priority?: number
 }
 
-/** Rules that decide which calls a client may make. */
+/** Rules that determine which calls a client may make. */
 export type RuntimeAuthz = {
   /** Source of decisions. cedar: Cedar policies; httpv1: an external decision point; authzenv1: an external decision point that implements OpenID AuthZEN; none: no authorization. */
   readonly type: "cedar" | "none" | "httpv1" | "authzenv1"
@@ -2628,7 +2628,7 @@ export type RuntimeIncomingAuth = {
   readonly type: "oidc" | "local" | "anonymous"
   /** Required when type is oidc. */
   readonly oidc?: RuntimeOidc
-  /** Rules that decide which calls a client may make. */
+  /** Rules that determine which calls a client may make. */
   readonly authz?: RuntimeAuthz
 }
 
@@ -3609,7 +3609,7 @@ export type WorkflowStep = {
   readonly tool?: string
   /** Arguments for the tool; top-level strings are templates. */
   readonly arguments?: { readonly [name: string]: unknown }
-  /** Template that decides whether the step runs. */
+  /** Template that determines whether the step runs. */
   readonly condition?: string
   /** Ids of steps that must complete first. */
   readonly dependsOn?: readonly string[]
