@@ -72,7 +72,7 @@ export type AuthServerFile = {
   readonly issuer: string
   /** When set, the authorization endpoint is advertised under this URL instead of under the issuer. */
   readonly authorizationEndpointBaseUrl?: string
-  /** Permits an http issuer on a host other than localhost. */
+  /** Allows an http issuer on a host other than localhost. */
   readonly insecureAllowHTTP: boolean
   /** Resources for which tokens may be issued. */
   readonly allowedAudiences: readonly string[]
@@ -88,7 +88,7 @@ export type AuthServerFile = {
   readonly disableUpstreamTokenInjection: boolean
   /** Files with PEM private keys that sign JWTs. The first key signs; all other keys only verify. Default: an ephemeral key. */
   readonly signingKeyFiles?: readonly string[]
-  /** Files with secrets of at least 32 bytes each. The first secret signs; all other secrets only verify. Default: an ephemeral secret. */
+  /** Files, each with a secret of at least 32 bytes. The first secret signs; all other secrets only verify. Default: an ephemeral secret. */
   readonly hmacSecretFiles?: readonly string[]
   /** Upstream whose access token provides the claims for policies; default: the first upstream. */
   readonly primaryUpstreamProvider?: string
@@ -317,7 +317,7 @@ export type CABundleConfigStatus = {
   readonly referenceCount?: number
   /** Workloads that reference this object. */
   readonly referencingWorkloads?: readonly WorkloadReference[]
-  /** Optional CA bundles that do not exist, as `configMap/key`. */
+  /** Optional CA bundles that do not exist, in the form `configMap/key`. */
   readonly absentCaBundles?: readonly string[]
 }
 
@@ -476,7 +476,7 @@ export type CompositeTool = {
   readonly annotations?: ToolAnnotations
 }
 
-/** One observation about the object. */
+/** Details of one aspect of the object's state. */
 export type Condition = {
   /** Condition type in CamelCase, optionally prefixed by a domain and a slash. */
   readonly type: string
@@ -518,7 +518,7 @@ export type ConfigStatus = {
 
 /** A backend MCP server. */
 export type ConfiguredBackend = {
-  /** Name of the backend, as in the group. The name selects the backend's authentication. */
+  /** Name of the backend in the group. The name selects the backend's authentication. */
   readonly name: string
   /** URL of the backend. */
   readonly url: string
@@ -538,7 +538,7 @@ export type ConfiguredBackend = {
 
 /** Settings for conflictResolution: the prefix format or the priority order. */
 export type ConflictResolutionConfig = {
-  /** Prefix of a tool name; {workload} is replaced with the workload name. With a fixed prefix, a tool that several backends offer comes from the first backend by name. */
+  /** Prefix of a tool name; {workload} is replaced with the workload name. With a fixed prefix, if several backends offer a tool with the same name, clients see the tool of the backend whose name sorts first. */
   readonly prefixFormat: string
   /** Workload names in order of priority. If tool names conflict, the first workload in this list keeps the name. */
   readonly priorityOrder?: readonly string[]
@@ -719,7 +719,7 @@ export type DeclaredClient = {
   readonly resources?: readonly string[]
   /** Lifetime of the client's access tokens, from 1m to 1h. */
   readonly tokenLifespan: string
-  /** Ids of the clients whose users' tokens this client may exchange, or "*" alone for all clients. Default: none; if this field is set, the client may also exchange tokens that were issued to itself. */
+  /** Ids of the clients whose users' tokens this client may exchange, or "*" as the only entry for all clients. Default: none; if this field is set, the client may also exchange tokens that were issued to itself. */
   readonly subjectClients?: readonly string[]
   /** Issues only tokens that are bound to the client's key (DPoP). */
   readonly dpopBoundAccessTokens?: boolean
@@ -747,7 +747,7 @@ export type DeclaredClientFile = {
   readonly resources?: readonly string[]
   /** Lifetime of the client's access tokens, from 1m to 1h. */
   readonly tokenLifespan: string
-  /** Ids of the clients whose users' tokens this client may exchange, or "*" alone for all clients. Default: none; if this field is set, the client may also exchange tokens that were issued to itself. */
+  /** Ids of the clients whose users' tokens this client may exchange, or "*" as the only entry for all clients. Default: none; if this field is set, the client may also exchange tokens that were issued to itself. */
   readonly subjectClients?: readonly string[]
   /** Issues only tokens that are bound to the client's key (DPoP). */
   readonly dpopBoundAccessTokens?: boolean
@@ -801,7 +801,7 @@ export type EmbeddedAuthServerConfig = {
   readonly issuer: string
   /** Identity providers to which login is delegated. MCPServer and MCPRemoteProxy support one provider; VirtualMCPServer supports several. At least one provider is required unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set. */
   readonly upstreamProviders: readonly UpstreamProvider[]
-  /** When set, the authorization endpoint is advertised under this URL instead of under the issuer; the other endpoints are still derived from the issuer. The URL must follow the same rules as issuer. */
+  /** When set, the authorization endpoint is advertised under this URL instead of under the issuer; the other endpoints are still derived from the issuer. The URL must follow the same rules as the issuer field. */
   readonly authorizationEndpointBaseUrl?: string
   /** When true, clients that request a secret are registered as confidential clients. When false, such clients are registered as public clients. When unset, the environment variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS applies. */
   readonly allowConfidentialClientRegistration?: boolean
@@ -823,7 +823,7 @@ export type EmbeddedAuthServerConfig = {
   readonly hmacSecretRefs?: readonly SecretRef[]
   /** JWT signing keys in PEM form. The first key signs; all other keys only verify. Default: an ephemeral key (development only). */
   readonly signingKeySecretRefs?: readonly SecretRef[]
-  /** Permits an http issuer on a host other than localhost. Use this setting only for trusted in-cluster traffic. */
+  /** Allows an http issuer on a host other than localhost. Use this setting only for trusted in-cluster traffic. */
   readonly insecureAllowHTTP: boolean
   /** Upstream whose access token provides the claims for policies; default: the first upstream. Used only on VirtualMCPServer. */
   readonly primaryUpstreamProvider?: string
@@ -1085,7 +1085,7 @@ export type IncomingAuthFile = {
   readonly type: "oidc" | "local" | "anonymous"
   /** Required when type is oidc. */
   readonly oidc?: RuntimeOidc
-  /** Rules that decide which calls a client may make. */
+  /** Rules that determine which calls a client may make. */
   readonly authz?: RuntimeAuthz
   /** Issuers whose tokens are accepted in addition to those from the issuer in oidc. */
   readonly issuers?: readonly RuntimeIssuer[]
@@ -1109,11 +1109,11 @@ export type InlineOidc = {
   readonly caBundleRef?: CABundleSource
   /** File with a bearer token for fetching the key set. */
   readonly jwksAuthTokenPath?: string
-  /** Permits fetching the key set from private addresses. */
+  /** Allows fetching the key set from private addresses. */
   readonly jwksAllowPrivateIP: boolean
-  /** Permits private addresses for the protected-resource metadata. */
+  /** Allows private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIP: boolean
-  /** Permits http URLs; for development only. */
+  /** Allows http URLs; for development only. */
   readonly insecureAllowHTTP: boolean
 }
 
@@ -1123,11 +1123,11 @@ export type InnerStep = {
   readonly id?: string
   /** Type of the repeated step, which must be tool. */
   readonly type: "tool"
-  /** Tool to call, as workload.tool_name. */
+  /** Tool to call, in the form workload.tool_name. */
   readonly tool: string
-  /** Arguments for the tool; top-level strings are templates that may use .forEach.<itemVar> and .forEach.index. */
+  /** Arguments for the tool; top-level strings are templates that can use .forEach.<itemVar> and .forEach.index. */
   readonly arguments?: { readonly [name: string]: unknown }
-  /** Template that decides whether the iteration runs. */
+  /** Template that determines whether the iteration runs. */
   readonly condition?: string
   /** Timeout for one iteration; 0s means no separate timeout. */
   readonly timeout?: string
@@ -1169,7 +1169,7 @@ export type JwtBearerIssuerPolicy = {
   readonly maxAssertionAge?: string
   /** once: each assertion is accepted once. untilExpiry: an assertion can be reused until it expires, for pods that reuse a token file. This field does not apply to id_jag. */
   readonly replay: "once" | "untilExpiry"
-  /** Accepted audiences (aud) of a jwt_bearer assertion, which must have exactly one audience. A resource of this server is not allowed. Default: the issuer and the token endpoint of this server. For id_jag, the audience must always be the issuer. */
+  /** Accepted audiences (aud) of a jwt_bearer assertion, which must have exactly one audience. The URL of one of this server's resources is not allowed. Default: the issuer and the token endpoint of this server. For id_jag, the audience must always be the issuer. */
   readonly acceptedAudiences?: readonly string[]
   /** Subjects that get tokens. The first binding that matches applies. Required for jwt_bearer. If id_jag is the only accepted type, the default is every user of the issuer, limited by the client and the assertion. */
   readonly subjectBindings?: readonly SubjectBinding[]
@@ -1187,7 +1187,7 @@ export type KubernetesServiceAccountOidc = {
   readonly jwksUrl?: string
   /** URL of the introspection endpoint. When unset, the URL is discovered. */
   readonly introspectionUrl?: string
-  /** Uses the pod's CA and token to fetch the key set, and permits private addresses. */
+  /** Uses the pod's CA and token to fetch the key set, and allows private addresses. */
   readonly useClusterAuth: boolean
 }
 
@@ -1256,19 +1256,19 @@ export type MCPExternalAuthConfig = {
   readonly kind: "MCPExternalAuthConfig"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** One way to authenticate to a backend: the type, and the settings in the object of the same name. Referenced by the externalAuthConfigRef of servers, proxies, entries and virtual servers. */
+  /** Authentication to a backend: the type, and the settings in the object of the same name. Referenced by the externalAuthConfigRef of servers, proxies, entries and virtual servers. */
   readonly spec: MCPExternalAuthConfigSpec
   /** Observed state. */
   readonly status?: MCPExternalAuthConfigStatus
 }
 
-/** One way to authenticate to a backend: the type, and the settings in the object of the same name. Referenced by the externalAuthConfigRef of servers, proxies, entries and virtual servers. */
+/** Authentication to a backend: the type, and the settings in the object of the same name. Referenced by the externalAuthConfigRef of servers, proxies, entries and virtual servers. */
 export type MCPExternalAuthConfigSpec = {
   /** Kind of external authentication. The object of the same name contains the settings; type unauthenticated has no settings. */
   readonly type: "tokenExchange" | "headerInjection" | "bearerToken" | "unauthenticated" | "embeddedAuthServer" | "cloudSts" | "upstreamInject" | "obo" | "xaa" | "basicAuth" | "clientCredentials"
   /** For type cloudSts: signs requests with a role's temporary cloud credentials (SigV4). Requires a role that trusts your issuer. */
   readonly cloudSts?: CloudStsConfig
-  /** For type basicAuth: sends Authorization: Basic with a user name and a password from Secrets (RFC 7617, UTF-8). The user name may instead be set inline. */
+  /** For type basicAuth: sends Authorization: Basic with a user name and a password from Secrets (RFC 7617, UTF-8). The user name can instead be set inline. */
   readonly basicAuth?: BasicAuthConfig
   /** For type bearerToken: sends Authorization: Bearer with a fixed token from a Secret. */
   readonly bearerToken?: BearerTokenConfig
@@ -1743,9 +1743,9 @@ export type MCPWebhookConfig = {
 
 /** Webhooks, shared through the webhookConfigRef of servers. Webhooks run in list order; mutating webhooks run first. */
 export type MCPWebhookConfigSpec = {
-  /** Webhooks that may change arguments and results. Each webhook receives the output of the previous webhook. */
+  /** Webhooks that can change arguments and results. Each webhook receives the output of the previous webhook. */
   readonly mutating?: readonly Webhook[]
-  /** Webhooks that may reject a call. Validating webhooks receive the output of the mutating webhooks. */
+  /** Webhooks that can reject a call. Validating webhooks receive the output of the mutating webhooks. */
   readonly validating?: readonly Webhook[]
 }
 
@@ -2061,7 +2061,7 @@ export type OutgoingAuth = {
   readonly backends?: { readonly [name: string]: BackendAuth }
 }
 
-/** One way to authenticate to a backend. */
+/** Strategy for authentication to a backend. */
 export type OutgoingStrategy = {
   /** Selects the strategy. */
   readonly type: "unauthenticated" | "header_injection" | "token_exchange" | "upstream_inject" | "cloud_sts" | "obo" | "xaa" | "bearer_token" | "basic_auth" | "client_credentials"
@@ -2091,7 +2091,7 @@ export type OutputProperty = {
   readonly type: "string" | "integer" | "number" | "boolean" | "object" | "array"
   /** Meaning of the property, shown to clients in the tool's output schema. */
   readonly description?: string
-  /** Template for the value. For an object, the template may return a JSON string. */
+  /** Template for the value. For an object, the template can return a JSON string. */
   readonly value?: string
   /** Nested properties with the same structure. */
   readonly properties?: { readonly [name: string]: unknown }
@@ -2183,7 +2183,7 @@ export type ProxyFile = {
   readonly issuers?: readonly ProxyIssuer[]
   /** Support for access tokens that are bound to a client's key (DPoP, RFC 9449). When unset, bound tokens are rejected. Requires oidc. */
   readonly dpop?: Dpop
-  /** Rules that decide which calls a client may make. */
+  /** Rules that determine which calls a client may make. */
   readonly authz?: RuntimeAuthz
   /** Audit log: one record per MCP operation. Disabled by default. */
   readonly audit?: Audit
@@ -2225,15 +2225,15 @@ export type ProxyIssuer = {
   readonly clientId?: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
-  /** Permits an http issuer; for development only. */
+  /** Allows an http issuer; for development only. */
   readonly insecureAllowHttp: boolean
   /** URL of the introspection endpoint (RFC 7662), for opaque tokens. */
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits fetching the key set from private addresses. */
+  /** Allows fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
-  /** Permits private addresses for the protected-resource metadata. */
+  /** Allows private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
   /** PEM file with trust anchors for the issuer. */
   readonly caBundlePath?: string
@@ -2261,15 +2261,15 @@ export type ProxyOidc = {
   readonly clientId?: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
-  /** Permits an http issuer; for development only. */
+  /** Allows an http issuer; for development only. */
   readonly insecureAllowHttp: boolean
   /** URL of the introspection endpoint (RFC 7662), for opaque tokens. */
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits fetching the key set from private addresses. */
+  /** Allows fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
-  /** Permits private addresses for the protected-resource metadata. */
+  /** Allows private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
   /** PEM file with trust anchors for the issuer. */
   readonly caBundlePath?: string
@@ -2512,7 +2512,7 @@ export type RoleMapping = {
   readonly priority?: number
 }
 
-/** Rules that decide which calls a client may make. */
+/** Rules that determine which calls a client may make. */
 export type RuntimeAuthz = {
   /** Source of decisions. cedar: Cedar policies; httpv1: an external decision point; authzenv1: an external decision point that implements OpenID AuthZEN; none: no authorization. */
   readonly type: "cedar" | "none" | "httpv1" | "authzenv1"
@@ -2554,7 +2554,7 @@ export type RuntimeAuthzenPoint = {
 
 /** A backend MCP server. */
 export type RuntimeBackend = {
-  /** Name of the backend, as in the group. The name selects the backend's authentication. */
+  /** Name of the backend in the group. The name selects the backend's authentication. */
   readonly name: string
   /** URL of the backend. */
   readonly url: string
@@ -2628,7 +2628,7 @@ export type RuntimeIncomingAuth = {
   readonly type: "oidc" | "local" | "anonymous"
   /** Required when type is oidc. */
   readonly oidc?: RuntimeOidc
-  /** Rules that decide which calls a client may make. */
+  /** Rules that determine which calls a client may make. */
   readonly authz?: RuntimeAuthz
 }
 
@@ -2642,15 +2642,15 @@ export type RuntimeIssuer = {
   readonly clientId?: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
-  /** Permits an http issuer; for development only. */
+  /** Allows an http issuer; for development only. */
   readonly insecureAllowHttp: boolean
   /** URL of the introspection endpoint (RFC 7662), for opaque tokens. */
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits fetching the key set from private addresses. */
+  /** Allows fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
-  /** Permits private addresses for the protected-resource metadata. */
+  /** Allows private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
   /** PEM file with trust anchors for the issuer. */
   readonly caBundlePath?: string
@@ -2686,15 +2686,15 @@ export type RuntimeOidc = {
   readonly clientId: string
   /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
-  /** Permits an http issuer; for development only. */
+  /** Allows an http issuer; for development only. */
   readonly insecureAllowHttp: boolean
   /** URL of the introspection endpoint (RFC 7662), for opaque tokens. */
   readonly introspectionUrl?: string
   /** URL of the key set. When set, discovery is skipped. */
   readonly jwksUrl?: string
-  /** Permits fetching the key set from private addresses. */
+  /** Allows fetching the key set from private addresses. */
   readonly jwksAllowPrivateIp: boolean
-  /** Permits private addresses for the protected-resource metadata. */
+  /** Allows private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
   /** PEM file with trust anchors for the issuer. */
   readonly caBundlePath?: string
@@ -2796,9 +2796,9 @@ export type RuntimeWebhook = {
 
 /** Webhooks that receive calls and their results, in list order; mutating webhooks run first. */
 export type RuntimeWebhooks = {
-  /** Webhooks that may change arguments and results. Each webhook receives the output of the previous webhook. */
+  /** Webhooks that can change arguments and results. Each webhook receives the output of the previous webhook. */
   readonly mutating?: readonly RuntimeWebhook[]
-  /** Webhooks that may reject a call. Validating webhooks receive the output of the mutating webhooks. */
+  /** Webhooks that can reject a call. Validating webhooks receive the output of the mutating webhooks. */
   readonly validating?: readonly RuntimeWebhook[]
 }
 
@@ -2845,7 +2845,7 @@ export type ServingTLS = {
   readonly clientCABundleRef?: CABundleSource
 }
 
-/** Session affinity for the Service. None is suitable for stateless servers and for load balancers with their own affinity. */
+/** Session affinity for the Service. The value None is suitable for stateless servers and for load balancers with their own affinity. */
 export type SessionAffinity = "ClientIP" | "None"
 
 /** Storage for sessions. */
@@ -3048,7 +3048,7 @@ export type TokenExchangeIssuerPolicy = {
   readonly allowedActors?: readonly string[]
   /** CEL expression over the claims map that accepts additional actors. */
   readonly actorMatcher?: string
-  /** Declared clients that may exchange the issuer's tokens, or "*" alone for all declared clients. */
+  /** Declared clients that may exchange the issuer's tokens, or "*" as the only entry for all declared clients. */
   readonly allowedDelegateClients: readonly string[]
   /** Instead of checking the actor, accepts a may_act claim whose iss is this server and whose sub is the client. */
   readonly allowMayAct: boolean
@@ -3194,7 +3194,7 @@ export type TrustedIssuer = {
   readonly issuerUrl: string
   /** URL of the issuer's key set. */
   readonly jwksUrl?: string
-  /** Permits fetching the key set from private addresses. Requires jwksUrl. */
+  /** Allows fetching the key set from private addresses. Requires jwksUrl. */
   readonly allowPrivateIPs: boolean
   /** Adds platform-specific checks. kubernetes: the subject must be a ServiceAccount, and maxAssertionAge defaults to 1h. github: bindings must compare repository_id or repository_owner_id. gitlab: bindings must compare project_id or namespace_id, and the ref must be protected. */
   readonly preset?: "kubernetes" | "github" | "gitlab"
@@ -3210,7 +3210,7 @@ export type TrustedIssuerFile = {
   readonly issuerUrl: string
   /** URL of the issuer's key set. */
   readonly jwksUrl?: string
-  /** Permits fetching the key set from private addresses. Requires jwksUrl. */
+  /** Allows fetching the key set from private addresses. Requires jwksUrl. */
   readonly allowPrivateIPs: boolean
   /** Adds platform-specific checks. kubernetes: the subject must be a ServiceAccount, and maxAssertionAge defaults to 1h. github: bindings must compare repository_id or repository_owner_id. gitlab: bindings must compare project_id or namespace_id, and the ref must be protected. */
   readonly preset?: "kubernetes" | "github" | "gitlab"
@@ -3298,11 +3298,11 @@ export type UserInfoConfig = {
 
 /** Names of the fields to read. The first non-empty value is used. */
 export type UserInfoFieldMapping = {
-  /** Fields that may contain the subject. */
+  /** Fields from which the subject is read. */
   readonly subjectFields: readonly string[]
-  /** Fields that may contain the name. */
+  /** Fields from which the name is read. */
   readonly nameFields: readonly string[]
-  /** Fields that may contain the email address. */
+  /** Fields from which the email address is read. */
   readonly emailFields: readonly string[]
 }
 
@@ -3431,7 +3431,7 @@ export type VirtualMCPServerSpec = {
   readonly serviceAccount?: string
   /** Type of the Service that clients connect to. */
   readonly serviceType: "ClusterIP" | "NodePort" | "LoadBalancer"
-  /** Session affinity for the Service. None is suitable for stateless servers and for load balancers with their own affinity. */
+  /** Session affinity for the Service. The value None is suitable for stateless servers and for load balancers with their own affinity. */
   readonly sessionAffinity: SessionAffinity
   /** Storage for sessions. */
   readonly sessionStorage?: SessionStorageConfig
@@ -3563,9 +3563,9 @@ export type Webhook = {
 
 /** Webhooks of a proxy. */
 export type WebhookFile = {
-  /** Webhooks that may change arguments and results. Each webhook receives the output of the previous webhook. */
+  /** Webhooks that can change arguments and results. Each webhook receives the output of the previous webhook. */
   readonly mutating?: readonly RuntimeWebhook[]
-  /** Webhooks that may reject a call. Validating webhooks receive the output of the mutating webhooks. */
+  /** Webhooks that can reject a call. Validating webhooks receive the output of the mutating webhooks. */
   readonly validating?: readonly RuntimeWebhook[]
 }
 
@@ -3605,11 +3605,11 @@ export type WorkflowStep = {
   readonly id: string
   /** Action of the step: call a tool, ask the user, or repeat a step for each item of a list. */
   readonly type: "tool" | "elicitation" | "forEach"
-  /** Tool to call, as workload.tool_name; for type tool. */
+  /** Tool to call, in the form workload.tool_name; for type tool. */
   readonly tool?: string
   /** Arguments for the tool; top-level strings are templates. */
   readonly arguments?: { readonly [name: string]: unknown }
-  /** Template that decides whether the step runs. */
+  /** Template that determines whether the step runs. */
   readonly condition?: string
   /** Ids of steps that must complete first. */
   readonly dependsOn?: readonly string[]
@@ -3673,7 +3673,7 @@ export type XaaConfig = {
   readonly idpClientAuth?: ClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
-  /** Permits an http targetTokenUrl; for development only. */
+  /** Allows an http targetTokenUrl; for development only. */
   readonly insecureTargetTokenUrl: boolean
   /** Client id for the target. */
   readonly targetClientId?: string
@@ -3707,7 +3707,7 @@ export type XaaStrategy = {
   readonly idpClientAuth?: RuntimeClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
-  /** Permits an http targetTokenUrl; for development only. */
+  /** Allows an http targetTokenUrl; for development only. */
   readonly insecureTargetTokenUrl: boolean
   /** Client id for the target. */
   readonly targetClientId?: string
