@@ -84,7 +84,7 @@ export interface AuthenticatorParts {
   readonly clientCertificates?: boolean | undefined
   /** Required if the configuration accepts tokens that are bound to a key. */
   readonly dpop?: DpopParts | undefined
-  /** Replaces the fetches of the first issuer. The authenticator closes them. */
+  /** Replaces the fetch functions for the first issuer. The authenticator closes them. */
   readonly fetches?: IncomingFetches | undefined
   /**
    * Digests of tokens for programs of the user who runs this server (`gatehouse up`). These tokens are accepted in

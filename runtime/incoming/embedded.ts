@@ -83,7 +83,7 @@ export function pairingViolations(
 
 /**
  * Returns the error, as a "field: rule" line, if the host rejects the tokens that the embedded server issues. `own` is
- * the host's setting.
+ * the host's `dpop` setting.
  */
 export function dpopViolations(
   { dpop }: Pick<AuthServerFacts, 'dpop'>,

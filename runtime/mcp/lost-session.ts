@@ -73,7 +73,7 @@ export function mayResend(
 }
 
 /**
- * Returns the headers for an error response. The headers mark a rejected session. A Gatehouse in front of this server
+ * Returns the headers that mark an error response as the rejection of a session. A Gatehouse in front of this server
  * can then distinguish the rejection from the response to an executed request. Both responses contain the request's id.
  */
 export function refusalHeaders(error: GatehouseError): Readonly<Record<string, string>> {

@@ -50,7 +50,7 @@ export const metaKey = {
  */
 export const nativeEra = 'dev.gatehouse/native-era'
 
-/** JSON-RPC error codes with a meaning in MCP. */
+/** JSON-RPC error codes that MCP uses. */
 export const rpcCode = {
   parseError: -32700,
   invalidRequest: -32600,

@@ -14,7 +14,7 @@ export interface PolicyTest {
     readonly expect: 'allow' | 'deny'
     /** Ids of policies that must be among the determining policies. */
     readonly because?: readonly string[] | undefined
-    /** Number of policies that must fail. */
+    /** Number of policies that are expected to fail during evaluation. */
     readonly errors?: number | undefined
   }[]
 }

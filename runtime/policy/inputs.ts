@@ -1,6 +1,6 @@
 /**
- * The policy inputs of a request, for the audit log (when configured). They are sufficient to evaluate other policies
- * for the same request later.
+ * The policy inputs of a request, for the audit log (when configured). These inputs are sufficient to evaluate other
+ * policies for the same request later.
  *
  * Source: docs/reference/specification/virtual-server.md#audit; docs/guides/policies.md.
  */

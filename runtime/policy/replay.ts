@@ -91,7 +91,7 @@ class Replayer {
       const lack = mayApplyTo(policy, line) ? this.#missingDataOf(policy, line) : undefined
       if (lack !== undefined) uncertain.set(policy.id, lack)
     }
-    // Omits all policies that one string contains together.
+    // A string may contain several policies, which can only be omitted together.
     const texts = new Set([...uncertain.keys()].map(textIndex))
     const out = this.#policies.filter(({ id }) => texts.has(textIndex(id)))
     const authorizer = this.#authorizerWithout(texts, line.inputs?.mode ?? 'read')

@@ -14,7 +14,7 @@ import { type ValueStyle, writeValue } from './write-value.ts'
  */
 const longNumber = /[0-9]{16}/
 const integer = /^-?[0-9]+$/
-/** Maximum number of digits: more than any float has, but few enough for computation. */
+/** Maximum number of digits. No float has more digits, and numbers of this length are still fast to compute. */
 const maxDigits = 400
 /**
  * Units of work per value. The cost exceeds the actual time, because a task's input must fit into a worker's heap. A

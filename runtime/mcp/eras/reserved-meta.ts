@@ -16,7 +16,9 @@ export const containers: ReadonlySet<string> = new Set(['content', 'contents', '
 /** Text that every reserved key contains, unless some of the key's characters are escaped. */
 const reservedMark = 'io.modelcontextprotocol'
 const unicodeEscape = '\\u'
-/** Maximum object depth, including the result. The deepest object is the resource in a message's content. */
+/**
+ * Maximum nesting depth of objects, including the result. The deepest object is the resource in a message's content.
+ */
 export const maxObjects = 4
 const maxElements = 100_000
 

@@ -18,7 +18,7 @@ const minNumber = 6
 const credentialLike = /^"[^\s"\\]{8,}"$/
 
 export interface AuditPayload {
-  /** One JSON value on one line: the body, or a string that contains its beginning. */
+  /** One JSON value on one line: the body, or a string that contains the beginning of the body. */
   readonly json: string
   readonly truncated: boolean
 }

@@ -177,7 +177,7 @@ export interface EventFields extends AttachEventFields {
   /** The rate limit store became unavailable, or is available again. */
   readonly limits_store: {
     readonly up: boolean
-    /** Treatment of calls while the store is unavailable. */
+    /** How calls are handled while the store is unavailable. */
     readonly calls?: 'allowed' | 'refused' | undefined
     readonly err?: unknown
   }

@@ -62,7 +62,7 @@ export function makeQuotas(options: QuotaOptions): Quotas {
       .flatMap((quota) => {
         const period = periodOf(quota.window, nowMs)
         const add = initialAmount(quota, costs, call)
-        // Limits the groups, because a token may contain thousands of groups.
+        // Limits the number of groups, because a token may contain thousands of them.
         const holders = known.get(quota.per) ?? holdersOf(quota.per, call.caller, groupClaimName)
         known.set(quota.per, holders)
         return holders.map((holder) => shareOf(quota, period, { holder, add, nowMs }))

@@ -16,7 +16,7 @@ export type QuotaEvent =
   /** The memory store has no room for further callers' budgets; these callers then share one budget. */
   | { readonly kind: 'full' }
 
-/** A call before it is sent. */
+/** A call that has not been sent yet. */
 export interface QuotaCall {
   readonly caller: Caller
   readonly backend: string
@@ -33,7 +33,7 @@ export interface QuotaUse {
   readonly cost?: number | undefined
 }
 
-/** The state of a budget, as the caller may see it. */
+/** The state of a budget, as far as the caller is allowed to see it. */
 export interface QuotaState {
   readonly quota: string
   readonly per: Quota['per']

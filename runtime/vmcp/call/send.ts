@@ -1,5 +1,5 @@
 /**
- * Implements the end of the chain. Serves lists from the catalog, runs workflows, and sends everything else to a
+ * Implements the last link of the chain. Serves lists from the catalog, runs workflows, and sends everything else to a
  * backend. Converts backend failures to the form that the method requires.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
@@ -152,8 +152,8 @@ function requireIssuer({ stateFor }: Operation, { settings }: Backend): void {
 }
 
 /**
- * Returns changes that remove `requestState` and `inputResponses` if no backend issued these members. The client must
- * then have invented them.
+ * Returns changes that remove `requestState` and `inputResponses` if no backend issued these members, because the
+ * client must then have invented them.
  */
 function removeInventedState({ params, stateFor }: Operation): Changes {
   const changes: Record<string, undefined> = {}

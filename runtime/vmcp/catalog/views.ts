@@ -19,7 +19,7 @@ import type { Composer } from '../model/catalog/entries.ts'
 
 const maxCatalogs = 128
 const maxReady = 1_024
-/** How long a view with missing backends may be reused. */
+/** Time for which a view with missing backends can be reused. */
 const incompleteMs = 1_000
 
 export interface AggregatedBackend {

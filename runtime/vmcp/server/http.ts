@@ -164,7 +164,7 @@ async function dispatch(parts: HttpParts, exchange: VmcpExchange): Promise<void>
     try {
       return await sessionEdge.post(exchange, message, params, caller)
     } catch (error) {
-      // A caller that may not send this message must not find out which sessions exist.
+      // A caller that is not allowed to send this message must not find out which sessions exist.
       if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND') {
         const { signal } = exchange
         const { gate } = parts.reloadable.guards

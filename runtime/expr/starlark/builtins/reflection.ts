@@ -56,7 +56,7 @@ function joined(call: NativeCall): string {
   return text
 }
 
-/** Hashes UTF-16 units in 32 bits, like Java. */
+/** Computes a 32-bit hash over UTF-16 code units, like Java's String.hashCode. */
 function hashText({ meter }: NativeCall, text: string): number {
   meter.step(Math.floor(text.length / 64))
   let hash = 0

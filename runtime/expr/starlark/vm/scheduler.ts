@@ -14,7 +14,7 @@ import { ScriptTask } from './task.ts'
 import { universalNames } from '../builtins/universe.ts'
 
 export interface SchedulerOptions extends StarlarkLimits {
-  /** Maximum number of waits that run at the same time. */
+  /** Maximum number of concurrent waits. */
   readonly maxWaits: number
   /**
    * Names available to the script in addition to the language's own names. A script variable with such a name starts

@@ -1,4 +1,4 @@
-/** Event rows about requests: rejections, and the services that decide about requests. */
+/** Rows for request events: rejections, and services that decide on requests. */
 import type { EventTable } from '../row.ts'
 import { checkDecisionPoint, checkRedis, checkWebhook } from '../next-steps.ts'
 

@@ -156,7 +156,7 @@ export class Connections {
   }
 
   /**
-   * Returns the connection for health checks. Lists for clients without abilities are read over the same connection,
+   * Returns the connection for health checks. Lists for clients without capabilities are read over the same connection,
    * because a separate session would double the number of startup requests. Connections for a single caller's lists
    * have different keys and are never used for checks.
    */

@@ -13,7 +13,7 @@ import type { FindArguments } from './own-tools.ts'
 export interface Figures {
   /** Number of tokens in all searched tools. */
   readonly baseline: number
-  /** Number of tokens in the found tools. */
+  /** Number of tokens in the tools that the search found. */
   readonly returned: number
   /** Percentage of tokens saved; 0 if the searched set is empty. */
   readonly savings: number

@@ -66,7 +66,7 @@ export class ListMarks {
     this.#parts.onChange()
   }
 
-  /** Resolves as soon as clients may see a new listing. */
+  /** Resolves as soon as a new listing can be shown to clients. */
   async ready(listing: Listing): Promise<void> {
     for (;;) {
       const unknown = [this.#current, this.#next].find((marks) => marks && !marks.knows(listing))

@@ -36,7 +36,7 @@ export interface MarkedListing {
   readonly error: unknown
 }
 
-/** Methods that use an item. The method determines which rules apply. */
+/** Methods with which clients use each kind of item. The method determines which rules apply. */
 const calls: Readonly<Record<ItemKind, string>> = {
   tools: 'tools/call',
   prompts: 'prompts/get',

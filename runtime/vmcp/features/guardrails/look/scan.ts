@@ -42,7 +42,7 @@ export interface ScanOptions {
   readonly skips?: readonly PointerPattern[]
   /** Parts that cannot be replaced. A value with a match in such a part is refused. */
   readonly fixed?: readonly PointerPattern[]
-  /** Members with text that cannot be replaced at any depth, including text in nested lists. */
+  /** Members whose text cannot be replaced, at any depth and also in nested lists. */
   readonly compared?: ReadonlySet<string>
   /** Delimiters to place around certain texts. If set, only these texts are scanned, and member names are not. */
   readonly frame?: TextFrame | undefined
