@@ -62,8 +62,8 @@ export function sessionRefusal(status: number, head: RefusalHead, body: Buffer):
 }
 
 /**
- * True if a rejected request may be sent again in the next session. `isRepeatable` means that a second execution does
- * no harm. The request is then a read, or calls a tool that is read-only or idempotent.
+ * True if a rejected request may be sent again in the next session. `isRepeatable` means that a second execution is
+ * harmless. The request is then a read, or calls a tool that is read-only or idempotent.
  */
 export function mayResend(
   refusal: SessionRefusal,

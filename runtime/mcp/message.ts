@@ -88,7 +88,7 @@ export function scanMessage(body: Buffer, rules?: MessageRules): Message {
   return atOnce(scanInTurns(body, rules))
 }
 
-/** Like `scanMessage`, but in slices. */
+/** Like `scanMessage`, but works in slices. */
 export function* scanInTurns(body: Buffer, { maxValues, dropNulls }: MessageRules = {}): TurnWork<Message> {
   if (body[0] !== openObject && isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
   if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)

@@ -30,7 +30,7 @@ export function withoutReservedMeta(object: Buffer): Buffer {
   return atOnce(withoutReservedMetaInTurns(object))
 }
 
-/** Like `withoutReservedMeta`, but in slices. */
+/** Like `withoutReservedMeta`, but works in slices. */
 export function* withoutReservedMetaInTurns(object: Buffer): TurnWork<Buffer> {
   const has = object[0] === 0x7b && (yield* new ReservedKeyFinder(object).from(0)) < object.length
   return has ? yield* cleaned(object, 1) : object

@@ -86,7 +86,7 @@ function sizeOf(pieces: readonly Buffer[]): number {
   return pieces.reduce((sum, piece) => sum + piece.length, 0)
 }
 
-/** Like `indexOf`, but in slices. */
+/** Like `indexOf`, but works in slices. */
 export function* indexIn(bytes: Buffer, what: string, at: number): TurnWork<number> {
   for (let from = at; from < bytes.length; from += sliceBytes) {
     const found = bytes.subarray(from, from + sliceBytes + what.length - 1).indexOf(what)

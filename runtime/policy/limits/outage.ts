@@ -17,7 +17,7 @@ export type OutageEvent =
 export interface OutageOptions {
   /** How calls are handled during an outage, for `store_down`. */
   readonly calls: 'allowed' | 'refused'
-  /** Time limit of a call to the store. Defaults to 1 s. */
+  /** Time limit for a call to the store. Defaults to 1 s. */
   readonly timeoutMs?: number | undefined
   /** Returns the time in milliseconds. */
   readonly now: () => number

@@ -36,12 +36,12 @@ interface RefusedTemplate extends RefusedEntry {
 }
 
 export class Catalog {
-  /** Every routable tool, including hidden tools, by client-facing name. */
+  /** Every routable tool, including hidden tools, keyed by client-facing name. */
   readonly tools: ReadonlyMap<string, ToolEntry>
   readonly prompts: ReadonlyMap<string, CatalogEntry>
   readonly resources: ReadonlyMap<string, CatalogEntry>
   readonly templates: ReadonlyMap<string, TemplateEntry>
-  /** Items that pinning or guardrails withhold, by client-facing name. */
+  /** Items that pinning or guardrails withhold, keyed by client-facing name. */
   readonly refusedTools: ReadonlyMap<string, RefusedTool>
   readonly refusedPrompts: ReadonlyMap<string, RefusedEntry>
   readonly refusedResources: ReadonlyMap<string, RefusedEntry>

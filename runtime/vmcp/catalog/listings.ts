@@ -118,7 +118,7 @@ export class Listings {
     return this.#cached.get(this.keyOf(client))?.listing
   }
 
-  /** Returns the error of the last read for a client, or undefined if that read succeeded. */
+  /** Returns the error from the last read for a client, or undefined if that read succeeded. */
   failureOf(client: OperationClient): Error | undefined {
     return this.#cached.get(this.keyOf(client))?.failure
   }

@@ -82,7 +82,7 @@ export class Views {
   readonly #reserved: ReadonlySet<string>
   readonly #pins: ActiveLocks | undefined
   readonly #guardrails: ListTreatment | undefined
-  /** Views that do not require any requests to backends, by kind of client. */
+  /** Views that do not require any requests to backends, keyed by kind of client. */
   readonly #ready = new Map<string, Ready>()
   /** Merged catalogs in order of last use. */
   readonly #catalogs = new Map<string, Catalog>()

@@ -86,7 +86,7 @@ export interface ConnectionsOptions {
 export class Connections {
   readonly #options: ConnectionsOptions
   readonly #managed = new Map<string, ManagedConnection>()
-  /** Connections by client session id. */
+  /** Connections, keyed by client session id. */
   readonly #bySession = new Map<string, Set<ManagedConnection>>()
   readonly #pool: Pool<ManagedConnection>
   #closed = false

@@ -18,7 +18,7 @@ import { detailOf, summarize, type PinDetail, type PinReport } from './report.ts
 import { type CompiledLock, pinKey, type PinState } from './types.ts'
 
 export interface ActiveLocksParts {
-  /** Called when a changed lock comes into force. */
+  /** Called when a changed lock takes effect. */
   readonly onReady: (backend: string) => void
   /** Stores locks for backends that have no lock. Used if `noLock` is `pin`. */
   readonly keeper?: LockKeeper | undefined
@@ -190,7 +190,7 @@ export class ActiveLocks {
     return report
   }
 
-  /** Returns a difference with both definitions. Returns undefined if the item does not differ. */
+  /** Returns a difference that includes both definitions. Returns undefined if the item does not differ. */
   detail(seen: ListedBackend, kind: PinKind, name: string): PinDetail | undefined {
     const wanted = { perCaller: seen.perCaller, kind, name }
     return detailOf(seen.backend, this.#evaluationsOf(seen), wanted, forReview)

@@ -17,7 +17,7 @@ export interface SearchSettings {
   readonly semanticRatio: number
   /** Maximum cosine distance of a semantic result, from 0 to 2. */
   readonly maxDistance: number
-  /** Settings of the embedding service. Undefined if semantic search is disabled. */
+  /** Settings for the embedding service. Undefined if semantic search is disabled. */
   readonly service: ServiceSettings | undefined
 }
 

@@ -14,7 +14,7 @@ export interface PinDigests {
   readonly parts: Readonly<Partial<Record<PinnedPart, string>>>
 }
 
-/** Rules for digesting a backend's items. */
+/** Rules for hashing a backend's items. */
 export interface PinRules {
   /** JSON pointers to members of `_meta` that are not compared. */
   readonly ignore: readonly string[]

@@ -93,7 +93,7 @@ export interface ServerView {
   toolLocks(): readonly input.RuntimeToolLock[]
   /** Returns the comparisons of backends with their locks, sorted by name. Undefined while pinning is disabled. */
   pins(): readonly PinReport[] | undefined
-  /** Returns one difference with both definitions. Returns undefined if the item does not differ. */
+  /** Returns one difference that includes both definitions. Returns undefined if the item does not differ. */
   pinDetail(backend: string, kind: PinKind, name: string): ReviewedPin | undefined
   /** Audits an action in the console. */
   acted(record: ConsoleRecord): void

@@ -74,7 +74,7 @@ export class Reporter {
   #sending: Promise<void> | undefined
   #closed = false
   readonly #stopListening: () => void
-  /** The digest of each other pod's entry and the time of its last change, by key. */
+  /** The digest of each other pod's entry and the time of its last change, keyed by ConfigMap key. */
   #otherEntries: ReadonlyMap<string, ObservedEntry> = new Map()
 
   constructor(options: ReporterOptions) {

@@ -30,7 +30,7 @@ export class ListMarks {
   /** The current rules. If undefined, lists are not changed. */
   #current: MarkedLists | undefined
   #next: MarkedLists | undefined
-  /** The last report of withheld items, by backend. */
+  /** The last report of withheld items, keyed by backend. */
   readonly #reported = new Map<string, string>()
 
   constructor(server: string, parts: ListMarksParts) {

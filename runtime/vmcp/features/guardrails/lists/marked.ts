@@ -18,7 +18,7 @@ interface Marked {
   readonly findings: readonly GuardrailFinding[]
   /** The rule that withholds the item from clients. */
   readonly refusedBy: string | undefined
-  /** The error of a failed scan. */
+  /** The error from a failed scan. */
   readonly error?: unknown
 }
 
@@ -32,7 +32,7 @@ export interface MarkedListing {
   /** Numbers of findings by list and rule. */
   readonly findings: readonly ListFinding[]
   readonly withheld: ListErrors
-  /** The first error of a failed scan. */
+  /** The first error from a failed scan. */
   readonly error: unknown
 }
 
