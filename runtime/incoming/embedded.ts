@@ -12,7 +12,7 @@ import type { UpstreamTokens } from '../outgoing/index.ts'
 import type { DpopParts } from './dpop.ts'
 import { type OidcConfig, requiredAudience } from './config.ts'
 
-/** Server settings that its host needs. */
+/** Settings of the embedded server that its host reads. */
 export type AuthServerFacts = Pick<
   AuthServerConfig,
   | 'issuer'

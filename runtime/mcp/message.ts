@@ -41,8 +41,8 @@ export interface Message {
   /** Raw error object of a response. */
   readonly error: Buffer | undefined
   /**
-   * Members that were already sent to the client. `result` contains the other members, and a small placeholder for each
-   * of the sent members.
+   * Members that have already been sent to the client. `result` contains the other members, and a small placeholder for
+   * each of the sent members.
    */
   readonly passed?: PassedMembers | undefined
 }

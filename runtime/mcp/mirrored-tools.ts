@@ -17,7 +17,7 @@ import {
 } from './mirrored-headers.ts'
 
 const maxTools = 10_000
-/** Maximum size of a tool. A larger tool is treated as having no annotations. */
+/** Maximum size of a tool definition. A larger tool is treated as having no annotations. */
 const maxToolBytes = 256 * 1024
 const maxCursorBytes = 64 * 1024
 

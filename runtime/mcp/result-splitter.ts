@@ -237,7 +237,7 @@ export class ResultSplitter {
 
   /**
    * True if the member may be sent. For a session client, structured content must be an object. Any other value becomes
-   * text if there is no other content. Whether other content exists must therefore be known first.
+   * text if there is no other content. The splitter must therefore find out first whether there is other content.
    */
   #maySendMember(name: string, c: number): boolean {
     if (protocolMembers.has(name)) return false

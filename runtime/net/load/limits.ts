@@ -19,10 +19,10 @@ export interface LoadLimits {
   readonly rejectionsPerStart: number
   /** Maximum expected wait. Requests that would wait longer are rejected. */
   readonly burstMs: number
-  /** Maximum expected wait for a caller after its requests have waited for the length of a burst. */
+  /** Maximum expected wait for a caller whose requests have had to wait for longer than `burstMs`. */
   readonly standingMs: number
   /**
-   * Minimum duration of a long turn. After a long turn, requests that arrive later than this in the next turn are
+   * Minimum duration of a long turn. After a long turn, requests that arrive later than this during the next turn are
    * rejected.
    */
   readonly longTurnMs: number

@@ -189,7 +189,7 @@ export interface EventFields extends AttachEventFields {
     /** False when the call was allowed. */
     readonly enforced: boolean
   }
-  /** Usage of the quota budget that is closest to its limit; `near` from 80%. */
+  /** Usage of the quota budget that is closest to its limit; `near` from 80% upwards. */
   readonly quota_level: {
     readonly quota: string
     readonly per: string

@@ -9,7 +9,7 @@ export type QuotaEvent =
   | OutageEvent
   /** A call was not counted, or its cost was lost. */
   | { readonly kind: 'fail_open' }
-  /** `share` is the used part of a budget; 1 or more when it is exhausted. */
+  /** `share` is the used fraction of a budget; 1 or more when the budget is exhausted. */
   | { readonly kind: 'used'; readonly quota: Quota; readonly share: number; readonly period: Period }
   /** A call exceeded a quota. If `enforced` is false, the call was allowed. */
   | { readonly kind: 'exceeded'; readonly quota: Quota; readonly enforced: boolean }

@@ -46,7 +46,7 @@ export interface ChainLinks {
 
 type LinkName = Exclude<keyof ChainLinks, 'features' | 'resolveTarget' | 'send'>
 
-/** Entry points of the chain. */
+/** Entry points to the chain. */
 export interface ChainEntries {
   /** Entry point for client operations. */
   readonly perform: Perform

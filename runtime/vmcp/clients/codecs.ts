@@ -1,4 +1,4 @@
-/** Creates the client codecs for both protocol eras. The codecs share one core and several other parts. */
+/** Creates the client codecs for both protocol eras. The codecs share one core and several other components. */
 import { InFlight, type Log } from '../../net/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import type { Gate } from '../../policy/index.ts'

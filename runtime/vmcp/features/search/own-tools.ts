@@ -68,7 +68,7 @@ export interface FindArguments {
   readonly keywords: readonly string[]
 }
 
-/** Maximum length of a text. Longer texts provide no more information about the tool. */
+/** Maximum length of a task description. Longer descriptions provide no more information about the tool. */
 const maxTextChars = 8_000
 const maxKeywords = 100
 

@@ -46,7 +46,7 @@ export interface WorkflowContext {
   /** The client's call. */
   readonly operation: Operation
   readonly parts: WorkflowParts
-  /** Amounts of work and memory that the execution has used. */
+  /** The work and memory that the execution has used so far. */
   readonly used: { spent: number; bytes: number }
 }
 

@@ -1,4 +1,4 @@
-/** Types of pinning: kinds of items, their parts, digests, reasons and checks. This module imports nothing. */
+/** Types for pinning: item kinds, item parts, digests, reasons and checks. This module imports nothing. */
 
 /** The kind `instructions` refers to a server's instructions, which have an empty name. */
 export type PinKind = 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
