@@ -31,7 +31,7 @@ export class MirroredTools {
     try {
       return await workOn(result, this.#readPage(result))
     } catch {
-      // The page has a duplicate member. Ignore the page, because the client may reject it.
+      // The page has a duplicate member. Ignore the page, because the client might reject it.
       return undefined
     }
   }

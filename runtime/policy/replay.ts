@@ -2,7 +2,7 @@
  * Evaluates policies for the decisions recorded in the audit log, and reports which decisions would change for which
  * callers.
  *
- * The data in a line depends on the audit settings (`audit.policyInputs`). A policy that may apply and reads missing
+ * The data in a line depends on the audit settings (`audit.policyInputs`). A policy that might apply and reads missing
  * data is uncertain. Other policies may still decide (a matching forbid, or a permit that no uncertain policy can
  * forbid). Otherwise, the line is inconclusive, because the replay never guesses a decision.
  * Source: docs/guides/policies.md; docs/guides/observability.md, "Audit log".

@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
 import { nextShare, shareIsOver } from './turn-shares.ts'
 
-/** Work that yields at points where other work may run. */
+/** Work that yields at points where other work can run. */
 export type TurnWork<T> = Generator<undefined, T, undefined>
 
 /** Text below this size is read in one turn. */

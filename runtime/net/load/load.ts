@@ -110,7 +110,7 @@ export class LoadControl {
   }
 
   /**
-   * Waits for the request's turn. Returns undefined instead of a promise when the request may start now. Throws or
+   * Waits for the request's turn. Returns undefined instead of a promise when the request can start now. Throws or
    * rejects with OVERLOADED.
    */
   turn(exchange: Exchange): void | Promise<void> {

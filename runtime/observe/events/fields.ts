@@ -126,7 +126,7 @@ export interface EventFields extends AttachEventFields {
     readonly examples: readonly string[]
   }
   /**
-   * A backend's lock cannot be used. `failure` is absent when the lock is in force again or no longer exists. With
+   * A backend's lock cannot be used. `failure` is absent when the lock is active again or no longer exists. With
    * `missing`, the backend has no lock and therefore offers nothing.
    */
   readonly tool_lock: {

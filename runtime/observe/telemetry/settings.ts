@@ -235,7 +235,7 @@ function readCa(path: string, violations: string[]): string | undefined {
   return undefined
 }
 
-/** Omits unset variables and variables with credential names, and warns about them. */
+/** Omits unset variables and variables whose names indicate credentials, and warns about them. */
 function readVariables(
   names: readonly string[],
   env: Environment,

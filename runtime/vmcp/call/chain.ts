@@ -59,9 +59,9 @@ export interface ChainEntries {
 /** One server's entry points and the links behind them. */
 export interface Chain extends ChainEntries {
   /**
-   * Replaces the links after a configuration change. An operation in flight keeps the features that were in force when
-   * it entered the chain. All other links are looked up when the operation reaches them, because a reload closes the
-   * links that it replaces.
+   * Replaces the links after a configuration change. An operation in flight keeps the features that were active when it
+   * entered the chain. All other links are looked up when the operation reaches them, because a reload closes the links
+   * that it replaces.
    */
   replace(links: ChainLinks): void
 }

@@ -27,7 +27,7 @@ export interface EdgesOptions {
   readonly perform: Perform
   /** Performs operations that Gatehouse repeats on behalf of a client. */
   readonly performOwn: Perform
-  /** Returns the policies in force, or undefined if none are configured. */
+  /** Returns the active policies, or undefined if none are configured. */
   readonly gate: () => Gate | undefined
   readonly serverInfo: string
   /** Determines whether the server advertises all capabilities or only the backends' capabilities. */

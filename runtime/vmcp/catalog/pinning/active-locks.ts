@@ -1,8 +1,8 @@
 /**
  * The locks in force. Compiles changed locks in the background, applies locks to listings, and reports differences.
  *
- * A changed lock takes effect when it has been compiled. Until then, the previous lock stays in force, and a newly
- * listed backend waits. A lock that is not ready never allows anything.
+ * A changed lock takes effect when it has been compiled. Until then, the previous lock stays active, and a newly listed
+ * backend waits. A lock that is not ready never allows anything.
  */
 import { createHash } from 'node:crypto'
 import type { Pinning, RuntimeToolLock } from '../../../../schemas/index.ts'
@@ -129,7 +129,7 @@ export class ActiveLocks {
     }
   }
 
-  /** True while a changed lock for this backend is not yet in force. */
+  /** True while a changed lock for this backend is not yet active. */
   isChanging(backend: string): boolean {
     return this.#compiling.has(backend)
   }

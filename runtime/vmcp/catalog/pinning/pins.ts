@@ -1,5 +1,5 @@
 /**
- * Pinning for all of a server's backends. Manages the locks in force and reports differences.
+ * Pinning for all of a server's backends. Manages the active locks and reports differences.
  *
  * Listings are evaluated shortly after they change, once for each burst of changes.
  */

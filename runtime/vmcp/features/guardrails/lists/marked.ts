@@ -29,7 +29,7 @@ export interface ListFinding {
 }
 
 export interface MarkedListing {
-  /** Numbers of findings by list and rule. */
+  /** Number of findings for each list and rule. */
   readonly findings: readonly ListFinding[]
   readonly withheld: ListErrors
   /** The first error from a failed scan. */

@@ -31,7 +31,7 @@ export interface Replacement {
 export interface Findings {
   /** Replacements in ascending order and without overlaps. */
   readonly edits: readonly Replacement[]
-  /** Number of matches by rule. */
+  /** Number of matches for each rule. */
   readonly counts: ReadonlyMap<string, number>
   /** The rule that refuses the whole value. */
   readonly refusedBy: string | undefined
