@@ -93,7 +93,7 @@ export interface AuthenticatorParts {
   readonly localTokens?: TokenDigests | undefined
 }
 
-/** Throws INVALID_CONFIG, listing all errors. */
+/** Throws an INVALID_CONFIG error that lists all errors. */
 export function makeAuthenticator(config: IncomingConfig, parts: AuthenticatorParts = {}): Authenticator {
   switch (config.type) {
     case 'anonymous':

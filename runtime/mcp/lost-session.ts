@@ -47,7 +47,7 @@ export function sessionVerdict(status: number, { headers, requestId }: RefusalHe
   return status === 401 && headers['www-authenticate'] === undefined ? 'read' : 'alive'
 }
 
-/** Decides from the status, headers and body whether the server has lost the session in the request. */
+/** Decides from the status, headers and body whether the server has lost the session that the request specifies. */
 export function sessionRefusal(status: number, head: RefusalHead, body: Buffer): SessionRefusal {
   const verdict = sessionVerdict(status, head)
   if (verdict !== 'read') return verdict

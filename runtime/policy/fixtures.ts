@@ -42,8 +42,8 @@ interface Decided {
 }
 
 /**
- * Rejects with INVALID_CONFIG listing every invalid policy, and with INVALID_PARAMS when the arguments are not an
- * object.
+ * Rejects with an INVALID_CONFIG error that lists every invalid policy, and with INVALID_PARAMS when the arguments are
+ * not an object.
  */
 export async function runPolicyTests(
   { serverName, ...config }: PolicySet,

@@ -1,9 +1,9 @@
 /**
  * Authorizes MCP traffic: one check before a request is executed, and one filter for lists.
  *
- * Uses only the caller, method and params, so the virtual server and the single-server proxy share it. Runs after
- * authentication, and before the rate limit and any lookup. A denied request therefore consumes no quota and does not
- * reveal whether its target exists.
+ * Uses only the caller, method and params, so that the virtual server and the single-server proxy can share it. Runs
+ * after authentication, and before the rate limit and any lookup. A denied request therefore consumes no quota and does
+ * not reveal whether its target exists.
  * Source: docs/reference/specification/virtual-server.md#authentication, authentication (incoming, 2); ARCHITECTURE.md,
  * "A tool call".
  */

@@ -29,7 +29,7 @@ const turnMs = 20
 /** Claim that contains the recorded groups. */
 const groupClaim = 'gatehouse:groups'
 
-/** Replays a log. Rejects with INVALID_CONFIG listing every invalid policy. */
+/** Replays a log. Rejects with an INVALID_CONFIG error that lists every invalid policy. */
 export async function replayDecisions(
   { serverName, ...config }: PolicySet,
   lines: Iterable<string> | AsyncIterable<string>,

@@ -53,8 +53,8 @@ export function structureOf(text: string): number {
 }
 
 /**
- * Returns the value as compact JSON, or null when the value is missing. Throws EvaluationError if the text is too long
- * or the value is nested too deeply, and WorkLimitError.
+ * Returns the value as compact JSON, or null when the value is missing. Throws WorkLimitError, and EvaluationError if
+ * the text is too long or the value is nested too deeply.
  */
 export function jsonText(value: TemplateValue, meter: TemplateMeter): string {
   const out = new MeteredOutput(meter)

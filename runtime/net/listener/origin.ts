@@ -62,7 +62,7 @@ export function parseOrigin(value: string): string | undefined {
   return `${url.protocol}//${url.host}`
 }
 
-/** Creates the origin check. Throws INVALID_CONFIG, listing all malformed entries. */
+/** Creates the origin check. Throws an INVALID_CONFIG error that lists all malformed entries. */
 export function makeOriginCheck(options: OriginCheckOptions): OriginCheck {
   const loopback = isLoopbackHost(options.host)
   const explicit = normalise(options.allowedOrigins)

@@ -64,7 +64,7 @@ export function telemetryViolations(config: Telemetry | undefined, env: Environm
   return violations
 }
 
-/** Returns undefined when telemetry is off. Throws INVALID_CONFIG listing all errors. */
+/** Returns undefined when telemetry is off. Throws an INVALID_CONFIG error that lists all errors. */
 export function telemetrySettings(
   config: Telemetry | undefined,
   from: SettingsFrom,

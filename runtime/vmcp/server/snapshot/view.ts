@@ -1,5 +1,5 @@
 /**
- * A running server as data for the console and reports, with its backends, tools, sessions and problems. The data
+ * Data about a running server for the console and reports: its backends, tools, sessions and problems. The data
  * contains no addresses, credentials or session ids.
  */
 import { byText, type input } from '../../../../schemas/index.ts'

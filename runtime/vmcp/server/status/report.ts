@@ -3,9 +3,9 @@
  * the resource's status from this ConfigMap. A report is written every statusReportingInterval, and shortly after a
  * change.
  *
- * This module also removes the entries of killed pods, because no other component removes them. An entry of another pod
- * that has not changed for a long time is treated as the entry of a killed pod. If the API server cannot be reached,
- * logs the error and retries.
+ * This module also removes the entries of killed pods, because no other component removes them. Another pod's entry
+ * that has not changed for a long time is assumed to belong to a killed pod. If the API server cannot be reached, logs
+ * the error and retries.
  * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends, statusReportingInterval);
  * ARCHITECTURE.md, "A manifest".
  */
