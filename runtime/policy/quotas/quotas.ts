@@ -30,7 +30,7 @@ export interface QuotaOptions {
   readonly observe: (event: QuotaEvent) => void
 }
 
-/** Used share of a budget at which the caller and the operators are notified. */
+/** Fraction of a budget that must be used before the caller and the operators are notified. */
 export const nearShare = 0.8
 
 /** Additional lifetime of counters after their period, because late calls may be subtracted again and clocks differ. */

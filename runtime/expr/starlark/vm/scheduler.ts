@@ -79,7 +79,7 @@ class Execution {
       call(task, fn, [], [], this.#around)
       const [frame] = task.frames
       if (!frame || !('variables' in frame)) return
-      // Initializes the variable of a given name, to which the script may assign.
+      // Initializes the variable with a given name. The script may assign to this variable.
       code.variables.forEach((name, slot) => {
         const given = this.#given.get(name)
         if (given === undefined) return
