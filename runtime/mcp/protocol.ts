@@ -81,7 +81,7 @@ export const logLevels: readonly string[] = [
 export const jsonType = 'application/json'
 export const eventStreamType = 'text/event-stream'
 
-/** Method of the notification about a change of a watched resource. */
+/** Method of the notification that a watched resource has changed. */
 export const updatedMethod = 'notifications/resources/updated'
 
 /**

@@ -21,7 +21,7 @@ export const clientSubject = 'client:'
 export const assertionClient = 'jwt-bearer:'
 /** Subject prefix of workloads that authenticate with a JWT-SVID at the embedded authorization server. */
 export const workloadSubject = 'spiffe://'
-/** Claims of the embedded authorization server in tokens for users of other issuers (ID-JAG, token exchange). */
+/** Claims that the embedded authorization server adds to tokens for users of other issuers (ID-JAG, token exchange). */
 const foreignUserClaims = ['binding_id', 'exchange_policy']
 const serviceAccountSubject = /^system:serviceaccount:[^:]+:[^:]+$/
 

@@ -13,8 +13,8 @@ export interface LoadLimits {
   /** Time for starting requests in each turn of the event loop. The remaining requests wait. */
   readonly turnMs: number
   /**
-   * Maximum number of rejections in one turn for each request that can start in that turn. Rejecting a request costs
-   * about a quarter of the time of serving it.
+   * Maximum number of rejections in one turn for each request that can start in that turn. Rejecting a request takes
+   * about a quarter of the time that serving it takes.
    */
   readonly rejectionsPerStart: number
   /** Maximum expected wait. Requests that would wait longer are rejected. */

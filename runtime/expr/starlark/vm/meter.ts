@@ -85,7 +85,7 @@ export class ScriptMeter {
   }
 
   /**
-   * Charges for a search for one string in another. In the worst case, a native search takes time proportional to the
+   * Charges for searching for one string in another. In the worst case, a native search takes time proportional to the
    * product of the lengths.
    */
   search(length: number, needle: number): void {
