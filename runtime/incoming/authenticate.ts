@@ -84,7 +84,7 @@ export interface AuthenticatorParts {
   readonly clientCertificates?: boolean | undefined
   /** Required if the configuration accepts tokens that are bound to a key. */
   readonly dpop?: DpopParts | undefined
-  /** Replaces the fetches of the first issuer. The authenticator closes them. */
+  /** Replaces the fetch functions for the first issuer. The authenticator closes them. */
   readonly fetches?: IncomingFetches | undefined
   /**
    * Digests of tokens for programs of the user who runs this server (`gatehouse up`). These tokens are accepted in
@@ -93,7 +93,7 @@ export interface AuthenticatorParts {
   readonly localTokens?: TokenDigests | undefined
 }
 
-/** Throws INVALID_CONFIG, listing all errors. */
+/** Throws an INVALID_CONFIG error that lists all errors. */
 export function makeAuthenticator(config: IncomingConfig, parts: AuthenticatorParts = {}): Authenticator {
   switch (config.type) {
     case 'anonymous':

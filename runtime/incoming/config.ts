@@ -56,7 +56,7 @@ export interface OidcConfig {
   /** Accept only this subject's tokens. */
   readonly subject?: string | undefined
   /**
-   * Whether the protected-resource document lists the issuer. Default: true for the first issuer, false for other
+   * True if the protected-resource document lists the issuer. Default: true for the first issuer, false for other
    * issuers.
    */
   readonly advertise?: boolean | undefined

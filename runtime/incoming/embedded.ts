@@ -12,7 +12,7 @@ import type { UpstreamTokens } from '../outgoing/index.ts'
 import type { DpopParts } from './dpop.ts'
 import { type OidcConfig, requiredAudience } from './config.ts'
 
-/** Server settings that its host needs. */
+/** Settings of the embedded server that its host reads. */
 export type AuthServerFacts = Pick<
   AuthServerConfig,
   | 'issuer'
@@ -83,7 +83,7 @@ export function pairingViolations(
 
 /**
  * Returns the error, as a "field: rule" line, if the host rejects the tokens that the embedded server issues. `own` is
- * the host's setting.
+ * the host's `dpop` setting.
  */
 export function dpopViolations(
   { dpop }: Pick<AuthServerFacts, 'dpop'>,

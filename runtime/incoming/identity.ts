@@ -19,7 +19,7 @@ export function localCaller(username: string): Caller {
   return localIdentity(username, `Local User: ${username}`)
 }
 
-/** Returns the caller for the programs of the user who runs a server that other users sign in to. */
+/** Returns the caller that represents the owner's programs, on a server that other users sign in to. */
 export function ownerCaller(): Caller {
   const { issuer, subject, claims, displayName } = localIdentity('owner', 'Owner')
   // Policies read these claims, because the owner has no upstream tokens.

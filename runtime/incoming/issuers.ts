@@ -23,7 +23,7 @@ export type TokenCheck = (token: string) => Caller | Promise<Caller>
 export interface IssuerParts extends FetchParts {
   /** Keys of the first issuer. */
   readonly keys: Keys | undefined
-  /** Fetches of the first issuer. */
+  /** Fetch functions for the first issuer. */
   readonly fetches: IncomingFetches | undefined
   /** Reports the results of one issuer, and converts its errors. */
   readonly report: (check: TokenCheck) => TokenCheck

@@ -1,6 +1,6 @@
 /**
- * Adds an additional issuer's prefixes to the subject, groups and roles in its tokens' claims. Removes groups with such
- * a prefix from the first issuer's claims.
+ * Adds an additional issuer's prefixes to the subject, groups and roles in its tokens' claims. Removes groups with
+ * these prefixes from the first issuer's claims.
  *
  * Everything after authentication reads the renamed claims, so a policy, a quota or a session cannot confuse the users
  * or groups of two issuers. The token itself is unchanged.

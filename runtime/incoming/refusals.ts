@@ -1,5 +1,5 @@
 /**
- * Reads the Authorization header, and converts the reasons why a request is rejected to errors with a challenge.
+ * Reads the Authorization header, and converts the reasons for a rejection to errors with a challenge.
  * Source: RFC 6750 section 3, RFC 9110 section 11.4, RFC 9449 section 7.1.
  */
 import { GatehouseError } from '../../schemas/index.ts'

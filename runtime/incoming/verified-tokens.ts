@@ -1,5 +1,5 @@
 /**
- * Caches the callers of recently verified tokens.
+ * Caches the callers identified by recently verified tokens.
  *
  * Entries are keyed by the token's SHA-256. An entry is valid for at most a minute, but never beyond the token's
  * expiry. The number of entries and their memory are limited. Only valid tokens are stored, so an untrusted client

@@ -47,7 +47,7 @@ export function sessionVerdict(status: number, { headers, requestId }: RefusalHe
   return status === 401 && headers['www-authenticate'] === undefined ? 'read' : 'alive'
 }
 
-/** Decides from the status, headers and body whether the server has lost the session in the request. */
+/** Decides from the status, headers and body whether the server has lost the session that the request specifies. */
 export function sessionRefusal(status: number, head: RefusalHead, body: Buffer): SessionRefusal {
   const verdict = sessionVerdict(status, head)
   if (verdict !== 'read') return verdict
@@ -62,8 +62,8 @@ export function sessionRefusal(status: number, head: RefusalHead, body: Buffer):
 }
 
 /**
- * True if a rejected request may be sent again in the next session. `isRepeatable` means that a second execution does
- * no harm. The request is then a read, or calls a tool that is read-only or idempotent.
+ * True if a rejected request may be sent again in the next session. `isRepeatable` means that a second execution is
+ * harmless. The request is then a read, or calls a tool that is read-only or idempotent.
  */
 export function mayResend(
   refusal: SessionRefusal,
@@ -73,7 +73,7 @@ export function mayResend(
 }
 
 /**
- * Returns the headers for an error response. The headers mark a rejected session. A Gatehouse in front of this server
+ * Returns the headers that mark an error response as the rejection of a session. A Gatehouse in front of this server
  * can then distinguish the rejection from the response to an executed request. Both responses contain the request's id.
  */
 export function refusalHeaders(error: GatehouseError): Readonly<Record<string, string>> {

@@ -39,13 +39,13 @@ export interface Message {
   /** Raw error object of a response. */
   readonly error: Buffer | undefined
   /**
-   * Members that were already sent to the client. `result` contains the other members, and a small placeholder for each
-   * of the sent members.
+   * Members that have already been sent to the client. `result` contains the other members, and a small placeholder for
+   * each of the sent members.
    */
   readonly passed?: PassedMembers | undefined
 }
 
-/** An error in a message. `id` is the raw id for the response, if the id could be read. */
+/** The error for a rejected message. `id` is the raw id for the response, if the id could be read. */
 export class MessageError extends GatehouseError {
   readonly id: string | undefined
 
@@ -56,7 +56,7 @@ export class MessageError extends GatehouseError {
   }
 }
 
-/** Returns the error for a server's protocol violation. Clients receive a fixed text. The log contains `what`. */
+/** Returns the error for a server's protocol violation. Clients receive fixed text. The log contains `what`. */
 export function protocolError(what: string): GatehouseError {
   return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
 }

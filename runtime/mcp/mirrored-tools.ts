@@ -17,7 +17,7 @@ import {
 } from './mirrored-headers.ts'
 
 const maxTools = 10_000
-/** Maximum size of a tool. A larger tool is treated as having no annotations. */
+/** Maximum size of a tool definition. A larger tool is treated as having no annotations. */
 const maxToolBytes = 256 * 1024
 const maxCursorBytes = 64 * 1024
 
@@ -31,7 +31,7 @@ export class MirroredTools {
     try {
       return await workOn(result, this.#readPage(result))
     } catch {
-      // The page has a duplicate member. Ignore the page, because the client may reject it.
+      // The page has a duplicate member. Ignore the page, because the client might reject it.
       return undefined
     }
   }

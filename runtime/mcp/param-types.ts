@@ -39,7 +39,7 @@ const pageMembers: Members = { cursor: 'name' }
 const resource: Members = { uri: 'name' }
 const infoMembers: Members = { name: 'string', version: 'string' }
 
-/** Params that any request may have. */
+/** Params that any request can have. */
 const commonMembers: Members = {
   _meta: {
     progressToken: 'token',

@@ -50,7 +50,7 @@ export const metaKey = {
  */
 export const nativeEra = 'dev.gatehouse/native-era'
 
-/** JSON-RPC error codes with a meaning in MCP. */
+/** JSON-RPC error codes that MCP uses. */
 export const rpcCode = {
   parseError: -32700,
   invalidRequest: -32600,
@@ -81,7 +81,7 @@ export const logLevels: readonly string[] = [
 export const jsonType = 'application/json'
 export const eventStreamType = 'text/event-stream'
 
-/** Method of the notification about a change of a watched resource. */
+/** Method of the notification that a watched resource has changed. */
 export const updatedMethod = 'notifications/resources/updated'
 
 /**

@@ -49,7 +49,7 @@ export interface ResultPassage {
 type Frame =
   | { readonly kind: 'message' }
   | { readonly kind: 'result' }
-  /** `objects` is the object depth of the elements. The result itself has depth 1. */
+  /** `objects` is the nesting depth of the elements, counted in objects. The result itself has depth 1. */
   | { readonly kind: 'array'; readonly objects: number }
   | ObjectFrame
 
@@ -64,7 +64,7 @@ interface Member {
   /** The name and the value received so far. Undefined once the member is being sent. */
   kept: Pieces | undefined
   maySend: boolean
-  /** Placeholder for the member among the kept members. */
+  /** Placeholder that replaces the sent member among the kept members. */
   readonly placeholder: Buffer
 }
 
@@ -237,14 +237,17 @@ export class ResultSplitter {
 
   /**
    * True if the member may be sent. For a session client, structured content must be an object. Any other value becomes
-   * text if there is no other content. Whether other content exists must therefore be known first.
+   * text if there is no other content. The splitter must therefore find out first whether there is other content.
    */
   #maySendMember(name: string, c: number): boolean {
     if (protocolMembers.has(name)) return false
     return !this.#isForSession || (name === 'structuredContent' ? c === openObject : name !== 'content')
   }
 
-  /** Inspects a value that begins here if the value can contain metadata. `objects` is the object depth. */
+  /**
+   * Inspects a value that begins here if the value can contain metadata. `objects` is the nesting depth of the value,
+   * counted in objects.
+   */
   #inspect(chunk: Buffer, c: number, objects: number): void {
     if (objects > maxObjects) return
     if (c === openArray) this.#open({ kind: 'array', objects })

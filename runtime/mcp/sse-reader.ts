@@ -173,7 +173,7 @@ class Reader implements SseReader {
     return chunk.length
   }
 
-  /** Reads bytes of one line. */
+  /** Reads a part of one line. */
   #readPart(chunk: Buffer, from: number, end: number): void {
     const at = this.#field === undefined ? this.#readName(chunk, from, end) : from
     if (this.#field === undefined || this.#field === 'skip' || at === end) return
@@ -268,7 +268,7 @@ class Reader implements SseReader {
   }
 }
 
-/** Returns the end of a short line. Returns -1 for a longer line, for which a search is faster. */
+/** Returns the end of a short line, or -1 for a longer line. A native search finds the end of a longer line faster. */
 function shortLineEnd(chunk: Buffer, at: number): number {
   const until = Math.min(chunk.length, at + shortLine)
   for (let i = at; i < until; i++) if (chunk[i] === lf || chunk[i] === cr) return i

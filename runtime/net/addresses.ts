@@ -1,8 +1,8 @@
 import { isIPv4 } from 'node:net'
 
 /**
- * True for `localhost`, names below it, 127.0.0.0/8 and ::1. Ignores brackets and a trailing dot. For the addresses
- * that Gatehouse may connect to, see schemas/addresses.ts.
+ * True for `localhost` and its subdomains, for 127.0.0.0/8 and for ::1. Ignores brackets and a trailing dot. For the
+ * addresses that Gatehouse may connect to, see schemas/addresses.ts.
  */
 export function isLoopbackHost(host: string): boolean {
   const bare = unbracket(host).toLowerCase().replace(/\.$/, '')

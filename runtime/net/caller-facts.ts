@@ -21,7 +21,7 @@ export const clientSubject = 'client:'
 export const assertionClient = 'jwt-bearer:'
 /** Subject prefix of workloads that authenticate with a JWT-SVID at the embedded authorization server. */
 export const workloadSubject = 'spiffe://'
-/** Claims of the embedded authorization server in tokens for users of other issuers (ID-JAG, token exchange). */
+/** Claims that the embedded authorization server adds to tokens for users of other issuers (ID-JAG, token exchange). */
 const foreignUserClaims = ['binding_id', 'exchange_policy']
 const serviceAccountSubject = /^system:serviceaccount:[^:]+:[^:]+$/
 
@@ -34,7 +34,7 @@ export function callerFacts(claims: Claims, origin?: TokenOrigin): CallerFacts {
   return {
     kind: isMachine ? 'machine' : 'user',
     clientId,
-    // Ignores the claim in tokens of other issuers, which could let their users choose it.
+    // Ignores the claim in tokens from other issuers, which could let their users choose the claim's value.
     authMethod: origin === 'external' ? undefined : textOf(claims, 'auth_method'),
     ...actorFact(claims, origin),
     // A user of another issuer has no session here, even when a client acts for the user with a token from this server.

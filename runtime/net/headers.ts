@@ -29,7 +29,7 @@ export function repeatedSingleton(rawHeaders: readonly string[]): string | undef
   let seen: string[] | undefined
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const raw = rawHeaders[i] ?? ''
-    // Lengths of all singletons, as a cheap filter.
+    // Compares lengths first, which is cheaper than comparing names.
     const length = raw.length
     if (length !== 4 && length !== 12 && length !== 13 && length !== 14 && length !== 20) continue
     const name = raw.toLowerCase()

@@ -12,7 +12,7 @@ export interface ListenerLimits {
   readonly keepAliveTimeoutMs: number
   /** Maximum size of the header block. Larger blocks get a 431 response. */
   readonly maxHeaderBytes: number
-  /** Maximum time that a client may stop reading while a response is pending. */
+  /** Maximum time for which a client may stop reading while a response is pending. */
   readonly stalledMs: number
   /** Maximum total size of incomplete header blocks across all connections. */
   readonly maxUnfinishedBytes: number

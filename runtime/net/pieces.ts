@@ -8,7 +8,7 @@ import type { ServerResponse } from 'node:http'
 const minPieceBytes = 4 * 1024
 const minBlockBytes = 1024
 const maxBlockBytes = 64 * 1024
-/** Length up to which a loop copies faster than a function call. */
+/** Up to this length, a loop copies faster than a function call. */
 const fewBytes = 32
 
 export class Pieces {

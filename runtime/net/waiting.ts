@@ -40,8 +40,8 @@ export function pause(ms: number, signal: AnySignal): Promise<void> {
 }
 
 /**
- * Waits for `work` for at most `ms`, then returns or throws the result of `late`. The work itself continues, and the
- * timer keeps the process alive.
+ * Waits at most `ms` for `work`, then returns or throws the result of `late`. The work itself continues, and the timer
+ * keeps the process alive.
  */
 export async function withTimeout<T, L>(ms: number, work: Promise<T>, late: () => L): Promise<T | L> {
   let timer: NodeJS.Timeout | undefined

@@ -210,9 +210,7 @@ export function withDetail(text: string, detail: string | undefined): string {
   return detail === undefined ? text : `${text}: ${detail}`
 }
 
-/**
- * Matches lines that explain nothing: blank lines, stack frames, source excerpts, and the notices of package managers.
- */
+/** Matches lines that explain nothing: blank lines, stack frames, source excerpts, and package manager notices. */
 const noise =
   /^\s*$|^\s+at\s|^\s*[\^~]+\s*$|^\s+File "|^npm (?:notice|warn)\b|^npm error (?:A complete log|code |errno |syscall |\d{3}\s*$)|^Node\.js v\d|^\s*[{}[\]()]+,?\s*$|^node:internal|^\s+throw\b|^Traceback/
 const namedError = /^(?:Uncaught )?[\w.]*(?:Error|Exception|Exit|Interrupt)\b.*\S/

@@ -1,9 +1,10 @@
 /**
  * Writes log lines to a file descriptor, many lines per write.
  *
- * The writer writes a single line in the same turn of the event loop. Under load, lines are held for a few
- * milliseconds and written together, because a system call costs more than a line. At process exit, the writer writes all remaining lines. If a pipe is
- * full, the writer retries later. If the pipe stays full, the writer drops and counts the oldest lines.
+ * The writer writes a single line in the same turn of the event loop. Under load, lines are held for a few milliseconds
+ * and written together, because a system call costs more than a line. At process exit, the writer writes all remaining
+ * lines. If a pipe is full, the writer retries later. If the pipe stays full, the writer drops and counts the oldest
+ * lines.
  */
 import { closeSync, writeSync } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'
@@ -88,7 +89,8 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
       try {
         bytes = bytes.subarray(put(fd, bytes))
       } catch (error) {
-        // Retries only after a full pipe. After other errors, such as a closed pipe or a full disk, the lines are lost.
+        // Retries only if the pipe is full. After other errors, such as a closed pipe or a full disk, the lines are
+        // lost.
         if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) {
           lost(linesIn(bytes), error)
           return

@@ -101,7 +101,7 @@ function wrap(logger: pino.Logger, bound: Safe): Log {
   const debugEnabled = logger.isLevelEnabled('debug')
 
   function write(method: Method): (message: string, fields?: LogFields) => void {
-    // Makes a disabled level cost only an empty call, without redaction.
+    // A disabled level costs only an empty call, without redaction.
     if (!logger.isLevelEnabled(method)) return () => {}
     return (message, fields) => {
       if (fields === undefined) logger[method](bound, message)

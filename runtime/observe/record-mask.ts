@@ -10,7 +10,7 @@ export class RecordMask {
     this.#begin = begin
   }
 
-  /** The mask is valid for one record within this turn. It may limit the work for the record. */
+  /** The mask is valid for one record within this turn. The mask can limit the work for the record. */
   begin(): MaskText | undefined {
     return this.#begin?.()
   }

@@ -8,8 +8,8 @@ import type { Events } from './events/stream.ts'
 const soonMs = 14 * 24 * 60 * 60_000
 
 /**
- * Throws INVALID_CONFIG listing all problems in the files. The caller closes the certificate, and calls `checkFiles`
- * after adding event listeners.
+ * Throws an INVALID_CONFIG error that lists all problems in the files. The caller closes the certificate, and calls
+ * `checkFiles` after adding event listeners.
  */
 export function openServingCertificate(files: CertificateFiles, events: Events): ServedCertificate {
   let reportedState = ''

@@ -69,7 +69,7 @@ export interface OutgoingParts {
 }
 
 export interface StrategyRegistry {
-  /** Creates the strategy. Throws GatehouseError INVALID_CONFIG listing all errors, with paths relative to `field`. */
+  /** Creates the strategy. Throws an INVALID_CONFIG error that lists all errors, with paths relative to `field`. */
   strategy(config: StrategyConfig, field?: string): CredentialStrategy
   /** Returns the errors that `strategy` would throw, one line each. */
   problems(config: StrategyConfig, field?: string): readonly string[]

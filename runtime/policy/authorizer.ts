@@ -88,7 +88,7 @@ const memoBytes = 16 * 1024 * 1024
 const memoName = 512
 const noArguments: RequestAttributes = { attributes: {}, unusable: new Set() }
 
-/** Creates an authorizer. Throws INVALID_CONFIG listing every invalid policy and entity document. */
+/** Creates an authorizer. Throws an INVALID_CONFIG error that lists every invalid policy and entity document. */
 export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts): Authorizer {
   const { policies, problems } = readPolicySet(config.policies ?? [], parts.nameOf)
   const { entities, problems: entityViolations } = readStaticEntities(config.entitiesJson)

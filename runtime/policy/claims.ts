@@ -51,7 +51,7 @@ export function claimsOfUpstream(
   { reserved = [], ownGroups = (all) => all }: Pick<UpstreamTokenSource, 'reserved' | 'ownGroups'> = {},
 ): Claims | undefined {
   const parts = accessToken.split('.')
-  // Start of a JWT in base64url, because the header of a JWT is a JSON object.
+  // Every JWT in base64url starts like this, because the header of a JWT is a JSON object.
   if (parts.length !== 3 || !parts[0]?.startsWith('eyJ')) return withLentClaims(own, idToken)
   const payload = payloadOf(accessToken)
   if (!payload) return undefined

@@ -74,8 +74,8 @@ export interface PolicySet extends AuthorizerConfig {
 }
 
 /**
- * Rejects with INVALID_CONFIG listing every invalid policy, and with INVALID_PARAMS when the arguments are not an
- * object.
+ * Rejects with an INVALID_CONFIG error that lists every invalid policy, and with INVALID_PARAMS when the arguments are
+ * not an object.
  */
 export async function explainDecision(
   set: PolicySet,

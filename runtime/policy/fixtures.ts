@@ -14,7 +14,7 @@ export interface PolicyTest {
     readonly expect: 'allow' | 'deny'
     /** Ids of policies that must be among the determining policies. */
     readonly because?: readonly string[] | undefined
-    /** Number of policies that must fail. */
+    /** Number of policies that are expected to fail during evaluation. */
     readonly errors?: number | undefined
   }[]
 }
@@ -42,8 +42,8 @@ interface Decided {
 }
 
 /**
- * Rejects with INVALID_CONFIG listing every invalid policy, and with INVALID_PARAMS when the arguments are not an
- * object.
+ * Rejects with an INVALID_CONFIG error that lists every invalid policy, and with INVALID_PARAMS when the arguments are
+ * not an object.
  */
 export async function runPolicyTests(
   { serverName, ...config }: PolicySet,

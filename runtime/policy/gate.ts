@@ -1,9 +1,9 @@
 /**
  * Authorizes MCP traffic: one check before a request is executed, and one filter for lists.
  *
- * Uses only the caller, method and params, so the virtual server and the single-server proxy share it. Runs after
- * authentication, and before the rate limit and any lookup. A denied request therefore consumes no quota and does not
- * reveal whether its target exists.
+ * Uses only the caller, method and params, so that the virtual server and the single-server proxy can share it. Runs
+ * after authentication, and before the rate limit and any lookup. A denied request therefore consumes no quota and does
+ * not reveal whether its target exists.
  * Source: docs/reference/specification/virtual-server.md#authentication, authentication (incoming, 2); ARCHITECTURE.md,
  * "A tool call".
  */
@@ -19,8 +19,8 @@ import type { PolicySubject } from './subject.ts'
 import { undecided, type PolicyVerdict } from './verdict.ts'
 
 /**
- * The known state of a request's target: its facts, or the absence of the target; undefined for an unknown state. With
- * `later`, a later stage checks the target again and sends the response. An error is the reason why the facts are
+ * The facts about a request's target, or `no such thing` if the target does not exist; undefined if neither is known.
+ * With `later`, a later stage checks the target again and sends the response. An error explains why the facts are
  * unavailable.
  */
 export type FactsResponse = Facts | GatehouseError | 'no such thing' | 'later' | undefined
@@ -37,7 +37,7 @@ export interface CheckOptions {
 
 /** Explains a single decision to operators. */
 export interface DecisionReport {
-  /** Query, with the facts of the decision. */
+  /** The query and the facts on which the decision is based. */
   readonly request: AccessRequest
   readonly allowed: boolean
   readonly verdict: PolicyVerdict
@@ -51,8 +51,8 @@ export interface DecisionReport {
 
 export interface GateOptions {
   /**
-   * Handling of methods without a policy action. `refuse` rejects the methods, if they could reach a server that
-   * supports them. `pass` forwards them, if the next component rejects them.
+   * How to handle methods without a policy action. Use `refuse` if the methods could reach a server that supports them,
+   * and `pass` if the next component rejects the methods.
    */
   readonly unknownMethods: 'pass' | 'refuse'
   /**
@@ -75,8 +75,8 @@ export interface Gate {
    */
   check(caller: Caller, method: string, params: JsonObject, options?: CheckOptions): Promise<void>
   /**
-   * Returns a list's raw result without the items that the caller may not see. Returns the same buffer when nothing was
-   * removed, or when the method is not a list. Rejects with BACKEND_PROTOCOL for an invalid list.
+   * Returns a list's raw result without the items that the caller is not allowed to see. Returns the same buffer when
+   * nothing was removed, or when the method is not a list. Rejects with BACKEND_PROTOCOL for an invalid list.
    */
   filter(caller: Caller, method: string, result: Buffer, options?: FilterOptions): Promise<Buffer>
   /** Releases the resources of the gate. */

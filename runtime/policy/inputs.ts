@@ -1,6 +1,6 @@
 /**
- * The policy inputs of a request, for the audit log (when configured). They are sufficient to evaluate other policies
- * for the same request later.
+ * The policy inputs of a request, for the audit log (when configured). These inputs are sufficient to evaluate other
+ * policies for the same request later.
  *
  * Source: docs/reference/specification/virtual-server.md#audit; docs/guides/policies.md.
  */
@@ -22,18 +22,18 @@ export interface PolicyInputs {
   /** Group and role ids. */
   readonly groups: readonly string[]
   /**
-   * Attribute values as the policies see them, with `read`; null for an absent attribute. A missing member means that
-   * the value has no Cedar representation.
+   * Attribute values as the policies see them, if the mode is `read`; null for an absent attribute. A missing member
+   * means that the value has no Cedar representation.
    */
   readonly attributes?: Readonly<Record<string, unknown>>
   /**
-   * Facts about the caller's token; null for an absent fact. With `read`, contains only the facts that a policy reads.
-   * Undefined in lines from older versions.
+   * Facts about the caller's token; null for an absent fact. In mode `read`, contains only the facts that a policy
+   * reads. Undefined in lines from older versions.
    */
   readonly principal?: RecordedFacts | undefined
-  /** Claims that the policies see, with `all`. */
+  /** Claims that the policies see, if the mode is `all`. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined
-  /** Arguments, with `all`; null for arguments that cannot be parsed. */
+  /** Arguments, if the mode is `all`; null for arguments that cannot be parsed. */
   readonly arguments?: unknown
   /** True when every request of the caller is denied, regardless of policies. */
   readonly denyAll?: true

@@ -2,7 +2,7 @@
  * Evaluates policies for the decisions recorded in the audit log, and reports which decisions would change for which
  * callers.
  *
- * The data in a line depends on the audit settings (`audit.policyInputs`). A policy that may apply and reads missing
+ * The data in a line depends on the audit settings (`audit.policyInputs`). A policy that might apply and reads missing
  * data is uncertain. Other policies may still decide (a matching forbid, or a permit that no uncertain policy can
  * forbid). Otherwise, the line is inconclusive, because the replay never guesses a decision.
  * Source: docs/guides/policies.md; docs/guides/observability.md, "Audit log".
@@ -29,7 +29,7 @@ const turnMs = 20
 /** Claim that contains the recorded groups. */
 const groupClaim = 'gatehouse:groups'
 
-/** Replays a log. Rejects with INVALID_CONFIG listing every invalid policy. */
+/** Replays a log. Rejects with an INVALID_CONFIG error that lists every invalid policy. */
 export async function replayDecisions(
   { serverName, ...config }: PolicySet,
   lines: Iterable<string> | AsyncIterable<string>,
@@ -91,7 +91,7 @@ class Replayer {
       const lack = mayApplyTo(policy, line) ? this.#missingDataOf(policy, line) : undefined
       if (lack !== undefined) uncertain.set(policy.id, lack)
     }
-    // Omits all policies that one string contains together.
+    // A string may contain several policies, which can only be omitted together.
     const texts = new Set([...uncertain.keys()].map(textIndex))
     const out = this.#policies.filter(({ id }) => texts.has(textIndex(id)))
     const authorizer = this.#authorizerWithout(texts, line.inputs?.mode ?? 'read')

@@ -60,7 +60,7 @@ export const policyActions: Readonly<Record<Action | ConsolePolicyAction, Action
   'console:audit': { entityType: 'Console', feature: 'console', operation: 'audit' },
 }
 
-/** A request for policies to decide. */
+/** A request that policies decide on. */
 export interface PolicyRequest {
   readonly action: Action | ConsolePolicyAction
   /** Advertised name of the tool or prompt, exact URI of the resource, literal URI template, or name of the console. */
@@ -73,12 +73,12 @@ export interface PolicyRequest {
   readonly origin?: Origin | undefined
 }
 
-/** A client's request for policies to decide. */
+/** A client's request that policies decide on. */
 export interface AccessRequest extends PolicyRequest {
   readonly action: Action
 }
 
-/** The backend target of a name. It is independent of the name that clients see. */
+/** The backend and the item to which a name refers, regardless of the name that clients see. */
 export interface Origin {
   /** Name of the backend; empty for a workflow, which belongs to the gateway. */
   readonly backend: string
@@ -133,7 +133,7 @@ export interface ListRow {
   readonly action: Action
 }
 
-/** Lists that are filtered to the permitted items. */
+/** Lists that are filtered to contain only permitted items. */
 export const lists: Readonly<Record<string, ListRow>> = {
   'tools/list': { member: 'tools', key: 'name', action: 'call_tool' },
   'prompts/list': { member: 'prompts', key: 'name', action: 'get_prompt' },
@@ -141,7 +141,7 @@ export const lists: Readonly<Record<string, ListRow>> = {
   'resources/templates/list': { member: 'resourceTemplates', key: 'uriTemplate', action: 'read_resource' },
 }
 
-/** Methods that are not subject to policies, like notifications. */
+/** Methods that, like notifications, are not subject to policies. */
 const freeMethods: ReadonlySet<string> = new Set([
   'initialize',
   'ping',

@@ -184,7 +184,7 @@ function ownClaim(claims: object, name: string): unknown {
   return Object.hasOwn(claims, name) ? (claims as Claims)[name] : undefined
 }
 
-/** Returns the valid strings in a list; other elements are not groups. */
+/** Returns the valid strings in a list, and ignores all other elements. */
 function texts(list: readonly unknown[]): string[] {
   return list.filter((item): item is string => typeof item === 'string' && item !== '' && item.isWellFormed())
 }

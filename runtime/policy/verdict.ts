@@ -16,7 +16,7 @@ export interface PolicyVerdict {
   readonly missing: readonly string[]
 }
 
-/** Limit on ids and names in one verdict. */
+/** Maximum number of ids or names in each list of a verdict. */
 export const maxListed = 16
 
 /** Returned when the engine failed or was not called. */

@@ -49,7 +49,7 @@ export function parseAddr(addr: string): { host: string; port: number } {
   return split
 }
 
-/** Throws INVALID_CONFIG listing every error that `redisViolations` finds. */
+/** Throws an INVALID_CONFIG error that lists every error that `redisViolations` finds. */
 export function checkRedisConfig(config: RedisConfig): void {
   const violations = redisViolations(config)
   if (violations.length > 0)

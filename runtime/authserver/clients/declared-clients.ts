@@ -59,7 +59,7 @@ export class DeclaredClients {
   #clients: Clients
   readonly #removals = new PendingRemovals()
 
-  /** Throws INVALID_CONFIG listing every unusable secret. */
+  /** Throws an INVALID_CONFIG error that lists every unusable secret. */
   constructor(read: () => readonly DeclaredClientSettings[], now: () => number) {
     this.#read = read
     this.#now = now

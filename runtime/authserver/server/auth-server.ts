@@ -96,7 +96,7 @@ export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
   close(): Promise<void>
 }
 
-/** Throws INVALID_CONFIG listing every error in the configuration, keys and secrets. */
+/** Throws an INVALID_CONFIG error that lists every error in the configuration, keys and secrets. */
 export async function makeAuthServer(config: AuthServerConfig, parts: AuthServerParts): Promise<AuthServer> {
   const log = parts.log ?? silentLog
   const now = parts.now ?? Date.now
@@ -254,7 +254,7 @@ function makeClients(
   return makeClientDirectory({ state, declared, documents, keySets, issuerKeys, bundles, config, now })
 }
 
-/** Throws INVALID_CONFIG listing every error in the settings, keys and secrets. */
+/** Throws an INVALID_CONFIG error that lists every error in the settings, keys and secrets. */
 export async function checkSettings(config: AuthServerConfig): Promise<void> {
   const ringParts = { store: makeMemoryStore(), now: Date.now, promoteAfterMs: 0 }
   await checkedStart(config, ringParts, () => config.clients ?? [])

@@ -29,8 +29,8 @@ interface HostParts extends Omit<AuthServerParts, 'store' | 'lent'> {
 }
 
 /**
- * Reads the file, opens the store and creates the server. Closing the server closes the store. Throws INVALID_CONFIG
- * listing every error.
+ * Reads the file, opens the store and creates the server. Closing the server closes the store. Throws an INVALID_CONFIG
+ * error that lists every error.
  */
 export async function openAuthServer(
   path: string,
@@ -66,7 +66,10 @@ export async function openAuthServer(
   }
 }
 
-/** Checks a configuration as `openAuthServer` does, but opens nothing. Throws INVALID_CONFIG listing every error. */
+/**
+ * Checks a configuration as `openAuthServer` does, but opens nothing. Throws an INVALID_CONFIG error that lists every
+ * error.
+ */
 export async function checkAuthServer(
   path: string,
   env: Environment,

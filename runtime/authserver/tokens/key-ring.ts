@@ -54,8 +54,8 @@ export interface KeyRing {
 }
 
 /**
- * Builds the ring. Throws INVALID_CONFIG listing the position of every key and secret that cannot be used. Reuses the
- * ephemeral keys of `previous`, so that a reload of unrelated files does not end every session.
+ * Builds the ring. Throws an INVALID_CONFIG error that lists the position of every key and secret that cannot be used.
+ * Reuses the ephemeral keys of `previous`, so that a reload of unrelated files does not end every session.
  */
 export async function makeKeyRing(secrets: AuthServerSecrets, previous?: KeyRing): Promise<KeyRing> {
   const violations: string[] = []

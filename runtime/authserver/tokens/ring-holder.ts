@@ -45,7 +45,7 @@ export class RingHolder {
     this.#changedAtMs = parts.now()
   }
 
-  /** Throws INVALID_CONFIG listing every error in the keys and secrets. */
+  /** Throws an INVALID_CONFIG error that lists every error in the keys and secrets. */
   static async start(parts: RingHolderParts): Promise<RingHolder> {
     const secrets = parts.config.secrets()
     const next = await makeKeyRing(secrets, parts.lent)

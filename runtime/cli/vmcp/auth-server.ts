@@ -96,7 +96,7 @@ export class Checks {
     }
   }
 
-  /** Throws INVALID_CONFIG listing all collected errors. */
+  /** Throws an INVALID_CONFIG error that lists all collected errors. */
   throwIfAny(): void {
     if (this.#violations.length > 0) {
       throw new GatehouseError('INVALID_CONFIG', { detail: this.#violations.join('\n') })

@@ -72,8 +72,8 @@ export interface CheckedConfig extends ReadConfig {
 }
 
 /**
- * Runs every check that `serve` runs before it starts, then the checks in `more`. Throws INVALID_CONFIG listing the
- * problems in both files.
+ * Runs every check that `serve` runs before it starts, then the checks in `more`. Throws an INVALID_CONFIG error that
+ * lists the problems in both files.
  */
 export async function readChecked(
   file: Omit<ServedFile, 'path'>,

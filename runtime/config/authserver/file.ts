@@ -66,7 +66,7 @@ export function loadAuthServerConfig(path: string, env: Environment): AuthServer
   return parseAuthServerConfig(readConfigText(path), env, path)
 }
 
-/** Checks configuration text. Throws INVALID_CONFIG listing all errors, and the source if given. */
+/** Checks configuration text. Throws an INVALID_CONFIG error that lists all errors, and the source if given. */
 export function parseAuthServerConfig(text: string, env: Environment, source?: string): AuthServerConfig {
   const file = parseConfig('authserver', text, source)
   const reader = new Reader(env)
@@ -229,7 +229,10 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
   }
 }
 
-/** Reads the current keys, with HMAC secrets as raw bytes. Throws INVALID_CONFIG listing all unreadable files. */
+/**
+ * Reads the current keys, with HMAC secrets as raw bytes. Throws an INVALID_CONFIG error that lists all unreadable
+ * files.
+ */
 function readSecrets(file: AuthServerFile): AuthServerSecrets {
   const violations: string[] = []
   const read = (field: string, path: string): Buffer => {

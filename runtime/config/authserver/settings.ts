@@ -85,7 +85,8 @@ export interface AuthServerConfig {
   /** Addresses and networks (CIDR) of proxies whose X-Forwarded-For is trusted. By default, no proxy is trusted. */
   readonly trustedProxies?: readonly string[]
   /**
-   * Returns the current keys. Called at start and on every reload. Throws INVALID_CONFIG listing all unreadable files.
+   * Returns the current keys. Called at start and on every reload. Throws an INVALID_CONFIG error that lists all
+   * unreadable files.
    */
   readonly secrets: () => AuthServerSecrets
 }

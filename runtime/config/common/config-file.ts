@@ -21,7 +21,9 @@ export function readConfigText(path: string): string {
   return readTextFile(path, `the configuration file ${path}`)
 }
 
-/** Checks text against the schema with this name. Throws INVALID_CONFIG listing the source and all errors. */
+/**
+ * Checks text against the schema with this name. Throws an INVALID_CONFIG error that lists the source and all errors.
+ */
 export function parseConfig<N extends RuntimeName>(name: N, text: string, source?: string): Config<N> {
   const { config, violations } = validateRuntime(name, readDocument(text, source))
   if (!config) throw invalidConfig(violations, source)

@@ -39,8 +39,8 @@ export type CheckWebhook = (
 ) => readonly string[]
 
 /**
- * Reads all files and appends their webhooks to the webhooks in `first`. Throws INVALID_CONFIG listing all files with
- * all their errors, including errors from `check`.
+ * Reads all files and appends their webhooks to the webhooks in `first`. Throws an INVALID_CONFIG error that lists all
+ * files with all their errors, including errors from `check`.
  */
 export function readWebhookFiles(
   paths: readonly string[],

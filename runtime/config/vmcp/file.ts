@@ -41,7 +41,7 @@ export function loadVmcpConfig(path: string): LoadedVmcpConfig {
   return { ...readVmcpConfig(text, path), checksum: hash('sha256', text, 'hex') }
 }
 
-/** Checks configuration text. Throws INVALID_CONFIG listing all errors, and the source if given. */
+/** Checks configuration text. Throws an INVALID_CONFIG error that lists all errors, and the source if given. */
 export function parseVmcpConfig(text: string, source?: string): VmcpConfig {
   return deepFreeze(parseConfig('vmcp', text, source))
 }

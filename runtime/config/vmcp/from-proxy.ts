@@ -26,8 +26,8 @@ export interface VirtualServer {
 const clientSecretVariable = 'GATEHOUSE_PROXY_OIDC_CLIENT_SECRET'
 
 /**
- * Returns the virtual server. Throws INVALID_CONFIG listing all errors. `toolLocks` restricts the target to approved
- * tools.
+ * Returns the virtual server. Throws an INVALID_CONFIG error that lists all errors. `toolLocks` restricts the target to
+ * approved tools.
  */
 export function virtualServerOf(
   file: ProxyFile,

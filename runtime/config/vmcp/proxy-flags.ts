@@ -52,7 +52,7 @@ const besideFile: ReadonlySet<string> = new Set<keyof ProxyInput>([
 ])
 const tokenVariable = 'GATEHOUSE_PROXY_BEARER_TOKEN'
 
-/** Throws INVALID_CONFIG listing all flags that would have no effect with such a file. */
+/** Throws an INVALID_CONFIG error that lists all flags that would have no effect with such a file. */
 export function requireNoOtherFlags(input: ProxyInput, sections: readonly string[]): void {
   rejectOthers(
     input,
@@ -62,7 +62,8 @@ export function requireNoOtherFlags(input: ProxyInput, sections: readonly string
 }
 
 /**
- * Converts the flags. `sections` lists the flags that require the conversion. Throws INVALID_CONFIG listing all errors.
+ * Converts the flags. `sections` lists the flags that require the conversion. Throws an INVALID_CONFIG error that lists
+ * all errors.
  */
 export function deepProxyFile(
   name: string,

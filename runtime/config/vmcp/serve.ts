@@ -36,7 +36,9 @@ export interface ServeSettings {
 
 const sessionCeiling = 1_000_000
 
-/** Returns the settings. Throws INVALID_CONFIG listing every invalid setting, with its value and the rule. */
+/**
+ * Returns the settings. Throws an INVALID_CONFIG error that lists every invalid setting, with its value and the rule.
+ */
 export function serveSettings(flags: ServeFlags, env: Environment): ServeSettings {
   const violations: string[] = []
   const { host, allowedOrigins } = flags

@@ -14,7 +14,7 @@ import { type ValueStyle, writeValue } from './write-value.ts'
  */
 const longNumber = /[0-9]{16}/
 const integer = /^-?[0-9]+$/
-/** Maximum number of digits: more than any float has, but few enough for computation. */
+/** Maximum number of digits. No float has more digits, and numbers of this length are still fast to compute. */
 const maxDigits = 400
 /**
  * Units of work per value. The cost exceeds the actual time, because a task's input must fit into a worker's heap. A
@@ -53,8 +53,8 @@ export function structureOf(text: string): number {
 }
 
 /**
- * Returns the value as compact JSON, or null when the value is missing. Throws EvaluationError if the text is too long
- * or the value is nested too deeply, and WorkLimitError.
+ * Returns the value as compact JSON, or null when the value is missing. Throws WorkLimitError, and EvaluationError if
+ * the text is too long or the value is nested too deeply.
  */
 export function jsonText(value: TemplateValue, meter: TemplateMeter): string {
   const out = new MeteredOutput(meter)

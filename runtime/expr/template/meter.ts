@@ -42,7 +42,7 @@ export class TemplateMeter {
     this.#left = maxWork
   }
 
-  /** Number of spent units of work. */
+  /** Number of units of work spent so far. */
   get spent(): number {
     return this.#maxWork - this.#left
   }

@@ -17,8 +17,8 @@ export function writeAction(value: TemplateValue, out: MeteredOutput): void {
 }
 
 /**
- * Returns the text that an action prints for a value. Throws EvaluationError if the text is too long or the value is
- * nested too deeply, and WorkLimitError.
+ * Returns the text that an action prints for a value. Throws WorkLimitError, and EvaluationError if the text is too
+ * long or the value is nested too deeply.
  */
 export function valueText(value: TemplateValue, meter: TemplateMeter): string {
   const out = new MeteredOutput(meter)

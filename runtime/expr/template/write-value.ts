@@ -20,7 +20,7 @@ export interface ValueStyle {
 }
 
 /**
- * Writes a value. Throws EvaluationError if the text is too long or the value is nested too deeply, and WorkLimitError.
+ * Writes a value. Throws WorkLimitError, and EvaluationError if the text is too long or the value is nested too deeply.
  */
 export function writeValue(value: TemplateValue, style: ValueStyle, out: MeteredOutput, depth = 0): void {
   out.depth(depth)

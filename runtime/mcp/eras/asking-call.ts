@@ -1,5 +1,5 @@
 /**
- * A call for a stateless client, which may ask questions. While a session-era server waits for an answer, the client
+ * A call for a stateless client. The call can ask questions. While a session-era server waits for an answer, the client
  * receives `input_required`. The call continues when the client repeats the request with the answers.
  * Source: MCP 2026-07-28, patterns/mrtr.
  */

@@ -1,18 +1,18 @@
 /**
- * Introductions of clients and servers. The session era uses `initialize`. The stateless era uses request metadata and
- * `server/discover`.
+ * Reads and writes the messages with which clients and servers introduce themselves to each other. The session era uses
+ * `initialize`. The stateless era uses request metadata and `server/discover`.
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, basic "_meta", versioning.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { emptyObject, JsonObject } from '../json/object.ts'
 import { latestSessionVersion, metaKey, rpcCode, sessionVersions, statelessVersion } from '../protocol.ts'
 
-/** Maximum size of a server's introduction. An introduction is read in one event loop turn. */
+/** Maximum size of the result with which a server introduces itself. The result is read in one event loop turn. */
 const maxIntroductionBytes = 1024 * 1024
 /** Raw `Implementation` object for a server without a name. */
 export const unnamed = '{"name":"unnamed","version":"0"}'
 
-/** The introduction of a session-era server, as raw JSON. */
+/** The capabilities, information and instructions of a session-era server, as raw JSON. */
 export interface SessionServer {
   readonly capabilities: JsonObject
   readonly info: string
@@ -61,7 +61,10 @@ export function declaresStateless(result: Buffer): boolean {
   return namesStateless(memberOf(result, 'supportedVersions'))
 }
 
-/** Returns a member of an introduction. Returns undefined if the introduction is too large or unreadable. */
+/**
+ * Returns a member of an InitializeResult or DiscoverResult. Returns undefined if the result is too large or
+ * unreadable.
+ */
 function memberOf(introduction: Buffer, name: string): unknown {
   if (introduction.length > maxIntroductionBytes) return undefined
   try {

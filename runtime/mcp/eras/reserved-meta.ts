@@ -16,7 +16,9 @@ export const containers: ReadonlySet<string> = new Set(['content', 'contents', '
 /** Text that every reserved key contains, unless some of the key's characters are escaped. */
 const reservedMark = 'io.modelcontextprotocol'
 const unicodeEscape = '\\u'
-/** Maximum object depth, including the result. The deepest object is the resource in a message's content. */
+/**
+ * Maximum nesting depth of objects, including the result. The deepest object is the resource in a message's content.
+ */
 export const maxObjects = 4
 const maxElements = 100_000
 
@@ -28,7 +30,7 @@ export function withoutReservedMeta(object: Buffer): Buffer {
   return atOnce(withoutReservedMetaInTurns(object))
 }
 
-/** Like `withoutReservedMeta`, but in slices. */
+/** Like `withoutReservedMeta`, but works in slices. */
 export function* withoutReservedMetaInTurns(object: Buffer): TurnWork<Buffer> {
   const has = object[0] === 0x7b && (yield* new ReservedKeyFinder(object).from(0)) < object.length
   return has ? yield* cleaned(object, 1) : object

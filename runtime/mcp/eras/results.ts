@@ -30,7 +30,7 @@ export function completeResult(method: string, result: Buffer, serverInfo: strin
   return object.with(completionChanges(method, object, serverInfo))
 }
 
-/** Like `completeResult`, but in slices. */
+/** Like `completeResult`, but works in slices. */
 export function* completeResultInTurns(method: string, result: Buffer, serverInfo: string): TurnWork<Buffer> {
   yield* readMembers(result)
   const object = new JsonObject(result)
@@ -114,7 +114,7 @@ function isSessionResult(raw: Buffer): boolean {
   return raw.length < largeBytes && !indicators.some((indicator) => raw.includes(indicator))
 }
 
-/** Like `sessionResult`, but in slices. */
+/** Like `sessionResult`, but works in slices. */
 export function* sessionResultInTurns(raw: Buffer): TurnWork<Buffer> {
   const own = yield* withoutReservedMetaInTurns(yield* withoutStatelessMembers(raw))
   return yield* withStructuredObject(own)

@@ -11,7 +11,7 @@ import { joined, largeBytes, type TurnWork } from '../json/turns.ts'
 
 const memberName = Buffer.from('"structuredContent"')
 
-/** Maximum size of the text. The text is created in one event loop turn. */
+/** Maximum size of the text created from structured content. The text is created in one event loop turn. */
 const maxTextBytes = 8 * 1024 * 1024
 
 /**

@@ -111,8 +111,8 @@ export const simpleEscapes = new Uint8Array(256)
 for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
 
 /**
- * Skips characters and whole escapes of a string. Returns the index of the first closing quote, control character, or
- * invalid or incomplete escape. If there is no such position, returns the end of the chunk.
+ * Skips the characters and complete escape sequences of a string. Returns the index of the first closing quote, control
+ * character, or invalid or incomplete escape. If there is no such position, returns the end of the chunk.
  */
 export function skipText(chunk: Buffer, from: number): number {
   let i = from
@@ -151,7 +151,7 @@ function afterEscape(chunk: Buffer, at: number): number {
   return areDigits ? at + 6 : at
 }
 
-// States while a number or word is being read. The value may end in `zero` and in every later state.
+// States while a number or word is being read. A value can end in `zero` and in every later state.
 export const scalarStart = 1
 const minus = 2
 const point = 3

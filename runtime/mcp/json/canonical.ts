@@ -3,8 +3,8 @@
  * with exact decimals for numbers that a double cannot distinguish. Strings are not normalized, so strings that look
  * equal may differ.
  *
- * In a JSON Schema, the order of `required` has no meaning, so the elements of `required` are sorted. All other orders
- * are significant.
+ * In a JSON Schema, the order of `required` has no meaning, so the elements of `required` are sorted. The order of all
+ * other elements is significant.
  * Source: RFC 8785; JSON Schema 2020-12, core (applicators) and validation 6.5.3.
  */
 import { openArray, openObject, quoteByte, readString } from './bytes.ts'

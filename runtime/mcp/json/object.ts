@@ -3,7 +3,7 @@
  * the same.
  *
  * An object with a duplicate member is rejected, because two readers could use different values. A policy decision
- * could then apply to a different value than the backend uses.
+ * could then apply to a value other than the one that the backend uses.
  */
 import {
   closeArray,

@@ -16,7 +16,7 @@ export interface JsonMember {
   readonly nameAt: number
   readonly from: number
   readonly to: number
-  /** A large value that was already returned. The value is kept because its own members are cached too. */
+  /** A large value that has already been returned. The value is kept because its own members are cached too. */
   raw?: Buffer
 }
 

@@ -35,10 +35,10 @@ export type Stop = 'chunk' | 'name' | 'value' | 'end'
 
 // States that describe what the scanner expects next.
 const anyValue = 0
-/** State before a value or the end of an array. */
+/** State in which a value or the end of an array is expected. */
 const firstItem = 1
 const anyName = 2
-/** State before a name or the end of an object. */
+/** State in which a name or the end of an object is expected. */
 const firstName = 3
 const afterName = 4
 const afterValue = 5

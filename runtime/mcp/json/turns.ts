@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
 import { nextShare, shareIsOver } from './turn-shares.ts'
 
-/** Work that yields at points where other work may run. */
+/** Work that yields at points where other work can run. */
 export type TurnWork<T> = Generator<undefined, T, undefined>
 
 /** Text below this size is read in one turn. */
@@ -86,7 +86,7 @@ function sizeOf(pieces: readonly Buffer[]): number {
   return pieces.reduce((sum, piece) => sum + piece.length, 0)
 }
 
-/** Like `indexOf`, but in slices. */
+/** Like `indexOf`, but works in slices. */
 export function* indexIn(bytes: Buffer, what: string, at: number): TurnWork<number> {
   for (let from = at; from < bytes.length; from += sliceBytes) {
     const found = bytes.subarray(from, from + sliceBytes + what.length - 1).indexOf(what)

@@ -14,7 +14,7 @@ export class Utf8Parts {
     this.#replaces = replaces
   }
 
-  /** True if no character is incomplete. */
+  /** True if no incomplete character is pending. */
   get isWhole(): boolean {
     return this.#incomplete.length === 0
   }

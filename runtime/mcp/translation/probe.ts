@@ -6,7 +6,7 @@
 import { declaresStateless, requestMeta } from '../eras/introduction.ts'
 import type { LinkRequester } from './requester.ts'
 
-/** Time in milliseconds after which a server without a response is assumed not to support the method. */
+/** Time in milliseconds after which a server that has not responded is assumed not to support the method. */
 const probeTimeoutMs = 10_000
 
 /**

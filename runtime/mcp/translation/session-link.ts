@@ -40,7 +40,7 @@ export interface SessionLinkOptions {
 }
 
 export class SessionLink {
-  /** The server's introduction. Rejects if the server rejects the session. */
+  /** The server's capabilities, information and instructions. Rejects if the server rejects the session. */
   readonly opened: Promise<SessionServer>
   readonly ended: Promise<string>
   /** Number of requests that use the link. */

@@ -35,7 +35,10 @@ export interface StatelessTranslatorOptions {
   readonly maxLinks: () => number
   readonly now: () => number
   readonly log: Log
-  /** Returns the server's introduction if it is already known, without opening a session. */
+  /**
+   * Returns the server's capabilities, information and instructions if they are already known, without opening a
+   * session.
+   */
   readonly introduction?: () => SessionServer | undefined
 }
 

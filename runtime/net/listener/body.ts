@@ -42,7 +42,7 @@ export function readBody(exchange: Exchange, options: BodyOptions = {}): void | 
     return
   }
   rejectBodyByHeaders(exchange, maxBytes)
-  // The client may not send the body before this point, because a rejected request needs no body.
+  // Requests the body only at this point, because a rejected request needs no body.
   if (headers.expect?.toLowerCase() === '100-continue' && !res.headersSent) res.writeContinue()
 
   const { promise, resolve, reject } = Promise.withResolvers<void>()

@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { sendProblem } from '../problem.ts'
 
-/** SHA-256 digests of the accepted tokens in hexadecimal, by the name of the program that has the token. */
+/** SHA-256 digests of the accepted tokens in hexadecimal, keyed by the name of the program that has the token. */
 export type TokenDigests = Readonly<Record<string, string>>
 
 /** Returns the digest under which a listener stores a token. */

@@ -27,8 +27,8 @@ export interface OriginCheckOptions {
    */
   readonly allowedHosts?: ReadonlySet<string> | undefined
   /**
-   * True if this address also serves pages (such as a login), whose requests are allowed. Browsers mark them with
-   * `Sec-Fetch-Site: same-origin`, which pages cannot set.
+   * True if this address also serves pages (such as a login), whose requests are allowed. Browsers mark these requests
+   * with `Sec-Fetch-Site: same-origin`, which pages cannot set.
    */
   readonly servesPages?: boolean | undefined
   /** Returns the lowercase names of additional request headers that pages may send under the current configuration. */
@@ -42,7 +42,7 @@ export interface OriginCheck {
   readonly check: (exchange: Exchange) => void
 }
 
-/** Matches an IP address in brackets, an IPv4 address or a name. Lists and wildcards do not match. */
+/** Matches an IP address in brackets, an IPv4 address or a name. Does not match lists or wildcards. */
 const originHost = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?\.?)$/i
 
 /** Describes the values that `parseOrigin` accepts, for use in messages. */
@@ -62,7 +62,7 @@ export function parseOrigin(value: string): string | undefined {
   return `${url.protocol}//${url.host}`
 }
 
-/** Creates the origin check. Throws INVALID_CONFIG, listing all malformed entries. */
+/** Creates the origin check. Throws an INVALID_CONFIG error that lists all malformed entries. */
 export function makeOriginCheck(options: OriginCheckOptions): OriginCheck {
   const loopback = isLoopbackHost(options.host)
   const explicit = normalise(options.allowedOrigins)
@@ -138,7 +138,10 @@ const requestHeaders: readonly string[] = [
   'Last-Event-ID',
 ]
 const alwaysAllowed: ReadonlySet<string> = new Set(requestHeaders.map((name) => name.toLowerCase()))
-/** Matches headers for mirrored tool arguments (MCP 2026-07-28). Tools define the rest of the name. */
+/**
+ * Matches headers for mirrored tool arguments (MCP 2026-07-28). Each tool defines the part of the name after the
+ * prefix.
+ */
 const mirroredArgument = /^mcp-param-[!#$%&'*+\-.^_`|~0-9a-z]{1,244}$/
 const maxRequestedHeaders = 100
 

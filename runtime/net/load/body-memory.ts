@@ -11,7 +11,7 @@ import { localIssuer } from '../caller.ts'
 import type { Exchange } from '../pipeline.ts'
 import { peerAddress } from '../listener/forwarded-for.ts'
 
-/** Size up to which bodies do not count. */
+/** Bodies up to this size are not counted. */
 export const smallBodyBytes = 16 * 1024
 /** Time after which an arriving body counts as slow and may be rejected in favor of another body. */
 const slowMs = 1_000

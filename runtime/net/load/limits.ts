@@ -13,16 +13,16 @@ export interface LoadLimits {
   /** Time for starting requests in each turn of the event loop. The remaining requests wait. */
   readonly turnMs: number
   /**
-   * Maximum number of rejections in one turn, per request that may start in that turn. Rejecting a request costs about
-   * a quarter of the time of serving it.
+   * Maximum number of rejections in one turn for each request that can start in that turn. Rejecting a request takes
+   * about a quarter of the time that serving it takes.
    */
   readonly rejectionsPerStart: number
   /** Maximum expected wait. Requests that would wait longer are rejected. */
   readonly burstMs: number
-  /** Maximum expected wait for a caller after its requests have waited for the length of a burst. */
+  /** Maximum expected wait for a caller whose requests have had to wait for longer than `burstMs`. */
   readonly standingMs: number
   /**
-   * Minimum duration of a long turn. After a long turn, requests that arrive later than this in the next turn are
+   * Minimum duration of a long turn. After a long turn, requests that arrive later than this during the next turn are
    * rejected.
    */
   readonly longTurnMs: number

@@ -4,8 +4,8 @@
  *
  * A process has one thread, so requests compete for its processing time. Each turn of the event loop starts requests
  * for a few milliseconds, and callers take turns. Below this capacity, which is the normal case, nothing waits and
- * nothing is measured. Short turns leave time for probes, new connections and responses. The expected wait follows from
- * the caller's waiting requests, the number of waiting callers and the recent cost per request. `admit` rejects
+ * nothing is measured. Short turns leave time for probes, new connections and responses. The expected wait is derived
+ * from the caller's waiting requests, the number of waiting callers and the recent cost per request. `admit` rejects
  * requests on that basis before anything is read. `admit` identifies the caller by the request's unverified credential
  * or session. A forged credential or session affects only requests with the same value. Requests that wait for
  * backends, users or events do not count.
@@ -34,7 +34,7 @@ export interface LoadOptions {
 }
 
 /**
- * Assumed cost of a request until some requests have been measured. The assumption has the weight of ten measurements.
+ * Assumed cost of a request until some requests have been measured. The assumption counts as much as ten measurements.
  */
 const guessMs = 0.5
 const guessCount = 10
@@ -110,7 +110,7 @@ export class LoadControl {
   }
 
   /**
-   * Waits for the request's turn. Returns undefined instead of a promise when the request may start now. Throws or
+   * Waits for the request's turn. Returns undefined instead of a promise when the request can start now. Throws or
    * rejects with OVERLOADED.
    */
   turn(exchange: Exchange): void | Promise<void> {

@@ -37,7 +37,7 @@ const byCode: Readonly<Record<string, FailureKind>> = {
   EADDRNOTAVAIL: 'unreachable',
 }
 
-/** Classifies an error, including its causes and the errors of several attempts. */
+/** Classifies an error, including its causes and the errors from several attempts. */
 export function failureOf(error: unknown): NetworkFailure {
   return (
     knownFailure(error) ?? {

@@ -56,7 +56,7 @@ export interface HtmlPage {
 /**
  * Renders a page. `formTargets` lists the origins and schemes that the page's forms may submit to. Browsers also apply
  * form-action to redirects, so the list must include every step between this server and the client. `script` is the
- * path of a script on this origin, which may send requests to this origin.
+ * path of a script on this origin. The script may send requests to this origin.
  */
 export function page(
   title: string,

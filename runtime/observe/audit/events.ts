@@ -96,7 +96,9 @@ export function eventTypeOf(method: string): AuditEventType {
   return byMethod.get(method) ?? (method.startsWith('notifications/') ? 'mcp_notification' : 'mcp_request')
 }
 
-/** Returns the types that a configuration selects. An empty list means all; exclusions take precedence. */
+/**
+ * Returns the types that a configuration selects. An empty `include` selects all types, and `exclude` takes precedence.
+ */
 export function selectedTypes(
   include: readonly AuditEventType[] | undefined,
   exclude: readonly AuditEventType[] | undefined,

@@ -1,6 +1,6 @@
 /**
- * Reports lost audit lines, and the recovery after a period without losses. A reader that is occasionally too slow is
- * one problem, not many.
+ * Reports lost audit lines, and the recovery after a period without losses. A reader that is occasionally too slow
+ * counts as one problem, not many.
  */
 import type { Events } from '../events/stream.ts'
 import { unheldTimer } from '../events/log-view.ts'

@@ -2,8 +2,8 @@
  * Redacts and truncates bodies for the audit log.
  *
  * The code processes JSON token by token, so a large or truncated body is redacted like a complete body. It replaces
- * the values of members with credential names, and searches every string for credentials. A body that is not JSON is
- * not recorded, because credentials in such a body cannot be located.
+ * the values of members whose names indicate credentials, and searches every string for credentials. A body that is not
+ * JSON is not recorded, because credentials in such a body cannot be located.
  * Source: config.audit (includeRequestData, includeResponseData, maxDataSize).
  */
 import { decodeString, skipScalar, skipSpace, skipString, skipValue } from '../json-prefix.ts'
@@ -18,7 +18,7 @@ const minNumber = 6
 const credentialLike = /^"[^\s"\\]{8,}"$/
 
 export interface AuditPayload {
-  /** One JSON value on one line: the body, or a string that contains its beginning. */
+  /** One JSON value on one line: the body, or a string that contains the beginning of the body. */
   readonly json: string
   readonly truncated: boolean
 }

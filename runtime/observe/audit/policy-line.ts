@@ -16,7 +16,10 @@ export interface PolicyRecord {
   readonly setDigest: string
   /** Set when shadow policies would have decided differently. */
   readonly shadow: { readonly decision: 'allow' | 'deny'; readonly reason: readonly string[] } | undefined
-  /** Returns the origin at the time of writing, which may contain more information than at the time of the decision. */
+  /**
+   * Returns the origin that is known when the line is written, which may be more complete than at the time of the
+   * decision.
+   */
   origin(): PolicyOrigin
   /** Returns the JSON text of the policy inputs, if configured. */
   inputs(): string | undefined

@@ -16,7 +16,7 @@ export interface AttachEventFields {
     readonly reason: string
     /** Explanation, followed by the next step if the proxy can suggest one. */
     readonly why: string
-    /** True when the server had been attached before. */
+    /** True if the server was attached before. */
     readonly again?: boolean | undefined
     /** Number of times that the server's container has restarted. */
     readonly restarts?: number | undefined

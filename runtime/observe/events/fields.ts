@@ -126,7 +126,7 @@ export interface EventFields extends AttachEventFields {
     readonly examples: readonly string[]
   }
   /**
-   * A backend's lock cannot be used. `failure` is absent when the lock is in force again or no longer exists. With
+   * A backend's lock cannot be used. `failure` is absent when the lock is active again or no longer exists. With
    * `missing`, the backend has no lock and therefore offers nothing.
    */
   readonly tool_lock: {
@@ -177,7 +177,7 @@ export interface EventFields extends AttachEventFields {
   /** The rate limit store became unavailable, or is available again. */
   readonly limits_store: {
     readonly up: boolean
-    /** Treatment of calls while the store is unavailable. */
+    /** How calls are handled while the store is unavailable. */
     readonly calls?: 'allowed' | 'refused' | undefined
     readonly err?: unknown
   }
@@ -189,7 +189,7 @@ export interface EventFields extends AttachEventFields {
     /** False when the call was allowed. */
     readonly enforced: boolean
   }
-  /** Usage of the quota budget that is closest to its limit; `near` from 80%. */
+  /** Usage of the quota budget that is closest to its limit; `near` from 80% upwards. */
   readonly quota_level: {
     readonly quota: string
     readonly per: string

@@ -36,7 +36,8 @@ export function backendLabel(backend: string): { 'target.workload_name': string 
 
 /** Starts counting. `server` is the server's name, which is used in metrics that are not about a backend. */
 export function countEvents(events: Events, metrics: Metrics, server: string): void {
-  // Starts counters at 0. If a counter first appears with an event, a rate does not show that event.
+  // Starts counters at 0. Otherwise, the rate of a counter would not include the event with which the counter first
+  // appears.
   metrics.auditLinesLost(0, {})
   metrics.configReloads(0, { outcome: 'success' })
   metrics.configReloads(0, { outcome: 'failure' })

@@ -10,7 +10,7 @@ export function rowOf(type: EventType): EventRow<Fields> {
   return eventTable[type] as EventRow<Fields>
 }
 
-/** Returns the same key for events that repeat one another. */
+/** Returns a key that is the same for all repetitions of an event. */
 export function keyOf(type: EventType, fields: Fields): string {
   const { repeats } = rowOf(type)
   if (repeats) return `${type} ${repeats(fields)}`

@@ -1,7 +1,7 @@
 /**
  * A row for each event type: log message, grouping, and the problem that it opens or closes.
  *
- * A problem is a lasting condition. Events about a problem are logged when it opens, changes or closes, not every time.
+ * A problem is a lasting condition. Events about a problem are logged only when the problem opens, changes or closes.
  * Other events are logged as they occur; repeats within a minute become one line with a count.
  */
 import { attachRows } from './rows/attach.ts'

@@ -46,7 +46,7 @@ class Ends {
 }
 
 export class ResponseWatch {
-  /** Number of body bytes so far. */
+  /** Number of body bytes written so far. */
   bytes = 0
   /** Format of the response, known once the first byte has been written. */
   #kind: 'unknown' | 'json' | 'events' | 'other' = 'unknown'

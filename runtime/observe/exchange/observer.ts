@@ -38,7 +38,7 @@ export interface ObserverOptions {
   readonly log?: Log | undefined
 }
 
-/** Facts about an operation at the start of its work. */
+/** Facts that are known about an operation when its work starts. */
 export interface OperationFacts {
   readonly message: MessageView
   readonly params: ParamsView
@@ -68,7 +68,7 @@ export interface Observer {
     work: () => Promise<T>,
     read: (result: T) => RpcResponse | undefined,
   ): Promise<T>
-  /** Attributes the call in flight to a different tool than the named one, with these arguments. */
+  /** Attributes the call in flight to a tool other than the named one, with these arguments. */
   attributeTo(tool: string, toolArguments: Buffer): void
   /** Sets the backend of the request in flight. */
   backend(name: string): void

@@ -51,7 +51,7 @@ export function countRequest(metrics: Metrics, names: KnownNames, count: Request
   metrics.mcpRequests(1, labels)
   metrics.mcpRequestDuration(seconds, labels)
   if (!rpc || rpc.method === '') return
-  // A name gets a series only when a backend offers it, or when the response proves that the name exists.
+  // A name gets its own metric series only when a backend offers it, or when the response proves that the name exists.
   const good = status < 400 && response?.kind === 'result' && response.toolError !== true
   const exists = scope.backend !== undefined || good
   const name = rpc.target === undefined ? otherMethod : names.label(rpc.target, exists)

@@ -33,7 +33,7 @@ export function describeArguments(raw: Buffer, mask: MaskText = asItIs): string 
   return cut(parts.join(', '), maxAllChars)
 }
 
-/** True for argument names that are omitted from spans, including names that may not refer to a credential. */
+/** True for argument names that are omitted from spans, including names that might not refer to a credential. */
 export function isSensitive(name: string): boolean {
   return sensitive.test(name) || isSecretName(name)
 }

@@ -139,7 +139,7 @@ interface ServerLabels {
   readonly 'server.port': number
 }
 
-/** Limit of the cache: enough for current and previous backends. */
+/** Cached labels of backends. The limit is sufficient for current and previous backends. */
 const servers = new LRUCache<string, ServerLabels>({ max: 1_000 })
 
 function serverOf(url: string): ServerLabels {

@@ -36,7 +36,7 @@ const maxLabelBytes = 128
 
 export const noMetrics: Metrics = table(() => () => {})
 
-/** With `legacy` false, omits labels with older names. */
+/** If `legacy` is false, omits labels with older names. */
 export function makeMetrics(meter: Meter, legacy: boolean): Metrics {
   return table((row) => {
     const names = legacy ? row.labels : row.labels.filter((name) => row.legacy?.includes(name) !== true)

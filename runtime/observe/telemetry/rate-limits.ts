@@ -2,7 +2,7 @@
 import { annotate } from '../exchange/scope.ts'
 import type { Metrics } from './metrics.ts'
 
-/** An event of a rate limiter; policy's RateLimitEvent is assignable. */
+/** An event of a rate limiter. The policy module's RateLimitEvent is assignable to this type. */
 export type RateLimitFacts =
   | {
       readonly kind: 'decision'

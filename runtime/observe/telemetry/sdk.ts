@@ -1,6 +1,6 @@
 /**
- * Assembles the OpenTelemetry SDK. The assembly registers and patches nothing globally, and providers live as long as
- * their server. This module is loaded only when telemetry is on.
+ * Assembles the OpenTelemetry SDK. Nothing is registered or patched globally, and providers live as long as their
+ * server. This module is loaded only when telemetry is on.
  */
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import { MeterProvider, type MetricReader, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'

@@ -64,7 +64,7 @@ export function telemetryViolations(config: Telemetry | undefined, env: Environm
   return violations
 }
 
-/** Returns undefined when telemetry is off. Throws INVALID_CONFIG listing all errors. */
+/** Returns undefined when telemetry is off. Throws an INVALID_CONFIG error that lists all errors. */
 export function telemetrySettings(
   config: Telemetry | undefined,
   from: SettingsFrom,
@@ -235,7 +235,7 @@ function readCa(path: string, violations: string[]): string | undefined {
   return undefined
 }
 
-/** Omits unset variables and variables with credential names, and warns about them. */
+/** Omits unset variables and variables whose names indicate credentials, and warns about them. */
 function readVariables(
   names: readonly string[],
   env: Environment,

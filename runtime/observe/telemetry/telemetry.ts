@@ -65,7 +65,7 @@ export const noTelemetry: Instruments = {
   close: async () => {},
 }
 
-/** Rejects with INVALID_CONFIG listing all errors in the configuration. */
+/** Rejects with an INVALID_CONFIG error that lists all errors in the configuration. */
 export async function makeTelemetry(
   config: Telemetry | undefined,
   options: TelemetryOptions,

@@ -28,8 +28,8 @@ export class EvaluationErrors {
   readonly #log: Log
   readonly #reportFailure: ((failure: PolicyFailure) => void) | undefined
   /**
-   * Logged errors. At most one per policy for each error kind that `reword` recognizes and each attribute that policies
-   * read.
+   * Logged errors. Contains at most one error per policy for each error kind that `reword` recognizes and each
+   * attribute that policies read.
    */
   readonly #seen = new Set<string>()
 

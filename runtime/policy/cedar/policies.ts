@@ -60,7 +60,7 @@ function policyOf(id: string, text: string): Policy {
   return { id, text, effect: json.effect, reads: readsOf(json), scope: json, conditions: json.conditions }
 }
 
-/** The parts of a request with which a policy's scope is compared. */
+/** The parts of a request that a policy's scope is compared with. */
 export interface PolicyTarget {
   readonly principal: Uid
   /** Keys of the action and its ancestors. */

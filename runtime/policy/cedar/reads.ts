@@ -146,7 +146,7 @@ function visitNamed(value: unknown, found: Found): void {
   else visit(value, found)
 }
 
-/** Collects the types of all entities in a part of a policy without expressions. */
+/** Collects the types of all entities in a part of a policy that contains no expressions. */
 function collectTypes(value: unknown, found: Found): void {
   if (typeof value !== 'object' || value === null) return
   const uid = toUid(value)

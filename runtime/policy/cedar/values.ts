@@ -17,7 +17,7 @@ export const maxTextLength = 64 * 1024
  * matches.
  */
 const maxCompared = 4_000_000
-/** Length up to which policies always get a string. */
+/** Strings up to this length are always passed to policies. */
 const minText = 2048
 const minLong = -(2n ** 63n)
 const maxLong = 2n ** 63n - 1n
@@ -28,7 +28,8 @@ const maxDecimal = 922_337_203_685_477
 const escapeMembers: ReadonlySet<string> = new Set(['__entity', '__extn', '__expr'])
 
 /**
- * Limit on the data that policies receive about one caller or one call. Values beyond the limit have no Cedar value.
+ * Limit on the data that policies receive about one caller or one call. Values that exceed the limit are treated as
+ * having no Cedar representation.
  */
 export class Budget {
   readonly #maxText: number

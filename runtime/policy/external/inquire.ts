@@ -1,5 +1,6 @@
 /**
- * Queries an external decision point for operators, only on explicit request, because its operator sees the queries.
+ * Queries an external decision point on behalf of an operator, and only on explicit request, because the operator of
+ * the decision point sees the queries.
  */
 import { silentLog } from '../../net/index.ts'
 import type { PolicyQuestion } from '../explain.ts'

@@ -31,7 +31,7 @@ const principals: Readonly<Record<Mapping, Readonly<Record<string, string[]>>>> 
   },
 }
 
-/** Members that decision points following this convention require even without a claim. */
+/** Members that decision points using this mapping require even if no claim provides them. */
 const emptyMembers = { standard: {}, mpe: { mannotations: {} } } as const
 
 export function principalOf(claims: Claims, mapping: Mapping): Principal {

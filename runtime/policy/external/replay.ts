@@ -1,5 +1,6 @@
 /**
- * Queries an external decision point about decisions recorded in the audit log, and reports which would change.
+ * Queries an external decision point about decisions recorded in the audit log, and reports which decisions would
+ * change.
  *
  * A line without the complete query is inconclusive, because the replay never guesses a decision. Lines that were
  * denied because of a failure, and lines for which the query now fails, are also inconclusive.

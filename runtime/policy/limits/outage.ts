@@ -1,6 +1,6 @@
 /**
  * Calls a shared store that may be down. Uses a timeout, and pauses after a failure, so calls do not wait for the store
- * each time. Reports outages and recovery. The caller decides about calls during an outage.
+ * each time. Reports outages and recovery. The caller decides whether calls are allowed during an outage.
  */
 import { GatehouseError, ModuleError } from '../../../schemas/index.ts'
 import { withTimeout } from '../../net/index.ts'
@@ -15,9 +15,9 @@ export type OutageEvent =
   | { readonly kind: 'store_up' }
 
 export interface OutageOptions {
-  /** Treatment of calls during an outage, for `store_down`. */
+  /** How calls are handled during an outage, for `store_down`. */
   readonly calls: 'allowed' | 'refused'
-  /** Time limit of a call to the store. Defaults to 1 s. */
+  /** Time limit for a call to the store. Defaults to 1 s. */
   readonly timeoutMs?: number | undefined
   /** Returns the time in milliseconds. */
   readonly now: () => number

@@ -47,7 +47,7 @@ export interface RateLimiterOptions {
   readonly store: Store
   readonly namespace: string
   readonly server: string
-  /** Treatment of calls during an outage. Default: allow. */
+  /** How calls are handled during an outage. Default: allow. */
   readonly whenStoreDown?: 'allow' | 'refuse' | undefined
   /** Timeout for calls to the store. Default: 1 s. */
   readonly timeoutMs?: number | undefined

@@ -21,7 +21,7 @@ const effects: Readonly<Record<Quota['action'], string>> = {
 export interface ExplainedQuotas {
   readonly quotas: readonly Quota[]
   readonly costs: Costs
-  /** Usage of each quota's fullest budget in this window, by quota name; absent when nothing has been counted. */
+  /** Usage of each quota's fullest budget in this window, keyed by quota name; absent when nothing has been counted. */
   readonly shares: Readonly<Record<string, number>>
 }
 

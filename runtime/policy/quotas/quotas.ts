@@ -30,7 +30,7 @@ export interface QuotaOptions {
   readonly observe: (event: QuotaEvent) => void
 }
 
-/** Used share of a budget at which the caller and the operators are notified. */
+/** Fraction of a budget that must be used before the caller and the operators are notified. */
 export const nearShare = 0.8
 
 /** Additional lifetime of counters after their period, because late calls may be subtracted again and clocks differ. */
@@ -62,7 +62,7 @@ export function makeQuotas(options: QuotaOptions): Quotas {
       .flatMap((quota) => {
         const period = periodOf(quota.window, nowMs)
         const add = initialAmount(quota, costs, call)
-        // Limits the groups, because a token may contain thousands of groups.
+        // Limits the number of groups, because a token may contain thousands of them.
         const holders = known.get(quota.per) ?? holdersOf(quota.per, call.caller, groupClaimName)
         known.set(quota.per, holders)
         return holders.map((holder) => shareOf(quota, period, { holder, add, nowMs }))

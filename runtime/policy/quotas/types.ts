@@ -9,14 +9,14 @@ export type QuotaEvent =
   | OutageEvent
   /** A call was not counted, or its cost was lost. */
   | { readonly kind: 'fail_open' }
-  /** `share` is the used part of a budget; 1 or more when it is exhausted. */
+  /** `share` is the used fraction of a budget; 1 or more when the budget is exhausted. */
   | { readonly kind: 'used'; readonly quota: Quota; readonly share: number; readonly period: Period }
   /** A call exceeded a quota. If `enforced` is false, the call was allowed. */
   | { readonly kind: 'exceeded'; readonly quota: Quota; readonly enforced: boolean }
   /** The memory store has no room for further callers' budgets; these callers then share one budget. */
   | { readonly kind: 'full' }
 
-/** A call before it is sent. */
+/** A call that has not been sent yet. */
 export interface QuotaCall {
   readonly caller: Caller
   readonly backend: string
@@ -33,7 +33,7 @@ export interface QuotaUse {
   readonly cost?: number | undefined
 }
 
-/** The state of a budget, as the caller may see it. */
+/** The state of a budget, as far as the caller is allowed to see it. */
 export interface QuotaState {
   readonly quota: string
   readonly per: Quota['per']

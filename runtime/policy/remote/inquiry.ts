@@ -113,7 +113,7 @@ export class Inquiry {
     if (this.#failures >= failuresToTell) observe({ kind: 'down', reason: failure.reason })
   }
 
-  /** Reports the end of an outage, because the service is no longer queried. */
+  /** Reports the end of an open outage, because the service will not be queried again. */
   close(): void {
     if (this.#failures >= failuresToTell) this.#options.observe({ kind: 'up', replaced: true })
   }

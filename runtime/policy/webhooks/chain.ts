@@ -3,8 +3,8 @@
  * validating webhooks. The first denial ends the chain.
  *
  * Fails closed: without a valid response, a call is rejected unless the webhook's failurePolicy is `ignore` or its mode
- * is `audit`. With mode `enforce`, a call that is too large, or that gets no slot in time, is always rejected.
- * Otherwise, a caller could bypass a webhook with large or many concurrent calls.
+ * is `audit`. In mode `enforce`, a call that is too large, or that gets no slot in time, is always rejected. Otherwise,
+ * a caller could bypass a webhook with large or many concurrent calls.
  * Source: docs/guides/webhooks.md.
  */
 import { GatehouseError, type RuntimeWebhook, type RuntimeWebhooks } from '../../../schemas/index.ts'

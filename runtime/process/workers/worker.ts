@@ -95,7 +95,8 @@ function handedOver(address: string, port: number): ConnectionSource {
   let accept: ((socket: Socket) => void) | undefined
   process.on('message', (message: unknown, socket: unknown) => {
     if (!isFields(message) || typeof message['connection'] !== 'number') return
-    // Reports the acceptance before reading. Until then, the connection can be passed to another worker.
+    // Before reading, reports that this worker has accepted the connection. Until then, the connection can be passed to
+    // another worker.
     process.send?.({ taken: message['connection'] }, undefined, undefined, () => {})
     // The connection was closed in transit.
     if (!(socket instanceof Socket)) return

@@ -24,7 +24,7 @@ import type { SignIns } from './sign-ins.ts'
 
 export interface BackendParts {
   readonly outgoing: BackendStrategies
-  /** Settings of the embedded authorization server. Undefined if no such server is configured. */
+  /** Settings for the embedded authorization server. Undefined if no such server is configured. */
   readonly authServer: AuthServerFacts | undefined
   readonly log: Log
   /** The user's logins. Undefined unless the server runs on the user's own machine. */

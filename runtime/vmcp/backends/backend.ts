@@ -79,7 +79,7 @@ export class Backend {
   readonly #connections: Connections
   readonly #liveness: LivenessCheck
   readonly #era: BackendEra
-  /** Client kinds (identity and abilities) that the backend has seen, oldest first. */
+  /** Client kinds (identity and capabilities) that the backend has seen, oldest first. */
   readonly #clientKinds = new Set<string>()
   #stateless: StatelessBackend | undefined
   #revision: string | undefined
@@ -345,8 +345,8 @@ export class Backend {
   }
 
   /**
-   * Returns the abilities that Gatehouse declares to the backend on behalf of a client. If too many new kinds of
-   * clients arrived recently, returns only the abilities that a protocol revision defines.
+   * Returns the capabilities that Gatehouse declares to the backend on behalf of a client. If too many new kinds of
+   * clients arrived recently, returns only the capabilities that a protocol revision defines.
    */
   #abilitiesToDeclare(identity: string, abilities: ClientAbilities): ClientAbilities {
     const kind = `${identity} ${abilities.signature}`

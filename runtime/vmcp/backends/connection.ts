@@ -1,6 +1,6 @@
 /**
- * The interface between the core and the backend codecs. A connection is one live connection to a backend of any
- * protocol revision.
+ * The interface between the core and the backend codecs. A connection is a live connection to a backend, whatever the
+ * backend's protocol revision.
  */
 import { type Changes, type JsonObject, type ResultPassage, ResultSplitter } from '../../mcp/index.ts'
 import type { AnySignal, Deadline } from '../../net/index.ts'

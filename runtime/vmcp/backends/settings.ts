@@ -13,7 +13,7 @@ export interface BackendSettings {
   readonly fingerprint: string
   /** Authentication type, for the status report. */
   readonly authType: string
-  /** Rules for digesting the backend's items. Undefined if pinning is off. */
+  /** Rules for hashing the backend's items. Undefined if pinning is off. */
   readonly pins?: PinRules | undefined
   /**
    * Returns the earliest expiry time of a certificate in the backend's bundle, in milliseconds since the epoch. Returns

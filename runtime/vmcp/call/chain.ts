@@ -52,7 +52,7 @@ const methods: Partial<Record<LinkName, string>> = {
   callAliases: 'tools/call',
 }
 
-/** Entry points of the chain. */
+/** Entry points to the chain. */
 export interface ChainEntries {
   /** Entry point for client operations. */
   readonly perform: Perform
@@ -65,9 +65,9 @@ export interface ChainEntries {
 /** One server's entry points and the links behind them. */
 export interface Chain extends ChainEntries {
   /**
-   * Replaces the links after a configuration change. An operation in flight keeps the features that were in force when
-   * it entered the chain. All other links are looked up when the operation reaches them, because a reload closes the
-   * links that it replaces.
+   * Replaces the links after a configuration change. An operation in flight keeps the features that were active when it
+   * entered the chain. All other links are looked up when the operation reaches them, because a reload closes the links
+   * that it replaces.
    */
   replace(links: ChainLinks): void
 }

@@ -36,7 +36,7 @@ import { type QuotaGuard, quotaGuard } from '../features/quotas/guard.ts'
 export interface Guards {
   /** Undefined if no authorization is configured. */
   readonly gate: Gate | undefined
-  /** Settings of an external gate, used to detect changes. Undefined for other gates. */
+  /** Settings for an external gate, used to detect changes. Undefined for other gates. */
   readonly external?: string | undefined
   readonly limiter: RateLimiter | undefined
   /** Undefined if no quotas are configured. */

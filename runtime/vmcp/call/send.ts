@@ -1,5 +1,5 @@
 /**
- * Implements the end of the chain. Serves lists from the catalog, runs workflows, and sends everything else to a
+ * Implements the last link of the chain. Serves lists from the catalog, runs workflows, and sends everything else to a
  * backend. Converts backend failures to the form that the method requires.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
  */

@@ -36,12 +36,12 @@ interface RefusedTemplate extends RefusedEntry {
 }
 
 export class Catalog {
-  /** Every routable tool, including hidden tools, by client-facing name. */
+  /** Every routable tool, including hidden tools, keyed by client-facing name. */
   readonly tools: ReadonlyMap<string, ToolEntry>
   readonly prompts: ReadonlyMap<string, CatalogEntry>
   readonly resources: ReadonlyMap<string, CatalogEntry>
   readonly templates: ReadonlyMap<string, TemplateEntry>
-  /** Items that pinning or guardrails withhold, by client-facing name. */
+  /** Items that pinning or guardrails withhold, keyed by client-facing name. */
   readonly refusedTools: ReadonlyMap<string, RefusedTool>
   readonly refusedPrompts: ReadonlyMap<string, RefusedEntry>
   readonly refusedResources: ReadonlyMap<string, RefusedEntry>
@@ -115,9 +115,9 @@ export class Catalog {
   }
 
   /**
-   * Returns the backend entry for a URI, including withheld entries. The entry is the resource itself or, without such
-   * a resource, the first template that the URI matches. `linked` is the backend of a URI that no list contains. In
-   * this case, only this backend's templates are considered, and a URI without a matching template is read from the
+   * Returns the backend entry for a URI, including withheld entries. The entry is the resource itself or, if there is
+   * no such resource, the first template that the URI matches. `linked` is the backend of a URI that no list contains.
+   * In this case, only this backend's templates are considered, and a URI without a matching template is read from the
    * backend directly.
    */
   resourceAt(uri: string, linked?: string): CatalogEntry | RefusedEntry | undefined {
@@ -210,8 +210,8 @@ function digest(entries: readonly CatalogEntry[]): string {
 }
 
 /**
- * Resolves items by URI. If two backends offer the same URI, the backend that comes first in name order is used,
- * because URIs cannot be renamed.
+ * Resolves items by URI. If two backends offer the same URI, the backend that comes first in alphabetical order is
+ * used, because URIs cannot be renamed.
  */
 function resolveByKey(
   listings: readonly Listing[],

@@ -132,7 +132,7 @@ function withFoundLists(server: ServerInfo, lists: readonly UsedList[]): ServerI
 
 interface ListGroups {
   readonly expected: readonly UsedList[]
-  /** Undeclared lists, which the backend may not have. */
+  /** Undeclared lists, which the backend might not have. */
   readonly optional: readonly UsedList[]
 }
 
@@ -178,7 +178,7 @@ async function firstRead(lists: readonly Promise<UsedList>[]): Promise<boolean> 
 
 type Group = 'expected' | 'optional'
 
-/** Aborts lists that take too long. */
+/** Aborts list requests that take too long. */
 class LateLists {
   readonly #controllers: Readonly<Record<Group, AbortController>> = {
     expected: new AbortController(),

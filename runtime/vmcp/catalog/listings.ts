@@ -32,7 +32,7 @@ import { asError, isConnectionClosed, isRefusal } from './read-failure.ts'
 import { sameInstructions, sameItems, sameServer } from './lists/same-listing.ts'
 
 const maxKeys = 1_024
-/** How long a failure is cached. */
+/** Time for which a failure is cached. */
 const failureMs = 2_000
 const brandNewMs = 1_000
 
@@ -94,7 +94,8 @@ export class Listings {
   }
 
   /**
-   * Returns the abilities for a client's lists. Basic abilities apply if too many new combinations appeared recently.
+   * Returns the capabilities for a client's lists. Basic capabilities apply if too many new combinations appeared
+   * recently.
    */
   #abilitiesOf(client: OperationClient): ClientAbilities {
     const { abilities } = client
@@ -117,7 +118,7 @@ export class Listings {
     return this.#cached.get(this.keyOf(client))?.listing
   }
 
-  /** Returns the error of the last read for a client, or undefined if that read succeeded. */
+  /** Returns the error from the last read for a client, or undefined if that read succeeded. */
   failureOf(client: OperationClient): Error | undefined {
     return this.#cached.get(this.keyOf(client))?.failure
   }

@@ -22,7 +22,7 @@ const memberName: Readonly<Record<ItemKind, string>> = {
   prompts: 'prompts',
 }
 
-/** Cached first pages, by list and era. First pages are cached because most requests ask for them. */
+/** Cached first pages, keyed by list and era. First pages are cached because most requests ask for them. */
 const firstPages = new WeakMap<readonly CatalogEntry[], Partial<Record<Era, Buffer>>>()
 
 /** The entries of every page in use. The first lookup indexes the entries by name. */

@@ -28,8 +28,8 @@ const refusals: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns the backend's own explanation of a failure, for the status report. Returns undefined if the explanation may
- * concern a single caller. The log always contains the explanation.
+ * Returns the backend's own explanation of a failure, for the status report. Returns undefined if the explanation might
+ * apply only to a single caller. The log always contains the explanation.
  */
 export function shownDetail(error: unknown, perCaller: boolean): string | undefined {
   return perCaller ? undefined : findAnswer(error)?.text

@@ -21,7 +21,10 @@ export async function findResultMismatches(
   return structured ? match(schema, structured) : ['structuredContent is missing']
 }
 
-/** Returns a list with the output schema as JSON. Returns undefined if the tool has no supported schema. */
+/**
+ * Returns the JSON text of a list that contains only the output schema. Returns undefined if the tool has no supported
+ * schema.
+ */
 export function resultSchema(definition: Buffer): string | undefined {
   const known = schemas.get(definition) ?? { text: schemaText(definition) }
   schemas.set(definition, known)

@@ -185,7 +185,7 @@ function groupByBase(candidates: readonly Candidate[]): Map<string, Candidate[]>
 
 /**
  * Resolves a conflict by priority. Among the backends that share a name, the first in the priority order keeps the
- * name. If the order contains none of these backends, a prefix is added to the name for each of them.
+ * name. If the order contains none of these backends, a prefix is added to the name of each backend's item.
  */
 function resolveByPriority(
   candidates: readonly Candidate[],

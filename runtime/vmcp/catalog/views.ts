@@ -19,7 +19,7 @@ import type { Composer } from '../model/catalog/entries.ts'
 
 const maxCatalogs = 128
 const maxReady = 1_024
-/** How long a view with missing backends may be reused. */
+/** Time for which a view with missing backends can be reused. */
 const incompleteMs = 1_000
 
 export interface AggregatedBackend {
@@ -84,7 +84,7 @@ export class Views {
   readonly #reserved: ReadonlySet<string>
   readonly #pins: ActiveLocks | undefined
   readonly #guardrails: ListTreatment | undefined
-  /** Views that do not require any requests to backends, by kind of client. */
+  /** Views that do not require any requests to backends, keyed by kind of client. */
   readonly #ready = new Map<string, Ready>()
   /** Merged catalogs in order of last use. */
   readonly #catalogs = new Map<string, Catalog>()

@@ -1,4 +1,4 @@
-/** Creates the client codecs for both protocol eras. The codecs share one core and several other parts. */
+/** Creates the client codecs for both protocol eras. The codecs share one core and several other components. */
 import { InFlight, type Log } from '../../net/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import type { Gate } from '../../policy/index.ts'
@@ -27,7 +27,7 @@ export interface EdgesOptions {
   readonly perform: Perform
   /** Performs operations that Gatehouse repeats on behalf of a client. */
   readonly performOwn: Perform
-  /** Returns the policies in force, or undefined if none are configured. */
+  /** Returns the active policies, or undefined if none are configured. */
   readonly gate: () => Gate | undefined
   readonly serverInfo: string
   /** Determines whether the server advertises all capabilities or only the backends' capabilities. */

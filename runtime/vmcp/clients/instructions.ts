@@ -1,6 +1,6 @@
 /**
  * Selects the instructions for a client. The selection contains the instructions of backends with at least one item
- * that the client may see. A backend that responds too late is left out, so clients can still open sessions.
+ * that the client is allowed to see. A backend that responds too late is left out, so clients can still open sessions.
  */
 import { isFields } from '../../../schemas/index.ts'
 import { withTimeout } from '../../net/index.ts'
@@ -49,7 +49,7 @@ export async function instructionsIn(
   return instructionsOf(permitted, { isOnly })
 }
 
-/** Returns the backends with at least one item that the client may see on the first page of a list. */
+/** Returns the backends with at least one item that the client is allowed to see on the first page of a list. */
 async function visibleBackends(
   client: OperationClient,
   catalog: Catalog,

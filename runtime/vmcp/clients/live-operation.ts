@@ -36,7 +36,7 @@ export interface LiveOperationOptions {
 }
 
 export class LiveOperation implements OperationContext {
-  /** The operation with this context. */
+  /** The operation that has this context. */
   readonly operation: Operation
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined

@@ -51,7 +51,7 @@ export class Reply implements ClientResponse {
   #resumableStream: ResumableStream | undefined
   onClose: (() => void) | undefined
   #streaming = false
-  /** The stream of a result. Once the stream is set, only the end of the result is sent. */
+  /** The stream that sends the result. Once the stream is set, only the end of the result is sent. */
   #resultStream: ClientResultStream | undefined
 
   constructor(

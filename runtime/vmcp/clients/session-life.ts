@@ -47,7 +47,7 @@ export function makeSessionLife(
     onReady(session) {
       // The next request may reach another worker. That worker would open separate backend sessions in the meantime.
       if (session.otherWorkers) return
-      // Connects the backends while the client prepares its first list.
+      // Connects the backends while the client prepares its first request for a list.
       core.view(session.client, { waitForFresh: false }).catch(() => {})
     },
     onSubscribed(session, uri) {

@@ -64,7 +64,7 @@ export interface OperationContext {
   log(params: Buffer): void
   /**
    * Asks the client and waits for the response. `signal` withdraws the question. Rejects with CAPABILITY_REQUIRED if
-   * the client did not declare the ability.
+   * the client did not declare the capability.
    */
   ask(request: Ask, signal?: AbortSignal): Promise<AskReply>
   /**

@@ -11,7 +11,7 @@ export type Outcome =
       /** Large members that the client has already received. `result` contains small placeholders. */
       readonly passed?: PassedMembers | undefined
       /**
-       * Reason code of a refusal. Present only if Gatehouse refused the call and returns the refusal as a tool result.
+       * Reason code for a refusal. Present only if Gatehouse refused the call and returns the refusal as a tool result.
        */
       readonly denial?: string
     }

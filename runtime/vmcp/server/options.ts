@@ -99,7 +99,7 @@ export interface VmcpServer {
   readonly url: string
   /** Address without a path, for example for `/health`. */
   readonly origin: string
-  /** The server as data, for the console and reports. */
+  /** The server's state as plain data, for the console and reports. */
   readonly view: ServerView
   /**
    * Applies a changed configuration. Backends that cannot be set up are excluded and reported. Throws INVALID_CONFIG

@@ -90,8 +90,8 @@ export async function startVmcp(fileConfig: VmcpConfig, more: StartOptions = {})
 class Vmcp implements VmcpServer {
   url = ''
   /**
-   * The server's origin. Known before the server listens unless the kernel chooses the port, because health checks
-   * start earlier.
+   * The server's origin. Set before the server listens unless the kernel chooses the port, because health checks start
+   * earlier.
    */
   origin: string
   readonly #options: StartOptions

@@ -48,7 +48,7 @@ export interface StartParts {
   readonly env: Environment
   /** Tokens of the embedded authorization server. `providersOnly` is sufficient for checks. */
   readonly upstreamTokens?: UpstreamTokens | undefined
-  /** Settings of the embedded authorization server. */
+  /** Settings for the embedded authorization server. */
   readonly authServer?: AuthServerFacts | undefined
   /** True if the listener asks clients for certificates. Undefined if the listener is not known. */
   readonly clientCertificates?: boolean | undefined

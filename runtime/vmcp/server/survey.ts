@@ -1,5 +1,5 @@
 /**
- * Lists the items of all backends in a configuration, as seen by a client without abilities, and compares the items
+ * Lists the items of all backends in a configuration, as seen by a client without capabilities, and compares the items
  * with the locks. This module is used only by commands and does not serve clients.
  */
 import { byText, invalidConfig, type RuntimeToolLock } from '../../../schemas/index.ts'

@@ -62,7 +62,7 @@ function stripMethod(sides: 'both' | 'left' | 'right'): TextMethod {
   }
 }
 
-/** Returns the position of a string between two positions, or -1 when the string does not occur there. */
+/** Returns the position at which a string occurs between two positions, or -1 when the string does not occur there. */
 function find(text: string, call: NativeCall, { last }: { readonly last: boolean }): number {
   const [sub, start = null, end = null] = positional(call, 1, 3)
   const wanted = asText(call, sub, 'sub')

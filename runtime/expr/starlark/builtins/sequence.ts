@@ -60,7 +60,7 @@ function range(call: NativeCall): StarlarkValue {
   return new Range(start, stop, step)
 }
 
-/** Implements `max` and `min`. Returns the first of the greatest or smallest values. */
+/** Implements `max` and `min`. Returns the first of several equal maximums or minimums. */
 function* extreme(call: NativeCall, op: '<' | '>'): ScriptWork {
   const { key, rest } = keyOf(call)
   if (rest.length > 0) throw failure(call, `unexpected keyword argument ${JSON.stringify(rest[0])}`)

@@ -61,7 +61,7 @@ function spaceBefore(text: string, end: number): number {
   return 0
 }
 
-/** Splits at runs of whitespace, but not at the ends. */
+/** Splits at runs of whitespace, and ignores leading and trailing whitespace. */
 function splitAtSpace(text: string, most: number, fromRight: boolean, meter: ScriptMeter): string[] {
   const parts: string[] = []
   let [from, to] = [0, text.length]
@@ -87,7 +87,7 @@ function splitAtSpace(text: string, most: number, fromRight: boolean, meter: Scr
   return fromRight ? parts.toReversed() : parts
 }
 
-/** Returns a range without whitespace at its ends. */
+/** Returns the range without the whitespace on the given sides. */
 function withoutSpace(text: string, start: number, end: number, sides: Sides): [from: number, to: number] {
   let [from, to] = [start, end]
   if (sides !== 'right')

@@ -53,7 +53,7 @@ export const opcode = {
   /** The argument is the number of targets. */
   unpack: 32,
   iterate: 33,
-  /** The argument is the jump target at the end of the sequence. */
+  /** The argument is the jump target for the end of the sequence. */
   next: 34,
   endIterate: 35,
   jump: 36,

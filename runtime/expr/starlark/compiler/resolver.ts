@@ -61,7 +61,10 @@ class FunctionScope {
   }
 }
 
-/** Resolves a script in place. `globals` are the names defined outside the script. Throws StarlarkError. */
+/**
+ * Resolves the names in a script, and stores the results in the script's syntax tree. `globals` are the names defined
+ * outside the script. Throws StarlarkError.
+ */
 export function resolve(script: FunctionNode, globals: ReadonlySet<string>): void {
   const violations: { message: string; place: SourcePosition }[] = []
   const failure: Failure = (message, place) => {

@@ -35,9 +35,9 @@ type Key = null | boolean | number | bigint | string | object
 const maxDepth = 100
 
 /**
- * Maps values to values in insertion order. Equal keys (including 1 and 1.0) share an entry, because they map to the
- * same JavaScript key. Numbers and strings map to themselves; tuples map to a string that starts with a character
- * greater than any byte.
+ * Maps script values to script values, in insertion order. Equal keys (including 1 and 1.0) share an entry, because
+ * they map to the same JavaScript key. Numbers and strings map to themselves; tuples map to a string that starts with a
+ * character greater than any byte.
  * Source: Starlark specification, "Dictionaries", "Hashing".
  */
 export class Dict {

@@ -361,7 +361,7 @@ function unpackInto(stack: StarlarkValue[], value: StarlarkValue, count: number,
   for (let i = length - 1; i >= 0; i--) stack.push(items[i] ?? null)
 }
 
-/** Returns the function for a whole script. */
+/** Wraps the code of a whole script in a function. */
 export function scriptFunction(code: Bytecode): Func {
   return new Func(code, [], [])
 }

@@ -15,7 +15,7 @@ export interface StarlarkLimits {
 /**
  * Estimated sizes of script values. The sizes are close to the sizes in V8, because a heap overflow in a worker can
  * crash the whole process before the meter throws. `firstElement` is the capacity that a list allocates for its first
- * element. `function` also applies to a range.
+ * element. `function` is also the size of a range.
  */
 export const sizeOf = {
   text: 24,
@@ -85,7 +85,7 @@ export class ScriptMeter {
   }
 
   /**
-   * Charges for a search for one string in another. In the worst case, a native search takes time proportional to the
+   * Charges for searching for one string in another. In the worst case, a native search takes time proportional to the
    * product of the lengths.
    */
   search(length: number, needle: number): void {

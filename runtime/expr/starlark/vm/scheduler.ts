@@ -14,7 +14,7 @@ import { ScriptTask } from './task.ts'
 import { universalNames } from '../builtins/universe.ts'
 
 export interface SchedulerOptions extends StarlarkLimits {
-  /** Maximum number of waits that run at the same time. */
+  /** Maximum number of concurrent waits. */
   readonly maxWaits: number
   /**
    * Names available to the script in addition to the language's own names. A script variable with such a name starts
@@ -79,7 +79,7 @@ class Execution {
       call(task, fn, [], [], this.#around)
       const [frame] = task.frames
       if (!frame || !('variables' in frame)) return
-      // Initializes the variable of a given name, to which the script may assign.
+      // Initializes the variable with a given name. The script may assign to this variable.
       code.variables.forEach((name, slot) => {
         const given = this.#given.get(name)
         if (given === undefined) return

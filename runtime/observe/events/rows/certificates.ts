@@ -1,4 +1,4 @@
-/** Event rows about certificates: the server's own, and those that it trusts. */
+/** Rows for certificate events: the server's own certificates, and certificates that it trusts. */
 import type { EventTable } from '../row.ts'
 
 export const certificateRows = {

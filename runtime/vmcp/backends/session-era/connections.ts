@@ -93,7 +93,7 @@ interface ConnectOptions {
 export class Connections {
   readonly #options: ConnectionsOptions
   readonly #managed = new Map<string, ManagedConnection>()
-  /** Connections by client session id. */
+  /** Connections, keyed by client session id. */
   readonly #bySession = new Map<string, Set<ManagedConnection>>()
   readonly #pool: Pool<ManagedConnection>
   #closed = false
@@ -166,7 +166,7 @@ export class Connections {
   }
 
   /**
-   * Returns the connection for health checks. Lists for clients without abilities are read over the same connection,
+   * Returns the connection for health checks. Lists for clients without capabilities are read over the same connection,
    * because a separate session would double the number of startup requests. Connections for a single caller's lists
    * have different keys and are never used for checks.
    */

@@ -1,7 +1,7 @@
 /**
  * Limits the rate at which new kinds of clients reach a backend. Each kind requires a session and a read of the lists,
  * and untrusted clients can invent any number of kinds. Beyond the limit, clients are distinguished only by the
- * abilities that a protocol revision defines.
+ * capabilities that a protocol revision defines.
  */
 const burst = 32
 const refillMs = 60_000 / burst

@@ -3,10 +3,10 @@
  * use of its connection while it runs. Messages that the backend sends outside the response stream can therefore belong
  * only to that request.
  *
- * A connection returns to the pool only for the same key (identity and abilities), and only if no request or question
- * is still open. After a cancelled, timed-out or failed request, the backend may still be working on behalf of the
- * earlier user. Such a connection does not serve any other request. The connection stays open for a while, because the
- * backend's questions must receive an error. The connection is then closed.
+ * A connection returns to the pool only for the same key (identity and capabilities), and only if no request or
+ * question is still open. After a cancelled, timed-out or failed request, the backend may still be working on behalf of
+ * the earlier user. Such a connection does not serve any other request. The connection stays open for a while, because
+ * the backend's questions must receive an error. The connection is then closed.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Sender } from '../transport/target.ts'
@@ -30,7 +30,7 @@ export interface PooledConnection {
 
 /** The user of a pooled connection. */
 export interface PoolUser {
-  /** Key that contains the user's identity and abilities. */
+  /** Key that contains the user's identity and capabilities. */
   readonly key: string
   /**
    * False if callers with this key cannot be distinguished (no authentication). Any request may then come from a

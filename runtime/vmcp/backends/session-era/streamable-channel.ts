@@ -333,7 +333,7 @@ export class StreamableChannel implements BackendChannel {
   }
 }
 
-/** Handles a message from the response to a sent message. */
+/** Handles a message that arrives in the response to a sent message. */
 function receiveMessage(received: Message, sending: Sending): void {
   const { requestId, onMessage } = sending.options
   if (sending.awaitsResponse && received.method === '' && received.id === requestId) {

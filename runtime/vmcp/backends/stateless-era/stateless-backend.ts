@@ -34,7 +34,7 @@ interface ListWatch {
 export class StatelessBackend {
   readonly connection: StatelessConnection
   readonly #options: StatelessBackendOptions
-  /** Streams of sessions with subscriptions, by session id and then by requester identity. */
+  /** Streams of sessions with subscriptions, keyed by session id and then by requester identity. */
   readonly #listeners = new Map<string, Map<string, StatelessListener>>()
   /** Streams that announce list changes. */
   readonly #lists = new Map<string, ListWatch>()

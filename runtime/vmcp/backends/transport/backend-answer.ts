@@ -125,7 +125,7 @@ function secretPartsOf(name: string, value: string): string[] {
 
 export interface AnsweredRequest {
   readonly sentHeaders: SentHeaders | undefined
-  /** True if operators may see the text. */
+  /** True if operators are allowed to see the text. */
   readonly isQuoted: boolean
 }
 

@@ -72,7 +72,7 @@ function keywords(rows: readonly (readonly [Check, string])[]): (readonly [strin
 /** With more references or deeper nesting, a compiler may overflow the stack. */
 const maxReferences = 100
 const maxDepth = 64
-/** Larger patterns take a long time to compile. A Unicode class takes a third of a millisecond. */
+/** Larger patterns take a long time to compile. Compiling a Unicode class takes a third of a millisecond. */
 const maxPatternLength = 16 * 1024
 const maxUnicodeClasses = 32
 

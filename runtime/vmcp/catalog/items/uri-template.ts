@@ -65,7 +65,7 @@ function parse(template: string): Part[] | undefined {
 /** `reached[i]` is 1 if the parts so far match the first i characters of the URI. */
 function matches(parts: readonly Part[], uri: string, work: MatchWork): boolean {
   const [first] = parts
-  // Most templates in a catalog start with a different literal.
+  // The templates in a catalog usually start with different literals.
   if (first && 'literal' in first && !uri.startsWith(first.literal)) return false
   let reached = new Uint8Array(uri.length + 1)
   reached[0] = 1

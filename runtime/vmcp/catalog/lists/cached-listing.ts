@@ -5,7 +5,8 @@ import type { Listing } from '../listing.ts'
 export interface CachedListing {
   listing: Listing | undefined
   /**
-   * Error of the last read. Undefined if the last read succeeded. A listing that is present despite an error is stale.
+   * Error from the last read. Undefined if the last read succeeded. A listing that is present despite an error is
+   * stale.
    */
   failure: Error | undefined
   /** Time at which the listing or one of its lists became stale. */

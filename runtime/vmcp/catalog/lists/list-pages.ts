@@ -47,7 +47,7 @@ export interface ListReadOptions {
   readonly timeoutMs: number
   /** Headers of recent requests to the backend. */
   readonly sentHeaders?: SentHeaders | undefined
-  /** Pinning's digest rules. Undefined if items are not digested. */
+  /** Pinning's digest rules. Undefined if items are not hashed. */
   readonly pins?: PinRules | undefined
   /** Wraps each request to the backend. */
   readonly observeRequest: (
@@ -66,7 +66,7 @@ export interface ListRead {
 
 interface EarlyEnd {
   readonly reason: string
-  /** Error of a failed request. Undefined for other reasons. */
+  /** Error from a failed request. Undefined for other reasons. */
   readonly error?: Error | undefined
 }
 
@@ -243,7 +243,7 @@ function addItem(
   return item
 }
 
-/** Adds an item's pinning digest. An item that cannot be digested cannot be compared, so it is not offered. */
+/** Adds an item's pinning digest. An item that cannot be hashed cannot be compared, so it is not offered. */
 async function addPin(
   kind: Exclude<ItemKind, 'resources'>,
   item: CatalogItem,

@@ -1,5 +1,5 @@
 /**
- * Cache keys for one backend's lists. A key contains the declared abilities. A key also contains the requester's
+ * Cache keys for one backend's lists. A key contains the declared capabilities. A key also contains the requester's
  * identity if the backend's responses depend on that identity. A session has its own lists if its backend session has
  * announced a change.
  */

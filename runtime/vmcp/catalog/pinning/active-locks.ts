@@ -1,8 +1,8 @@
 /**
  * The locks in force. Compiles changed locks in the background, applies locks to listings, and reports differences.
  *
- * A changed lock takes effect when it has been compiled. Until then, the previous lock stays in force, and a newly
- * listed backend waits. A lock that is not ready never allows anything.
+ * A changed lock takes effect when it has been compiled. Until then, the previous lock stays active, and a newly listed
+ * backend waits. A lock that is not ready never allows anything.
  */
 import { createHash } from 'node:crypto'
 import type { Pinning, RuntimeToolLock } from '../../../../schemas/index.ts'
@@ -18,7 +18,7 @@ import { detailOf, summarize, type PinDetail, type PinReport } from './report.ts
 import { type CompiledLock, pinKey, type PinState } from './types.ts'
 
 export interface ActiveLocksParts {
-  /** Called when a changed lock comes into force. */
+  /** Called when a changed lock takes effect. */
   readonly onReady: (backend: string) => void
   /** Stores locks for backends that have no lock. Used if `noLock` is `pin`. */
   readonly keeper?: LockKeeper | undefined
@@ -129,7 +129,7 @@ export class ActiveLocks {
     }
   }
 
-  /** True while a changed lock for this backend is not yet in force. */
+  /** True while a changed lock for this backend is not yet active. */
   isChanging(backend: string): boolean {
     return this.#compiling.has(backend)
   }
@@ -190,7 +190,7 @@ export class ActiveLocks {
     return report
   }
 
-  /** Returns a difference with both definitions. Returns undefined if the item does not differ. */
+  /** Returns a difference that includes both definitions. Returns undefined if the item does not differ. */
   detail(seen: ListedBackend, kind: PinKind, name: string): PinDetail | undefined {
     const wanted = { perCaller: seen.perCaller, kind, name }
     return detailOf(seen.backend, this.#evaluationsOf(seen), wanted, forReview)

@@ -19,7 +19,7 @@ const noArguments = Buffer.from('{}')
 /**
  * Returns the check for a tool's arguments. Returns undefined if the approved schema is not supported. Clients then
  * cannot call the tool. Arguments must match both the closed schema and the approved schema. The second check is needed
- * because, with mutually exclusive branches, fewer members may match more branches.
+ * because, with mutually exclusive branches, fewer members can match more branches.
  */
 export function toolArgumentCheck(definition: Buffer): ArgumentCheck | undefined {
   const { $id: _, ...approved } = fieldsOf(new JsonObject(definition).value('inputSchema'))

@@ -1,5 +1,5 @@
 /**
- * Prepares locks for comparison. Checks and digests the approved definitions in the same way as items in a list. The
+ * Prepares locks for comparison. Checks and hashes the approved definitions in the same way as items in a list. The
  * work is done in slices, so a large lock does not block other work. A lock that contains an error is not used at all.
  */
 import type { RuntimeLockedItem, RuntimeToolLock } from '../../../../schemas/index.ts'

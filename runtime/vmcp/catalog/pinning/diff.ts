@@ -32,7 +32,9 @@ const defaultLimits: DiffLimits = { lines: 400, line: 2_000 }
  * lines.
  */
 export const forReview: DiffLimits = { lines: 20_000, line: 400_000 }
-/** Maximum number of compared line pairs. For larger texts, the middle is shown as replaced. */
+/**
+ * Maximum number of compared line pairs. In the diff of larger texts, the middle part is shown as completely replaced.
+ */
 const maxPairs = 1_000_000
 
 /**
@@ -66,7 +68,7 @@ function textsOf(kind: PinKind, json: string | undefined): ReadonlyMap<PinnedPar
   }
 }
 
-/** Returns text line by line. Returns everything else as indented JSON with sorted names. */
+/** Returns the lines of a text, or of indented JSON with sorted names for any other value. */
 function linesOf(part: PinnedPart, raw: Buffer): readonly string[] {
   const value: unknown = exactJson(raw.toString())
   if (part === 'text' && typeof value === 'string') return value.split('\n').map(visibleText)

@@ -11,12 +11,12 @@ import { pinScheme } from '../../../../schemas/index.ts'
 import { atOnce, canonicalText, inTurns, JsonObject, type TurnWork } from '../../../mcp/index.ts'
 import { type PinnedPart, type PinDigests, type PinKind, parts } from '../../model/catalog/pinning.ts'
 
-/** Items above this size are digested in separate turns of the event loop. */
+/** Items above this size are hashed in separate turns of the event loop. */
 const largeItemBytes = 16 * 1024
 /** Maximum number of values in a listed item, including added defaults. */
 const maxValues = 60_000
 
-/** Absent hints are digested as their default values. */
+/** Absent hints are hashed as their default values. */
 const hintDefaults = {
   readOnlyHint: 'false',
   destructiveHint: 'true',
@@ -41,7 +41,7 @@ const memberParts: Readonly<Record<Exclude<PinKind, 'instructions'>, PartOf>> = 
   resourceTemplate: { name: 'text', title: 'text', description: 'text', icons: 'icons', _meta: 'meta' },
 }
 
-/** Members that identify an item. These members are not digested as a part. */
+/** Members that identify an item. These members are not hashed as a part. */
 const keyMembers: Readonly<Record<Exclude<PinKind, 'instructions'>, string>> = {
   tool: 'name',
   prompt: 'name',
@@ -132,7 +132,7 @@ function hashPart(part: string, text: string): string {
   return `sha256:${createHash('sha256').update(`${pinScheme}\0${part}\0${text}`).digest('hex')}`
 }
 
-/** Like `digestWork`, but digests small items within the current turn of the event loop. */
+/** Like `digestWork`, but hashes small items within the current turn of the event loop. */
 export async function digestsOf(
   kind: PinKind,
   json: Buffer,

@@ -15,7 +15,7 @@ export interface OfferedItem {
   readonly kind: PinKind
   readonly name: string
   readonly json: Buffer
-  /** Undefined if the item could not be digested. Such an item matches no approved form. */
+  /** Undefined if the item could not be hashed. Such an item matches no approved form. */
   readonly pin: PinDigests | undefined
 }
 

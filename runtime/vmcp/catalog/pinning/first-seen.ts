@@ -69,8 +69,8 @@ export class FirstSeen {
 }
 
 /**
- * True for a listing without items. A server that is still starting may not list any items yet. Storing a lock without
- * items would make all later items count as new.
+ * True for a listing without items. A server that is still starting might not list any items yet. Storing a lock
+ * without items would make all later items count as new.
  */
 function isEmpty({ tools, prompts, templates, server }: Listing): boolean {
   return tools.length + prompts.length + templates.length === 0 && server.instructions === undefined

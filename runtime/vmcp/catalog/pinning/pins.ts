@@ -1,5 +1,5 @@
 /**
- * Pinning for all of a server's backends. Manages the locks in force and reports differences.
+ * Pinning for all of a server's backends. Manages the active locks and reports differences.
  *
  * Listings are evaluated shortly after they change, once for each burst of changes.
  */
@@ -21,7 +21,7 @@ export interface PinnedMember {
 export interface PinsOptions {
   readonly events: Events
   readonly members: () => ReadonlyMap<string, PinnedMember>
-  /** Called when a changed lock comes into force. The change may affect what clients see. */
+  /** Called when a changed lock takes effect. The change may affect what clients see. */
   readonly onChange: () => void
   /** Stores locks for backends that have no lock. Used if `noLock` is `pin`. */
   readonly keeper?: LockKeeper | undefined
@@ -86,7 +86,7 @@ export class Pins {
     return seen && this.locks.report(seen)
   }
 
-  /** Returns a difference with both definitions, for reviewers. */
+  /** Returns a difference that includes both definitions, for reviewers. */
   detail(backend: string, kind: PinKind, name: string): PinDetail | undefined {
     const seen = this.#listedBackend(backend)
     return seen && this.locks.detail(seen, kind, name)

@@ -30,7 +30,7 @@ export interface PinReport {
   readonly quiet: boolean
 }
 
-/** A difference with both definitions and their diff. */
+/** A difference that includes both definitions and their diff. */
 export interface PinDetail extends PinDrift {
   /** JSON text of the approved definition. Undefined for a new item. */
   readonly approved: string | undefined
@@ -63,7 +63,7 @@ export function summarize(
   return { counts, drift: named.flatMap((found) => driftOf(backend, found) ?? []) }
 }
 
-/** Returns a difference with both definitions. Returns undefined if the item does not differ. */
+/** Returns a difference that includes both definitions. Returns undefined if the item does not differ. */
 export function detailOf(
   backend: string,
   evaluations: readonly Evaluation[],

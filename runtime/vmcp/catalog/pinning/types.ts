@@ -1,4 +1,4 @@
-/** Types of tool pinning for compared items, results and approvals. */
+/** Types for tool pinning: compared items, results and approvals. */
 import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
 import type { ArgumentCheck, PinnedPart, PinDigests, PinKind } from '../../model/catalog/pinning.ts'
 

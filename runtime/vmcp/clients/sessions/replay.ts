@@ -21,7 +21,7 @@ const maxStored = 8
  */
 const awayMs = 60_000
 const endedMs = 30_000
-/** Responses of at least this size may get stuck in a socket. */
+/** Responses of at least this size may stay in the socket's buffer if the client does not read. */
 const largeBytes = 16 * 1024
 
 /** The limit on stored events that all sessions of a process share. */

@@ -60,7 +60,7 @@ export interface SessionChanges {
   /** Pairs of a resource URI and its backend. */
   readonly subscriptions: readonly [string, string][]
   readonly backendSessions: readonly [string, BackendSession][]
-  /** Digests of the lists that the client has seen, by kind. */
+  /** Digests of the lists that the client has seen, keyed by kind. */
   readonly seen: Readonly<Record<string, string>> | undefined
 }
 

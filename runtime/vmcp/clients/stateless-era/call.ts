@@ -1,5 +1,5 @@
 /**
- * A stateless client's call, which may pause for input. While a session-era backend waits for an answer, the client has
+ * A stateless client's call, which can pause for input. While a session-era backend waits for an answer, the client has
  * already received `input_required`. The call is parked until the client repeats the request with the answers. The
  * parked call then continues.
  *

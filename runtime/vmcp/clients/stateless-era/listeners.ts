@@ -41,7 +41,7 @@ const maxResources = 100
 
 export interface ListenersOptions {
   readonly serverInfo: string
-  /** Rejects if the caller may not subscribe to a named item. */
+  /** Rejects if the caller is not allowed to subscribe to a named item. */
   readonly authorize: (client: OperationClient, params: JsonObject, signal: AbortSignal) => Promise<void>
   /** Returns a client's current catalog. Never rejects. */
   readonly viewAvailable: (client: OperationClient) => Promise<Catalog>

@@ -77,7 +77,7 @@ export interface GuardRules {
 export class Guard {
   readonly #rules: GuardRules
   readonly #parts: GuardrailParts
-  /** Notifications that backends have sent outside any call, by session and backend. */
+  /** Notifications that backends have sent outside any call, keyed by session and backend. */
   readonly #notesOf = new WeakMap<ClientSession, Map<string, Notes>>()
 
   constructor(rules: GuardRules, parts: GuardrailParts) {

@@ -1,7 +1,7 @@
 /**
- * Implements `mark`, which consists of rules for characters that hide instructions, and of delimiters around text from
- * tools. The delimiters show a model where the text comes from. The delimiters are not a complete defense, because a
- * model may still follow instructions in the text.
+ * Implements `mark`: rules for characters that hide instructions, and delimiters around text from tools. The delimiters
+ * show a model where the text comes from. The delimiters are not a complete defense, because a model may still follow
+ * instructions in the text.
  */
 import type { MarkRule } from '../../../../schemas/index.ts'
 import { visibleText } from '../../../observe/index.ts'
@@ -54,7 +54,7 @@ const framed: readonly PointerPattern[] = [
   ['content', undefined, 'text'],
   ['content', undefined, 'resource', 'text'],
 ]
-/** Paths in results and in errors. */
+/** Paths to text in results and in errors. */
 const shownToModels: readonly PointerPattern[] = [['content'], ['message'], ['data']]
 const maxName = 256
 

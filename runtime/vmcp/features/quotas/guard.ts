@@ -1,5 +1,5 @@
 /**
- * Manages the quotas in force, and reports them in metrics, events, problems and the audit line. Reports contain the
+ * Manages the active quotas, and reports them in metrics, events, problems and the audit line. Reports contain the
  * quota's name, but never a user.
  *
  * A problem is open while at least 80% of one of the quota's budgets is used, as seen by this replica. The problem
@@ -189,7 +189,7 @@ export class QuotaGuard {
   }
 
   /**
-   * Closes the quotas. If `replaced` is true, the quotas are no longer in force, so open problems of these quotas are
+   * Closes the quotas. If `replaced` is true, the quotas are no longer active, so open problems of these quotas are
    * closed too.
    */
   async close({ replaced }: { readonly replaced: boolean }): Promise<void> {

@@ -16,7 +16,7 @@ const leftKey = 'gatehouse.dev/quota'
 
 /** Highest valid cost of one call. */
 const maxCost = 1_000_000_000_000
-/** Maximum length of a text that is read as a cost. */
+/** Maximum length of a text that is parsed as a cost. */
 const maxCostLength = 32
 /** Budgets are not added to a `_meta` object above this size. */
 const maxMetaBytes = 64 * 1024

@@ -12,7 +12,7 @@ export interface CodeModeOptions extends CodeModeParts {
   readonly before?: readonly Feature[] | undefined
 }
 
-/** Returns code mode as configured. Returns an empty list if code mode is disabled. */
+/** Returns the code mode feature for a configuration. Returns an empty list if code mode is disabled. */
 export function codeModeFeature(config: CodeMode | undefined, options: CodeModeOptions): readonly Feature[] {
   if (!config?.enabled) return []
   const fingerprint = JSON.stringify(config)

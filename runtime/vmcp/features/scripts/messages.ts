@@ -8,7 +8,7 @@ export interface ScriptTool {
   readonly parameters: readonly string[]
 }
 
-/** The tools available to a script, by name. */
+/** The tools available to a script, keyed by name. */
 export interface ToolBinding {
   readonly tools: readonly ScriptTool[]
   /** Function names and the indexes of their tools. */

@@ -28,7 +28,7 @@ export interface ScriptEnd {
   readonly result:
     | { readonly kind: 'done'; readonly text: Buffer; readonly structured: Buffer | undefined }
     | { readonly kind: 'failed'; readonly message: string }
-  /** Printed lines, in the order of a sequential run. */
+  /** Printed lines, in the order in which a sequential run would print them. */
   readonly logs: readonly string[]
 }
 

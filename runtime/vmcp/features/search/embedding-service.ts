@@ -45,7 +45,7 @@ const maxResponseBytes = 16 * 1_048_576
 const maxConnections = 32
 const maxDimensions = 16_384
 /**
- * Maximum length of a text. Longer texts are truncated, because `compat` services reject them. The start of a
+ * Maximum length of a text to embed. Longer texts are truncated, because `compat` services reject them. The start of a
  * description is sufficient to explain a tool's purpose.
  */
 const maxTextChars = 8_000

@@ -15,7 +15,7 @@ export interface OptimizerOptions extends OptimizerParts {
   readonly before?: readonly Feature[] | undefined
 }
 
-/** Returns tool search as configured. Returns an empty list if tool search is disabled. */
+/** Returns the tool search feature for a configuration. Returns an empty list if tool search is disabled. */
 export function optimizerFeature(
   config: Optimizer | undefined,
   options: OptimizerOptions,

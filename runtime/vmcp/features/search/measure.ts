@@ -1,5 +1,5 @@
 /**
- * Metrics and spans of tool search, including counters and durations.
+ * Metrics and spans for tool search, including counters and durations.
  *
  * A tool name becomes a label only if the tool exists, because clients can call any name. Search texts are client data,
  * so a span contains search texts only if spans may contain tool arguments.
@@ -11,9 +11,9 @@ import type { Outcome } from '../../model/outcome.ts'
 import type { FindArguments } from './own-tools.ts'
 
 export interface Figures {
-  /** Number of tokens in all searched tools. */
+  /** Number of tokens in all tools that were searched. */
   readonly baseline: number
-  /** Number of tokens in the found tools. */
+  /** Number of tokens in the tools that the search found. */
   readonly returned: number
   /** Percentage of tokens saved; 0 if the searched set is empty. */
   readonly savings: number

@@ -30,7 +30,8 @@ export function nearest(
 }
 
 /**
- * Rounding error of a distance. Vectors have single precision, so identical vectors may appear to be this far apart.
+ * Tolerance for rounding errors in a distance. Vectors have single precision, so identical vectors may appear to be
+ * this far apart.
  */
 const rounding = 1e-6
 

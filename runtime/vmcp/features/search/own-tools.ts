@@ -1,5 +1,5 @@
 /**
- * The descriptions of the two tools that clients see with tool search, and the parsing of these tools' arguments.
+ * Describes the two tools that clients see with tool search, and parses these tools' arguments.
  *
  * Field names match case-insensitively. A `tool_name` among the parameters is treated as the tool's name, because
  * models often write it there. Arguments are parsed once, so policies check the same values that are executed.
@@ -68,7 +68,7 @@ export interface FindArguments {
   readonly keywords: readonly string[]
 }
 
-/** Maximum length of a text. Longer texts provide no more information about the tool. */
+/** Maximum length of a task description. Longer descriptions provide no more information about the tool. */
 const maxTextChars = 8_000
 const maxKeywords = 100
 

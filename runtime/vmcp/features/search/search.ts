@@ -28,7 +28,7 @@ export interface Query {
 
 export interface Found {
   readonly tools: readonly IndexedTool[]
-  /** Number of tokens in all searched tools. */
+  /** Number of tokens in all tools that were searched. */
   readonly tokens: number
   /** True if semantic search was configured but skipped. */
   readonly degraded: boolean

@@ -1,5 +1,5 @@
 /**
- * The settings of tool search, and the checks that supplement the schema.
+ * Settings for tool search, and the checks that supplement the schema.
  *
  * The schema has already checked the form of the settings. Decimal numbers are within their ranges, `compat` has a
  * service and a model, and header names are valid. This file performs the checks that require the environment or a URL
@@ -17,7 +17,7 @@ export interface SearchSettings {
   readonly semanticRatio: number
   /** Maximum cosine distance of a semantic result, from 0 to 2. */
   readonly maxDistance: number
-  /** Settings of the embedding service. Undefined if semantic search is disabled. */
+  /** Settings for the embedding service. Undefined if semantic search is disabled. */
   readonly service: ServiceSettings | undefined
 }
 

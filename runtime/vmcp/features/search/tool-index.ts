@@ -28,7 +28,7 @@ export interface ToolIndex {
   /** Total number of tokens in all tools. */
   readonly tokens: number
   readonly keywords: KeywordIndex
-  /** Vectors of the tools, in the order of the tools. */
+  /** Vectors for the tools, in the same order as the tools. */
   vectors: Vectors | undefined
   /** The pending creation of the vectors. */
   embedding: { readonly since: number; readonly done: Promise<Vectors | undefined> } | undefined

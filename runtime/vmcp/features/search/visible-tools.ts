@@ -1,5 +1,6 @@
 /**
- * The tools that a caller may use, as list pages from behind the guards. The key is equal for equal lists.
+ * Reads the tools that a caller may use, as list pages that the guards have already filtered. Equal lists have equal
+ * keys.
  *
  * Known pages are recognized by their buffer or hash, so a search does not parse a long list again.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (tools/list: hidden tools are omitted).

@@ -1,5 +1,5 @@
 /**
- * Selects the words of a search. Splits names that consist of several words.
+ * Extracts the words from a search text. Splits names that consist of several words.
  *
  * Words that occur in nearly every tool description are dropped. Common English words are dropped only from a task
  * description, because a client chooses its keywords deliberately. If no words would remain, all words are used.

@@ -28,7 +28,7 @@ export type StepWork =
       /** The schema as raw JSON. */
       readonly schema: string
       readonly onDecline: Reaction
-      /** The reaction if the user cancels. Undefined if the definition specifies no reaction. */
+      /** The action to take if the user cancels. Undefined if the definition specifies no action. */
       readonly onCancel: Reaction | undefined
     }
   | {

@@ -46,7 +46,7 @@ export interface WorkflowContext {
   /** The client's call. */
   readonly operation: Operation
   readonly parts: WorkflowParts
-  /** Amounts of work and memory that the execution has used. */
+  /** The work and memory that the execution has used so far. */
   readonly used: { spent: number; bytes: number }
 }
 
@@ -64,7 +64,7 @@ export function compute<K extends TaskKind>(
 /** Maximum total size of arguments and results that an execution keeps. */
 const maxHeldBytes = 32 * 1024 * 1024
 
-/** Keeps bytes until the execution ends. Throws StepError if the execution keeps too many bytes. */
+/** Keeps bytes until the execution ends. Throws StepError if the execution would have to keep too many bytes. */
 export function keep({ used }: WorkflowContext, bytes: Uint8Array): SharedBytes {
   used.bytes += bytes.length
   if (used.bytes > maxHeldBytes)

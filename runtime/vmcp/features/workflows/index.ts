@@ -27,7 +27,7 @@ export function makeWorkflows(
 
 /**
  * Returns one line with a path for each error in the definitions. Includes errors that admission finds, and errors that
- * only compiling finds.
+ * are found only by compiling.
  */
 export function workflowErrors(definitions: readonly CompositeTool[] = []): readonly string[] {
   return checked(definitions).errors

@@ -1,4 +1,4 @@
-/** Types of the catalog: the items that clients can use, and the backend behind each name. */
+/** Types for the catalog: the items that clients can use, and the backend behind each name. */
 import type { MirroredArgument } from '../../../mcp/index.ts'
 import type { CatalogEntry } from './entry.ts'
 import type { Perform } from '../operation.ts'

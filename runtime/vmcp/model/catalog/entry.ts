@@ -16,7 +16,7 @@ export interface CatalogEntry {
   readonly mirrored?: readonly MirroredArgument[]
   /** The check that pinning applies to the arguments of each call. */
   readonly check?: ArgumentCheck
-  /** True for a resource that is not in any list. The backend may not have this resource. */
+  /** True for a resource that is not in any list. The backend might not have this resource. */
   readonly isUnlisted?: boolean
   /** True for a tool that its backend declares read-only or idempotent. */
   readonly repeatable?: boolean

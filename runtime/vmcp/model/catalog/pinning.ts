@@ -1,4 +1,4 @@
-/** Types of pinning: kinds of items, their parts, digests, reasons and checks. This module imports nothing. */
+/** Types for pinning: item kinds, item parts, digests, reasons and checks. This module imports nothing. */
 
 /** The kind `instructions` refers to a server's instructions, which have an empty name. */
 export type PinKind = 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
@@ -14,7 +14,7 @@ export interface PinDigests {
   readonly parts: Readonly<Partial<Record<PinnedPart, string>>>
 }
 
-/** Rules for digesting a backend's items. */
+/** Rules for hashing a backend's items. */
 export interface PinRules {
   /** JSON pointers to members of `_meta` that are not compared. */
   readonly ignore: readonly string[]

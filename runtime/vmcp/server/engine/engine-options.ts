@@ -8,11 +8,11 @@ import type { Clock } from '../../model/time/clock.ts'
 import type { Observation } from '../observation.ts'
 import type { Watcher } from '../../clients/watcher.ts'
 
-/** The parts that the server provides to its backend side. */
+/** The components and settings that the server provides to its backend side. */
 export interface EngineOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly upstreamTokens: UpstreamTokens | undefined
-  /** Settings of the embedded authorization server. Undefined if no such server is configured. */
+  /** Settings for the embedded authorization server. Undefined if no such server is configured. */
   readonly authServer: AuthServerFacts | undefined
   /** Returns this server's address. */
   readonly origin: () => string

@@ -1,5 +1,5 @@
 /**
- * A running server as data for the console and reports, with its backends, tools, sessions and problems. The data
+ * Data about a running server for the console and reports: its backends, tools, sessions and problems. The data
  * contains no addresses, credentials or session ids.
  */
 import { byText, type input } from '../../../../schemas/index.ts'
@@ -56,7 +56,7 @@ export interface ServerView {
   sessions(): readonly ShownSession[]
   /** Ends a session. Resolves to false if no session has this hash. Rejects with SESSION_STORE_DOWN. */
   endSession(hash: string): Promise<boolean>
-  /** Returns the configuration in force, with defaults and in the same form as the file. */
+  /** Returns the active configuration, with defaults and in the same form as the file. */
   config(): unknown
   /**
    * Returns the console settings. The object stays the same as long as the settings are unchanged. Undefined without
@@ -64,7 +64,7 @@ export interface ServerView {
    */
   console(): VmcpConfig['console']
   /**
-   * Returns the policies in force. The object stays the same as long as the policies are unchanged. Undefined without
+   * Returns the active policies. The object stays the same as long as the policies are unchanged. Undefined without
    * policies.
    */
   policies(): DescribedPolicies | undefined
@@ -89,11 +89,11 @@ export interface ServerView {
    * Never rejects.
    */
   tools(caller: Caller): Promise<readonly ShownTool[]>
-  /** Returns the locks in the configuration in force. */
+  /** Returns the locks in the active configuration. */
   toolLocks(): readonly input.RuntimeToolLock[]
   /** Returns the comparisons of backends with their locks, sorted by name. Undefined while pinning is disabled. */
   pins(): readonly PinReport[] | undefined
-  /** Returns one difference with both definitions. Returns undefined if the item does not differ. */
+  /** Returns one difference that includes both definitions. Returns undefined if the item does not differ. */
   pinDetail(backend: string, kind: PinKind, name: string): ReviewedPin | undefined
   /** Audits an action in the console. */
   acted(record: ConsoleRecord): void

@@ -3,9 +3,9 @@
  * the resource's status from this ConfigMap. A report is written every statusReportingInterval, and shortly after a
  * change.
  *
- * This module also removes the entries of killed pods, because no other component removes them. An entry of another pod
- * that has not changed for a long time is treated as the entry of a killed pod. If the API server cannot be reached,
- * logs the error and retries.
+ * This module also removes the entries of killed pods, because no other component removes them. Another pod's entry
+ * that has not changed for a long time is assumed to belong to a killed pod. If the API server cannot be reached, logs
+ * the error and retries.
  * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends, statusReportingInterval);
  * ARCHITECTURE.md, "A manifest".
  */
@@ -30,8 +30,8 @@ export interface ReporterOptions {
   readonly pod: string
   readonly intervalMs: () => number
   /**
-   * Returns the SHA-256 digest of the configuration in force, in hex. Returns undefined if the configuration did not
-   * come from a file.
+   * Returns the SHA-256 digest of the active configuration, in hex. Returns undefined if the configuration did not come
+   * from a file.
    */
   readonly configChecksum: () => string | undefined
   readonly backends: () => readonly BackendState[]
@@ -43,9 +43,9 @@ export interface ReporterOptions {
 /** Delay in milliseconds before a change is reported. Changes within the delay are combined. */
 const soonMs = 1_000
 /**
- * A pod is treated as dead if its entry does not change for this many reports and intervals, and for at least
- * `leastAgeMs`. Reports and intervals are those of this pod. The hooks count every existing entry, so an entry must not
- * remain for much longer.
+ * A pod is treated as dead if its entry does not change during this many reports and report intervals, and for at least
+ * `leastAgeMs`. Both are counted by this pod. The hooks count every existing entry, so an entry must not remain for
+ * much longer.
  */
 const missedReports = 4
 const leastAgeMs = 60_000
@@ -74,7 +74,7 @@ export class Reporter {
   #sending: Promise<void> | undefined
   #closed = false
   readonly #stopListening: () => void
-  /** The digest of each other pod's entry and the time of its last change, by key. */
+  /** The digest of each other pod's entry and the time of its last change, keyed by ConfigMap key. */
   #otherEntries: ReadonlyMap<string, ObservedEntry> = new Map()
 
   constructor(options: ReporterOptions) {

@@ -33,7 +33,7 @@ export interface StatusReport {
    */
   readonly healthy: boolean
   readonly sessions: number
-  /** Number of backends that are down, by cause. Absent if no backend is down. */
+  /** Summary of the backends that are down, with their number for each cause. Absent if no backend is down. */
   readonly summary?: string
   /** Backends that are down, grouped by cause, with the largest group first. Absent if no backend is down. */
   readonly down?: BackendSummary['groups']

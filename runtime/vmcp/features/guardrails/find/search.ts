@@ -22,14 +22,14 @@ export interface Search {
   advance(steps: number): number
 }
 
-/** Creates searches of one kind. Several of these searches may run at the same time. */
+/** Creates a search for one pattern or expression. Several searches from one function may run at the same time. */
 export type Searched = () => Search
 
 export function searchedPattern(name: PatternName): Searched {
   return () => new PatternSearch(patterns[name])
 }
 
-/** Returns searches for an expression. Throws PatternError if the expression is invalid. */
+/** Returns a function that creates searches for an expression. Throws PatternError if the expression is invalid. */
 export function searchedExpression(source: string): Searched {
   const expression = new LinearExpression(source)
   return () => Object.assign(new ExpressionSearch(expression), { minLength: 1 })

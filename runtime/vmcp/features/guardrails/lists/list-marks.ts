@@ -30,7 +30,7 @@ export class ListMarks {
   /** The current rules. If undefined, lists are not changed. */
   #current: MarkedLists | undefined
   #next: MarkedLists | undefined
-  /** The last report of withheld items, by backend. */
+  /** The last report of withheld items, keyed by backend. */
   readonly #reported = new Map<string, string>()
 
   constructor(server: string, parts: ListMarksParts) {
@@ -66,7 +66,7 @@ export class ListMarks {
     this.#parts.onChange()
   }
 
-  /** Resolves as soon as clients may see a new listing. */
+  /** Resolves as soon as a new listing can be shown to clients. */
   async ready(listing: Listing): Promise<void> {
     for (;;) {
       const unknown = [this.#current, this.#next].find((marks) => marks && !marks.knows(listing))

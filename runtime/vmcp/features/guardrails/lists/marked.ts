@@ -18,7 +18,7 @@ interface Marked {
   readonly findings: readonly GuardrailFinding[]
   /** The rule that withholds the item from clients. */
   readonly refusedBy: string | undefined
-  /** The error of a failed scan. */
+  /** The error from a failed scan. */
   readonly error?: unknown
 }
 
@@ -29,14 +29,14 @@ export interface ListFinding {
 }
 
 export interface MarkedListing {
-  /** Numbers of findings by list and rule. */
+  /** Number of findings for each list and rule. */
   readonly findings: readonly ListFinding[]
   readonly withheld: ListErrors
-  /** The first error of a failed scan. */
+  /** The first error from a failed scan. */
   readonly error: unknown
 }
 
-/** Methods that use an item. The method determines which rules apply. */
+/** Methods with which clients use each kind of item. The method determines which rules apply. */
 const calls: Readonly<Record<ItemKind, string>> = {
   tools: 'tools/call',
   prompts: 'prompts/get',

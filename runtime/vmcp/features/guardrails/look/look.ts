@@ -41,7 +41,8 @@ export function lookThrough(
   { signal, ...options }: ScanOptions & { readonly signal?: AbortSignal | undefined } = {},
 ): Looked | Promise<Looked> {
   const work = look(bytes, rules, { skips, ...options }, signal)
-  // A small value may still require much work. The scan continues in later turns if the first slice is not sufficient.
+  // A small value may still require a lot of work. The scan continues in later turns if the first slice is not
+  // sufficient.
   const first = work.next()
   return first.done ? first.value : inTurns(work)
 }

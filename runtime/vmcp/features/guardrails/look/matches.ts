@@ -52,7 +52,7 @@ export class RuleSearch {
 }
 
 export interface MaskedRange extends TextRange {
-  /** The rule of the match. */
+  /** The rule that matched. */
   readonly rule: string
   /** The rule's action. The default is `mask`. */
   readonly action?: ActiveRule['action'] | undefined

@@ -31,7 +31,7 @@ export interface Replacement {
 export interface Findings {
   /** Replacements in ascending order and without overlaps. */
   readonly edits: readonly Replacement[]
-  /** Number of matches by rule. */
+  /** Number of matches for each rule. */
   readonly counts: ReadonlyMap<string, number>
   /** The rule that refuses the whole value. */
   readonly refusedBy: string | undefined
@@ -42,7 +42,7 @@ export interface ScanOptions {
   readonly skips?: readonly PointerPattern[]
   /** Parts that cannot be replaced. A value with a match in such a part is refused. */
   readonly fixed?: readonly PointerPattern[]
-  /** Members with text that cannot be replaced at any depth, including text in nested lists. */
+  /** Members whose text cannot be replaced, at any depth and also in nested lists. */
   readonly compared?: ReadonlySet<string>
   /** Delimiters to place around certain texts. If set, only these texts are scanned, and member names are not. */
   readonly frame?: TextFrame | undefined

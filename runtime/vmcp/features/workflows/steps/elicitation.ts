@@ -36,7 +36,7 @@ type Elicitation = Extract<StepWork, { readonly type: 'elicitation' }>
 export async function elicit(context: WorkflowContext, question: StepQuestion): Promise<ElicitationResult> {
   const { step, work, message, signal } = question
   const { operation } = context
-  // An error about the missing ability would end a stateless client's whole request, although the workflow can
+  // An error about the missing capability would end a stateless client's whole request, although the workflow can
   // continue.
   if (step.continues && !operation.client.abilities.elicitation)
     throw new StepError('elicitation request failed: the client does not support elicitation')

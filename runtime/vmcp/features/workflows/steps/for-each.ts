@@ -59,7 +59,9 @@ export async function runForEach(context: WorkflowContext, run: LoopRun): Promis
   return { kind: 'loop', items, iterations }
 }
 
-/** Plans of iterations. Plans are computed in batches. A plan is released when its iteration starts. */
+/**
+ * Holds the plans for a loop's iterations. Plans are computed in batches. A plan is released when its iteration starts.
+ */
 class IterationPlans {
   readonly #context: WorkflowContext
   readonly #run: LoopRun
