@@ -34,7 +34,10 @@ if (cache !== undefined) {
   threads.Worker = class extends threads.Worker {
     constructor(program: string | URL, options: threads.WorkerOptions = {}) {
       const { env } = options
-      super(program, typeof env === 'object' ? { ...options, env: { ...env, NODE_COMPILE_CACHE: cache } } : options)
+      super(
+        program,
+        typeof env === 'object' ? { ...options, env: { ...env, NODE_COMPILE_CACHE: cache } } : options,
+      )
     }
   }
   syncBuiltinESMExports()

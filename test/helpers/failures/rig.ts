@@ -189,8 +189,7 @@ const readyWorlds = new Map<string, World>()
 /** A new world with the server and its backends, copied from an earlier one with the same backends. */
 function readyWorld(backends: readonly string[]): World {
   const names = backends.join()
-  const made =
-    readyWorlds.get(names) ?? world(virtual(), ...backends.map((name) => entry(name))).ready()
+  const made = readyWorlds.get(names) ?? world(virtual(), ...backends.map((name) => entry(name))).ready()
   readyWorlds.set(names, made)
   return made.copy()
 }

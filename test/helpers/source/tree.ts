@@ -1,10 +1,10 @@
 /**
  * Parses the project with the compiler: a syntax tree for each file, without generated files.
  *
- * Starts the compiler's own server (1 to 2 seconds), which ends with `close`.
+ * The files of a process share the trees and the compiler's own server, which ends with the process.
  */
 import { relative } from 'node:path'
-import { API, type Checker } from 'typescript/unstable/sync'
+import { API, type Checker, type Project } from 'typescript/unstable/sync'
 import type { SourceFile } from 'typescript/unstable/ast'
 
 const root = new URL('../../../', import.meta.url).pathname
@@ -14,7 +14,6 @@ export interface SourceTree {
   readonly files: ReadonlyMap<string, SourceFile>
   /** Types and symbols of the trees. */
   readonly checker: Checker
-  close(): void
 }
 
 export interface SourceTreeOptions {
@@ -22,20 +21,34 @@ export interface SourceTreeOptions {
   readonly browser?: true
 }
 
+let trees: { readonly own: SourceTree; readonly withBrowser: SourceTree } | undefined
+
 export function openSourceTree(options: SourceTreeOptions = {}): SourceTree {
+  trees ??= parseProject()
+  return options.browser ? trees.withBrowser : trees.own
+}
+
+function parseProject(): NonNullable<typeof trees> {
   const api = new API({ cwd: root })
-  const paths = ['tsconfig.json', ...(options.browser ? ['runtime/console/web/tsconfig.json'] : [])]
+  process.once('exit', () => api.close())
+  const paths = ['tsconfig.json', 'runtime/console/web/tsconfig.json']
   const openProjects = paths.map((path) => root + path)
   const projects = api.updateSnapshot({ openProjects }).getProjects()
-  const [project] = projects
-  if (!project || projects.length !== paths.length) throw new Error('the compiler did not find each project')
-  const files = new Map<string, SourceFile>()
-  for (const { rootFiles, program } of projects) {
-    for (const name of rootFiles) {
-      const path = relative(root, name)
-      const tree = /\/(generated|fixtures)\//.test(path) ? undefined : program.getSourceFile(name)
-      if (tree && /\.tsx?$/.test(path)) files.set(path, tree)
-    }
+  const [project, browser] = projects.map((opened) => filesOf(opened))
+  const checker = projects[0]?.checker
+  if (!project || !browser || !checker) throw new Error('the compiler did not find each project')
+  return {
+    own: { files: project, checker },
+    withBrowser: { files: new Map([...project, ...browser]), checker },
   }
-  return { files, checker: project.checker, close: () => api.close() }
+}
+
+function filesOf({ rootFiles, program }: Project): Map<string, SourceFile> {
+  const files = new Map<string, SourceFile>()
+  for (const name of rootFiles) {
+    const path = relative(root, name)
+    const tree = /\/(generated|fixtures)\//.test(path) ? undefined : program.getSourceFile(name)
+    if (tree && /\.tsx?$/.test(path)) files.set(path, tree)
+  }
+  return files
 }

@@ -59,7 +59,8 @@ export function rugPulls(
   // Each test spends most of its time waiting for the report to the cluster.
   t.jobs = 4
   for (const [at, [name, row]] of Object.entries(rows).entries())
-    for (const mode of modesOf(name, at)) t.test(`${name}: ${mode}`, { buffered: true }, (t) => rugPull(t, row, mode))
+    for (const mode of modesOf(name, at))
+      t.test(`${name}: ${mode}`, { buffered: true }, (t) => rugPull(t, row, mode))
 }
 
 async function rugPull(t: Test, row: Row, mode: Mode): Promise<void> {

@@ -5,8 +5,7 @@
 import t from 'tap'
 import { openSourceTree } from '../../helpers/source/tree.ts'
 
-const { files, close } = openSourceTree({ browser: true })
-t.teardown(close)
+const { files } = openSourceTree({ browser: true })
 
 t.test('methods: no private method is passed unbound', async (t) => {
   let handed = 0
