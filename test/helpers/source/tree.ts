@@ -1,54 +1,52 @@
 /**
  * Parses the project with the compiler: a syntax tree for each file, without generated files.
  *
- * The files of a process share the trees and the compiler's own server, which ends with the process.
+ * Starts the compiler's own server (1 to 2 seconds), which ends with `close`.
  */
 import { relative } from 'node:path'
-import { API, type Checker, type Project } from 'typescript/unstable/sync'
+import { API, type Checker } from 'typescript/unstable/sync'
 import type { SourceFile } from 'typescript/unstable/ast'
 
 const root = new URL('../../../', import.meta.url).pathname
 
+/** Trees by path, relative to the root of the project. */
+export type SourceFiles = ReadonlyMap<string, SourceFile>
+
 export interface SourceTree {
-  /** Trees by path, relative to the root of the project. */
-  readonly files: ReadonlyMap<string, SourceFile>
+  readonly files: SourceFiles
   /** Types and symbols of the trees. */
   readonly checker: Checker
+  close(): void
 }
 
-export interface SourceTreeOptions {
-  /** Sources that also run in browsers. The type checker does not include them. */
-  readonly browser?: true
-}
+let allFiles: SourceFiles | undefined
 
-let trees: { readonly own: SourceTree; readonly withBrowser: SourceTree } | undefined
-
-export function openSourceTree(options: SourceTreeOptions = {}): SourceTree {
-  trees ??= parseProject()
-  return options.browser ? trees.withBrowser : trees.own
-}
-
-function parseProject(): NonNullable<typeof trees> {
-  const api = new API({ cwd: root })
-  process.once('exit', () => api.close())
-  const paths = ['tsconfig.json', 'runtime/console/web/tsconfig.json']
-  const openProjects = paths.map((path) => root + path)
-  const projects = api.updateSnapshot({ openProjects }).getProjects()
-  const [project, browser] = projects.map((opened) => filesOf(opened))
-  const checker = projects[0]?.checker
-  if (!project || !browser || !checker) throw new Error('the compiler did not find each project')
-  return {
-    own: { files: project, checker },
-    withBrowser: { files: new Map([...project, ...browser]), checker },
-  }
-}
-
-function filesOf({ rootFiles, program }: Project): Map<string, SourceFile> {
-  const files = new Map<string, SourceFile>()
-  for (const name of rootFiles) {
-    const path = relative(root, name)
-    const tree = /\/(generated|fixtures)\//.test(path) ? undefined : program.getSourceFile(name)
-    if (tree && /\.tsx?$/.test(path)) files.set(path, tree)
-  }
+/** Returns the trees of all sources, also of those that run in browsers. Parses them once per process. */
+export function allSourceFiles(): SourceFiles {
+  if (allFiles) return allFiles
+  const { files, close } = openProjects(['tsconfig.json', 'runtime/console/web/tsconfig.json'])
+  close()
+  allFiles = files
   return files
+}
+
+/** Opens the sources that do not run in browsers, with the type checker. */
+export function openSourceTree(): SourceTree {
+  return openProjects(['tsconfig.json'])
+}
+
+function openProjects(paths: readonly string[]): SourceTree {
+  const api = new API({ cwd: root })
+  const projects = api.updateSnapshot({ openProjects: paths.map((path) => root + path) }).getProjects()
+  const [project] = projects
+  if (!project || projects.length !== paths.length) throw new Error('the compiler did not find each project')
+  const files = new Map<string, SourceFile>()
+  for (const { rootFiles, program } of projects) {
+    for (const name of rootFiles) {
+      const path = relative(root, name)
+      const tree = /\/(generated|fixtures)\//.test(path) ? undefined : program.getSourceFile(name)
+      if (tree && /\.tsx?$/.test(path)) files.set(path, tree)
+    }
+  }
+  return { files, checker: project.checker, close: () => api.close() }
 }

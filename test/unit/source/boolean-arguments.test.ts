@@ -17,7 +17,8 @@ const exceptions: ReadonlyMap<string, string> = new Map([
   ],
 ])
 
-const { files, checker } = openSourceTree()
+const { files, checker, close } = openSourceTree()
+t.teardown(close)
 
 function isLiteral({ kind }: Node): boolean {
   return kind === SyntaxKind.TrueKeyword || kind === SyntaxKind.FalseKeyword

@@ -5,9 +5,9 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { type Export, moduleGraph } from '../../helpers/source/exports.ts'
-import { openSourceTree } from '../../helpers/source/tree.ts'
+import { allSourceFiles } from '../../helpers/source/tree.ts'
 
-const { files } = openSourceTree({ browser: true })
+const files = allSourceFiles()
 const graph = moduleGraph(files)
 
 const generatedRules = readFileSync('schemas/generated/rules.ts', 'utf8')
