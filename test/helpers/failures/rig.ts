@@ -56,7 +56,7 @@ export interface Rig {
   call(name: string, args?: Readonly<Record<string, unknown>>): Promise<void>
   /** Sends a request to the console's API. */
   api(path: string, init?: RequestInit): Promise<Response>
-  /** The last report to the cluster, the slowest view. */
+  /** The last report to the cluster. */
   reported(): Told['report']
   /** All views. */
   told(): Promise<Told>

@@ -63,13 +63,11 @@ async function settled(rig: Rig, failure: Failure): Promise<Told> {
   const { lasts, silent = {} } = failure
   const matches = isIt(failure)
   await until(async () => {
-    // Lists the backends' tools, as an operator with an open console does.
-    await (await rig.api('overview')).arrayBuffer()
-    const status = JSON.parse(await (await fetch(`${rig.vmcp.origin}/status`)).text()) as Told['status']
+    const { status, report } = await rig.told()
     if (!lasts) return status.recent_failures.some(matches)
     return (
       status.problem_details.some(matches) &&
-      (silent.condition !== undefined || rig.reported().problems.some(matches))
+      (silent.condition !== undefined || report.problems.some(matches))
     )
   })
   return rig.told()
