@@ -6,10 +6,11 @@
  * file fails when it leaves something behind that could disturb the next one: a changed environment, working directory or
  * exit code, a listener on `process`, or a handle that keeps the process alive.
  */
-import { registerHooks } from 'node:module'
+import { registerHooks, syncBuiltinESMExports } from 'node:module'
 import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import threads from 'node:worker_threads'
 import t from 'tap'
 import { currentTest, useTest } from './current-test.ts'
 import { formatResult } from './report.ts'
@@ -26,6 +27,21 @@ const currentTestUrl = `data:text/javascript,${encodeURIComponent(currentTestMod
 registerHooks({
   resolve: (specifier, context, next) => next(specifier === 'tap' ? currentTestUrl : specifier, context),
 })
+
+// Our worker threads start with an empty environment. Without the compile cache, each one would compile its sources again.
+const cache = process.env['NODE_COMPILE_CACHE']
+if (cache !== undefined) {
+  threads.Worker = class extends threads.Worker {
+    constructor(program: string | URL, options: threads.WorkerOptions = {}) {
+      const { env } = options
+      super(
+        program,
+        typeof env === 'object' ? { ...options, env: { ...env, NODE_COMPILE_CACHE: cache } } : options,
+      )
+    }
+  }
+  syncBuiltinESMExports()
+}
 
 // Piping adds listeners to `process`. Otherwise the first line of output would do so in the middle of a file.
 t.pipe(process.stdout)

@@ -9,15 +9,15 @@ import { readFileSync } from 'node:fs'
 
 /** Folders whose files share processes, with the number of files per process. Processes start in this order. */
 const sharedFolders: readonly (readonly [folder: string, filesPerProcess: number])[] = [
-  ['test/behaviour/', 8],
-  ['test/security/', 8],
+  ['test/behaviour/', 12],
+  ['test/security/', 12],
   ['test/hooks/', 8],
   ['test/property/', 8],
   ['test/unit/', 24],
 ]
 
 /** Minimum timeout of a long file. */
-const longFileMs = 180_000
+const longFileMs = 240_000
 
 /** Fake timers, measured CPU, memory or event loops, and changes of the environment, globals or working directory. */
 const needsOwnProcess =

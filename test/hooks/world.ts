@@ -65,6 +65,14 @@ export class World {
     this.hooks = makeHooks(settings)
   }
 
+  /** Returns a world with the same objects. Later changes of one do not affect the other. */
+  copy(): World {
+    const copy = new World(this.hooks.settings)
+    for (const [key, object] of this.objects) copy.objects.set(key, structuredClone(object))
+    copy.#writes = this.#writes
+    return copy
+  }
+
   /** Creates or replaces objects. Gatehouse objects get their defaults, as on an API server. */
   apply(...objects: Stored[]): this {
     for (const given of objects) {
@@ -153,6 +161,7 @@ export class World {
   ready(): this {
     for (let round = 0; round < 5; round++) {
       this.settle()
+      const before = this.#writes
       for (const object of [...this.list('Deployment'), ...this.list('StatefulSet')]) {
         const replicas = (object['spec'] as { replicas?: number }).replicas ?? 1
         this.setStatus(object.kind, object.metadata.name, {
@@ -163,6 +172,7 @@ export class World {
           availableReplicas: replicas,
         })
       }
+      if (this.#writes === before) return this
     }
     return this.settle()
   }

@@ -1,7 +1,7 @@
 /** Large and hostile results and arguments that guardrails check: no turn of the server's event loop may be long. */
 import t from 'tap'
 import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
-import { post, statelessRequest } from '../helpers/mcp/wire.ts'
+import { postUnread, statelessRequest } from '../helpers/mcp/wire.ts'
 import { until } from '../helpers/redis.ts'
 import { bareNames } from '../helpers/vmcp/vmcp.ts'
 import { startWatched } from '../helpers/vmcp/watched.ts'
@@ -100,7 +100,7 @@ t.test('event loop: no guardrail check blocks other clients', async (t) => {
   })
   const send = async (params: Record<string, unknown>) => {
     const { headers, body } = statelessRequest('tools/call', params, { meta: { progressToken: 'p' } })
-    return (await post(url, body, headers)).status
+    return (await postUnread(url, body, headers)).status
   }
   for (const name of Object.keys(RESULTS)) await row(name, (n) => send({ name, arguments: { n } }), 200)
   await row('notes', (n) => send({ name: 'notes', arguments: { n } }), 200)
@@ -130,7 +130,7 @@ t.test('event loop: no marked result blocks other clients', async (t) => {
     })
     const call = async (n: number, unit: string) => {
       const { headers, body } = statelessRequest('tools/call', { name: 'echo', arguments: { n, unit } })
-      return (await post(url, body, headers)).status
+      return (await postUnread(url, body, headers)).status
     }
     for (const unit of hiddenCharacters === 'mark' ? hostile : hostile.slice(0, 3))
       await row(`${hiddenCharacters} ${JSON.stringify(unit)}`, (n) => call(4 * MB * n, unit), 200)
@@ -153,7 +153,7 @@ t.test('event loop: no marked list blocks other clients', async (t) => {
   })
   const list = async () => {
     const { headers, body } = statelessRequest('tools/list', {})
-    return post(url, body, headers)
+    return postUnread(url, body, headers)
   }
   await list()
   await until(() => backend.streams.size > 0)

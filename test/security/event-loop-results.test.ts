@@ -5,7 +5,7 @@
  */
 import t from 'tap'
 import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
-import { openSession, post, statelessRequest } from '../helpers/mcp/wire.ts'
+import { openSession, postUnread, statelessRequest } from '../helpers/mcp/wire.ts'
 import { bareNames } from '../helpers/vmcp/vmcp.ts'
 import { startWatched, takes } from '../helpers/vmcp/watched.ts'
 
@@ -77,7 +77,7 @@ t.test('event loop: no large result of a backend blocks other clients', async (t
    * may have been sent in part, and breaks off then.
    */
   const send = async (isRefused: boolean, headers: Record<string, string>, body: string) => {
-    const answer = await post(url, body, headers).catch(() => undefined)
+    const answer = await postUnread(url, body, headers).catch(() => undefined)
     if (!answer) return isRefused ? 200 : 0
     const { status, text } = answer
     return (text.length < MB && /"error":|"isError":true/.test(text)) === isRefused ? status : 0

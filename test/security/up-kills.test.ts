@@ -10,9 +10,9 @@ t.setTimeout(900_000)
 /** Milliseconds between the first changed file and the kill. The later ones hit the other files and the report. */
 const delays = [0, 4, 25]
 
-/** Resolves once at least one file changes between the two states. Polls without pauses, to see the first change. */
+/** Resolves once at least one file changes between the two states. Polls every millisecond, to see the first change. */
 async function untilChanged(up: UpHome, count: number, isOver: () => boolean): Promise<void> {
-  while (up.changed().length === count && !isOver()) await new Promise((resolve) => setImmediate(resolve))
+  while (up.changed().length === count && !isOver()) await delay(1)
 }
 
 t.test('up: killed while it changes the files, is undone by down', async (t) => {

@@ -7,13 +7,17 @@ import { readReport } from '../report.ts'
 const header = "import t from 'tap'\n"
 
 /** Runs files with the given sources in one process. Results are in the order of the files. */
-function runGroup(t: { testdir(files: Record<string, string>): string }, sources: readonly string[]) {
+function runGroup(
+  t: { testdir(files: Record<string, string>): string },
+  sources: readonly string[],
+  env = {},
+) {
   const names = sources.map((_, at) => `${at}.test.js`)
   const folder = t.testdir(Object.fromEntries(names.map((name, at) => [name, header + sources[at]])))
   const files = names.map((name) => relative('', join(folder, name)))
   const { stdout, status } = spawnSync(process.execPath, ['test/group.ts', ...files], {
     encoding: 'utf8',
-    env: { ...process.env, TAP_TIMEOUT: '0' },
+    env: { ...process.env, TAP_TIMEOUT: '0', ...env },
   })
   return { ...readReport(stdout), files, status }
 }
@@ -73,4 +77,23 @@ t.test('group: a file fails when it leaves changes or open handles behind', asyn
   )
   t.match(failures.join('\n'), /variable LEFT[^]*listeners of SIGUSR2[^]*cwd/)
   t.equal(status, 1)
+})
+
+t.test('group: worker threads use the compile cache, and see no other variable of the process', async (t) => {
+  const cache = t.testdir({})
+  const thread = `import { parentPort } from 'node:worker_threads'; parentPort.postMessage({ ...process.env })`
+  const { results } = runGroup(
+    t,
+    [
+      `import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+const worker = new Worker(new URL(${JSON.stringify(`data:text/javascript,${thread}`)}), { env: { OWN: 'x' } })
+t.test('variables', async (t) => {
+  const [seen] = await once(worker, 'message')
+  t.same(seen, { OWN: 'x', NODE_COMPILE_CACHE: ${JSON.stringify(cache)} })
+})`,
+    ],
+    { NODE_COMPILE_CACHE: cache },
+  )
+  t.match(results, [{ passed: 1, failed: 0 }])
 })

@@ -14,8 +14,10 @@ import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(300_000)
 
+/** Values of `days` around the limits of the policies, 7 and 29. Their number has no factor in common with 120. */
+const dayValues = [0, 1, 2, 5, 6, 7, 8, 9, 14, 20, 27, 28, 29, 30, 31, 60, 365]
 /** The period of `callOf`: every combination of user, tool, backend and `days` occurs. */
-const calls = 3_720
+const calls = 120 * dayValues.length
 const atOnce = 16
 
 interface Person {
@@ -47,7 +49,7 @@ const callOf = (serial: number): Call => ({
   serial,
   original: tools[Math.floor(serial / 5) % tools.length] ?? '',
   backend: backends[Math.floor(serial / 20) % 2] ?? '',
-  ...(serial % 3 === 0 ? {} : { days: serial % 31 }),
+  ...(serial % 3 === 0 ? {} : { days: dayValues[serial % dayValues.length] ?? 0 }),
 })
 
 // Recorded policies read `serial`, which identifies the call of each log line.
@@ -173,7 +175,7 @@ t.test(
       `the ${expected.length} changes, line by line`,
     )
     t.ok(
-      expected.length > 1000 && new Set(expected.map(({ to }) => to).values()).size === 2,
+      expected.length > 500 && new Set(expected.map(({ to }) => to).values()).size === 2,
       'both kinds occur',
     )
     t.match(replay, {

@@ -9,7 +9,7 @@ import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { type Browser, chromium } from 'playwright-core'
-import type { Test } from 'tap'
+import file, { type Test } from 'tap'
 
 const executablePath = '/usr/bin/chromium'
 
@@ -19,10 +19,27 @@ export const missingBrowser: string | false = existsSync(executablePath)
 
 type Scope = Pick<Test, 'teardown'>
 
+let started: { readonly of: unknown; readonly browser: Browser } | undefined
+
+/**
+ * Returns the Chromium of the running file, because a start takes more time than most tests. The end of the test closes
+ * its contexts, which share neither cookies nor caches.
+ */
 export async function openBrowser(t: Scope): Promise<Browser> {
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
-  t.teardown(() => browser.close())
+  const { browser } = started?.of === file && started.browser.isConnected() ? started : await startBrowser()
+  const others = new Set(browser.contexts())
+  t.teardown(async () => {
+    const own = browser.contexts().filter((context) => !others.has(context))
+    await Promise.all(own.map((context) => context.close()))
+  })
   return browser
+}
+
+async function startBrowser(): Promise<{ readonly browser: Browser }> {
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+  file.teardown(() => browser.close())
+  started = { of: file, browser }
+  return started
 }
 
 /** The client's own page, to which the last redirect sends the code. */

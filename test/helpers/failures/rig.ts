@@ -56,6 +56,9 @@ export interface Rig {
   call(name: string, args?: Readonly<Record<string, unknown>>): Promise<void>
   /** Sends a request to the console's API. */
   api(path: string, init?: RequestInit): Promise<Response>
+  /** The last report to the cluster. */
+  reported(): Told['report']
+  /** All views. */
   told(): Promise<Told>
 }
 
@@ -146,6 +149,7 @@ export async function rig(
       await session.request('tools/list')
       await session.request('tools/call', { name, arguments: args })
     },
+    reported: cluster.reported,
     told: async () => ({
       lines,
       status: JSON.parse(await get('/status')) as Told['status'],
@@ -180,11 +184,21 @@ async function openBeside(
 
 const server = virtual().metadata.name
 
+const readyWorlds = new Map<string, World>()
+
+/** A new world with the server and its backends, copied from an earlier one with the same backends. */
+function readyWorld(backends: readonly string[]): World {
+  const names = backends.join()
+  const made = readyWorlds.get(names) ?? world(virtual(), ...backends.map((name) => entry(name))).ready()
+  readyWorlds.set(names, made)
+  return made.copy()
+}
+
 /** An API server that stores the report of one pod, and hooks that derive a status from it. */
 function makeCluster(backends: readonly string[]) {
   let text = '{"problems":[],"backends":[]}'
   let isRefusing = false
-  const hooks: World = world(virtual(), ...backends.map((name) => entry(name))).ready()
+  const hooks = readyWorld(backends)
   const closing = makeFetch()
   const answer = async (_url: string | URL, init?: { body?: unknown }): Promise<Response> => {
     if (isRefusing) return new Response(null, { status: 403 })
@@ -205,6 +219,7 @@ function makeCluster(backends: readonly string[]) {
     changeConfig: () => {
       hooks.apply(virtual({ config: { operational: { logLevel: 'debug' } } })).ready()
     },
+    reported: () => JSON.parse(text) as Told['report'],
     told: (): Pick<Told, 'report' | 'conditions'> => {
       hooks.setData(`${server}-vmcp-status`, { 'pod.json': text }).settle()
       const { conditions } = hooks.get('VirtualMCPServer', server)['status'] as { conditions: Condition[] }

@@ -36,21 +36,28 @@ export async function post(
   body: string | Uint8Array,
   headers: Record<string, string> = {},
 ): Promise<WireAnswer> {
+  const answer = await postUnread(url, body, headers)
+  const stream = answer.headers.get('content-type')?.includes('event-stream') ?? false
+  const messages = stream ? readEvents(answer.text) : readJson(answer.text)
+  return {
+    ...answer,
+    messages,
+    response: messages.find((message) => message.result !== undefined || message.error !== undefined),
+  }
+}
+
+/** Like `post`, but does not parse the response, which takes long for large results. */
+export async function postUnread(
+  url: string,
+  body: string | Uint8Array,
+  headers: Record<string, string> = {},
+): Promise<Pick<WireAnswer, 'status' | 'headers' | 'text'>> {
   const response = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: acceptHeader, ...headers },
     body: body as string,
   })
-  const text = await response.text()
-  const stream = response.headers.get('content-type')?.includes('event-stream') ?? false
-  const messages = stream ? readEvents(text) : readJson(text)
-  return {
-    status: response.status,
-    headers: response.headers,
-    text,
-    messages,
-    response: messages.find((message) => message.result !== undefined || message.error !== undefined),
-  }
+  return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
 function readJson(text: string): RpcMessage[] {

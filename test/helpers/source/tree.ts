@@ -9,24 +9,35 @@ import type { SourceFile } from 'typescript/unstable/ast'
 
 const root = new URL('../../../', import.meta.url).pathname
 
+/** Trees by path, relative to the root of the project. */
+export type SourceFiles = ReadonlyMap<string, SourceFile>
+
 export interface SourceTree {
-  /** Trees by path, relative to the root of the project. */
-  readonly files: ReadonlyMap<string, SourceFile>
+  readonly files: SourceFiles
   /** Types and symbols of the trees. */
   readonly checker: Checker
   close(): void
 }
 
-export interface SourceTreeOptions {
-  /** Sources that also run in browsers. The type checker does not include them. */
-  readonly browser?: true
+let allFiles: SourceFiles | undefined
+
+/** Returns the trees of all sources, also of those that run in browsers. Parses them once per process. */
+export function allSourceFiles(): SourceFiles {
+  if (allFiles) return allFiles
+  const { files, close } = openProjects(['tsconfig.json', 'runtime/console/web/tsconfig.json'])
+  close()
+  allFiles = files
+  return files
 }
 
-export function openSourceTree(options: SourceTreeOptions = {}): SourceTree {
+/** Opens the sources that do not run in browsers, with the type checker. */
+export function openSourceTree(): SourceTree {
+  return openProjects(['tsconfig.json'])
+}
+
+function openProjects(paths: readonly string[]): SourceTree {
   const api = new API({ cwd: root })
-  const paths = ['tsconfig.json', ...(options.browser ? ['runtime/console/web/tsconfig.json'] : [])]
-  const openProjects = paths.map((path) => root + path)
-  const projects = api.updateSnapshot({ openProjects }).getProjects()
+  const projects = api.updateSnapshot({ openProjects: paths.map((path) => root + path) }).getProjects()
   const [project] = projects
   if (!project || projects.length !== paths.length) throw new Error('the compiler did not find each project')
   const files = new Map<string, SourceFile>()

@@ -136,6 +136,8 @@ export interface Rig {
   reload(change: Readonly<Record<string, unknown>>): void
   /** Returns all reports of the first server: the report to the cluster, `/status` and so on. */
   everywhere(): ReturnType<Told['told']>
+  /** The last report of the first server to the cluster. */
+  reported(): ReturnType<Told['reported']>
 }
 
 export interface RigOptions {
@@ -229,8 +231,9 @@ export async function startRugPull(
       search.reload(vmcpConfig(urls, { ...searchSettings, ...change }))
     },
     everywhere: () => main.told(),
+    reported: main.reported,
     async told(drift) {
-      await until(async () => sameLines(driftOf(reportedIn(await main.told())), drift))
+      await until(() => sameLines(driftOf(reportedIn({ report: main.reported() })), drift))
       const { lines, metrics, report } = await main.told()
       return { lines, metrics, denials: denialsIn(logFile), reported: driftOf(reportedIn({ report })) }
     },

@@ -51,12 +51,16 @@ export const isOpen = (mode: Mode): boolean => mode === 'observe' || mode === 'w
 
 const untouched: Expected = { description: 'Reads a file', call: { backend: 'files' } }
 
-/** Runs the tests of a table, one for each row and mode. */
-export function rugPulls(rows: Readonly<Record<string, Row>>): void {
+/** Runs the tests of a table, one for each row and mode. Default: all modes for each row. */
+export function rugPulls(
+  rows: Readonly<Record<string, Row>>,
+  modesOf: (name: string, at: number) => readonly Mode[] = () => modes,
+): void {
   // Each test spends most of its time waiting for the report to the cluster.
   t.jobs = 4
-  for (const [name, row] of Object.entries(rows))
-    for (const mode of modes) t.test(`${name}: ${mode}`, { buffered: true }, (t) => rugPull(t, row, mode))
+  for (const [at, [name, row]] of Object.entries(rows).entries())
+    for (const mode of modesOf(name, at))
+      t.test(`${name}: ${mode}`, { buffered: true }, (t) => rugPull(t, row, mode))
 }
 
 async function rugPull(t: Test, row: Row, mode: Mode): Promise<void> {

@@ -1,7 +1,7 @@
 /**
  * Checks that the generated CRDs follow the rules for structural schemas, whose violations appear only during
  * installation, and stay small enough for client-side apply. Checks that need a real API server are in
- * api-server.test.ts.
+ * test/e2e/kube/schemas.test.ts.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

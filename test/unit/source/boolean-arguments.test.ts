@@ -24,8 +24,8 @@ function isLiteral({ kind }: Node): boolean {
   return kind === SyntaxKind.TrueKeyword || kind === SyntaxKind.FalseKeyword
 }
 
-/** Yields `file parameter` for each bare literal passed to a project function. */
-function* literals(node: Node): Generator<{ readonly to: string; readonly node: Node }> {
+/** Calls `found` with `file parameter` for each bare literal passed to a project function. */
+function findLiterals(node: Node, found: (to: string, node: Node) => void): void {
   const { arguments: given = [] } = isCallExpression(node) || isNewExpression(node) ? node : {}
   for (const [index, argument] of given.entries()) {
     if (!isLiteral(argument)) continue
@@ -33,25 +33,22 @@ function* literals(node: Node): Generator<{ readonly to: string; readonly node: 
     const file = signature?.declaration && relative(root, signature.declaration.path)
     if (file === undefined || !files.has(file)) continue
     const parameters = signature?.getParameters() ?? []
-    yield { to: `${file} ${parameters[Math.min(index, parameters.length - 1)]?.name}`, node }
+    found(`${file} ${parameters[Math.min(index, parameters.length - 1)]?.name}`, node)
   }
-  const children: Node[] = []
   node.forEachChild((child) => {
-    children.push(child)
+    findLiterals(child, found)
   })
-  for (const child of children) yield* literals(child)
 }
 
 t.test('arguments: no bare boolean literal is passed to a project function', async (t) => {
   const used = new Set<string>()
-  for (const [path, tree] of files) {
-    for (const { to, node } of literals(tree)) {
+  for (const [path, tree] of files)
+    findLiterals(tree, (to, node) => {
       if (exceptions.has(to)) used.add(to)
       else {
         const line = tree.text.slice(0, node.end).split('\n').length
         t.fail(`${path}:${line} passes a bare literal to ${to}`)
       }
-    }
-  }
+    })
   t.same([...used].sort(), [...exceptions.keys()].sort(), 'every exception is in use')
 })

@@ -5,10 +5,9 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { type Export, moduleGraph } from '../../helpers/source/exports.ts'
-import { openSourceTree } from '../../helpers/source/tree.ts'
+import { allSourceFiles } from '../../helpers/source/tree.ts'
 
-const { files, close } = openSourceTree({ browser: true })
-t.teardown(close)
+const files = allSourceFiles()
 const graph = moduleGraph(files)
 
 const generatedRules = readFileSync('schemas/generated/rules.ts', 'utf8')
@@ -21,9 +20,19 @@ function isLookedUp({ file, name }: Export): boolean {
 
 const isTest = (file: string): boolean => file.startsWith('test/')
 
-function uses({ file, name }: Export): number {
+const codeOf = new Map<string, string>()
+
+/** Returns a file's text without comments. */
+function code(file: string): string {
+  const known = codeOf.get(file)
+  if (known !== undefined) return known
   const text = files.get(file)?.text.replaceAll(/\/\*[^]*?\*\/|\/\/.*/g, '') ?? ''
-  return text.split(new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`)).length - 2
+  codeOf.set(file, text)
+  return text
+}
+
+function uses({ file, name }: Export): number {
+  return code(file).split(new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`)).length - 2
 }
 
 t.test('exports: every name is imported, or is the type of an exported name', async (t) => {

@@ -3,10 +3,9 @@
  * would throw. An arrow function binds it.
  */
 import t from 'tap'
-import { openSourceTree } from '../../helpers/source/tree.ts'
+import { allSourceFiles } from '../../helpers/source/tree.ts'
 
-const { files, close } = openSourceTree({ browser: true })
-t.teardown(close)
+const files = allSourceFiles()
 
 t.test('methods: no private method is passed unbound', async (t) => {
   let handed = 0

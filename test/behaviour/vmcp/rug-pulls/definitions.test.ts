@@ -1,6 +1,11 @@
-/** Tools whose definition changes after they were approved. */
+/**
+ * Tools whose definition changes after they were approved.
+ *
+ * A mode treats all changed parts alike, so two rows run in all modes. Each of the other rows runs in `block` and in one
+ * more mode, or in all modes with `make fuzz`.
+ */
 import t from 'tap'
-import { approved, changed, type Mode, other } from '../../../helpers/vmcp/pinning.ts'
+import { approved, changed, type Mode, modes, other } from '../../../helpers/vmcp/pinning.ts'
 import { type Expected, isOpen, type Row, rugPulls } from '../../../helpers/vmcp/rug-pull.ts'
 
 t.setTimeout(900_000)
@@ -28,7 +33,15 @@ function change(members: object, parts: string): Row {
   }
 }
 
-rugPulls({
+const everyMode: ReadonlySet<string> = new Set(['a changed description', 'swapped names'])
+const isFuzz = Number(process.env['FC_RUNS'] ?? 300) > 300
+
+function modesOf(name: string, at: number): readonly Mode[] {
+  if (isFuzz || everyMode.has(name)) return modes
+  return modes.filter((mode, index) => mode === 'block' || index === at % 3)
+}
+
+const rows: Readonly<Record<string, Row>> = {
   'a changed description': change({ description: evil }, 'text'),
   'a title': change({ title: 'Deletes' }, 'text'),
   'hidden characters': change({ description: 'Reads a file\u{e0041}\u202e\u200b' }, 'text'),
@@ -49,4 +62,6 @@ rugPulls({
     expected: afterChange('Lists files'),
     drift: ['files tool list changed text,input,hints', 'files tool read changed text,input,hints'],
   },
-})
+}
+
+rugPulls(rows, modesOf)

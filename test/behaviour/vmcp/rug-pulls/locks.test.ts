@@ -94,10 +94,7 @@ for (const [name, row] of Object.entries(rows)) {
         const tools = await Promise.all(rig.clients.map((client) => client.tools()))
         return tools.every((list) => describedAs(list, 'read') === expected.description)
       })
-      if (row.problem)
-        await until(async () =>
-          (await rig.everywhere()).report.problems.some(({ backend }) => backend === 'files'),
-        )
+      if (row.problem) await until(() => rig.reported().problems.some(({ backend }) => backend === 'files'))
       for (const client of rig.clients) await everyWay(t, client, 'read', expected)
       await told(t, rig, { mode, drift: [], expected })
       toldToNoModel(t, rig.answers.slice(already))

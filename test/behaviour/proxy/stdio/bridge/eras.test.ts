@@ -216,8 +216,9 @@ for (const era of ['session', 'stateless'])
     `${era} program: a program that exits is restarted, and waiting requests get an error`,
     async (t) => {
       // Exits on a call, as in a crash.
-      const dies = `process.stdin.on('data', (chunk) => { if (String(chunk).includes('"die"')) process.exit(1) }); process.argv[2] = '${era}'; import('${new URL(`file://${process.cwd()}/${program}`).href}')`
-      const { url } = await bridgeTo(t, ['-e', dies, 'x'])
+      const file = new URL(`file://${process.cwd()}/${program}`).href
+      const dies = `process.argv[2] = '${era}'; await import('${file}'); process.stdin.on('data', (chunk) => { if (String(chunk).includes('"die"')) process.exit(1) })`
+      const { url } = await bridgeTo(t, ['--input-type=module', '-e', dies, 'x'])
       t.equal((await stateless(url, 'tools/list')).status, 200)
       const listener = await statelessStream(url, 'subscriptions/listen', {
         notifications: { toolsListChanged: true },

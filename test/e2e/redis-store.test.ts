@@ -8,9 +8,9 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import t from 'tap'
-import { redisWords } from '../../../manifests/bundle/left-out.ts'
-import { bundleOptions } from '../../../manifests/bundle/options.ts'
-import { missingRedisTls } from '../../helpers/redis.ts'
+import { redisWords } from '../../manifests/bundle/left-out.ts'
+import { bundleOptions } from '../../manifests/bundle/options.ts'
+import { missingRedisTls } from '../helpers/redis.ts'
 
 // The fourth file tests timing, not the client.
 const files = ['redis-standalone', 'redis-cluster', 'redis-sentinel']
@@ -21,7 +21,7 @@ t.test('redis store: its tests pass with the built client', { skip: missingRedis
   const outdir = t.testdir({ 'package.json': '{"type":"module"}' })
   const { metafile } = await build({
     ...bundleOptions,
-    entryPoints: files.map((name) => resolve(import.meta.dirname, `${name}.test.ts`)),
+    entryPoints: files.map((name) => resolve(import.meta.dirname, `../unit/store/${name}.test.ts`)),
     external: [...bundleOptions.external, 'tap'],
     outdir,
     metafile: true,
@@ -57,7 +57,7 @@ const others: ReadonlySet<string> = new Set([
 ])
 
 t.test('redis store: the bundler includes every command that the store sends', (t) => {
-  const root = resolve(import.meta.dirname, '../../..')
+  const root = resolve(import.meta.dirname, '../..')
   const words = globSync('runtime/store/*.ts', { cwd: root }).flatMap((file) =>
     [...readFileSync(join(root, file), 'utf8').matchAll(/'([A-Z]{2,})'/g)].map(([, word = '']) => word),
   )

@@ -8,10 +8,18 @@ import { join } from 'node:path'
 import t from 'tap'
 import { kindOf } from '../../../schemas/index.ts'
 import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
-import { violationsOf } from './tables/check.ts'
-import { allTables } from './tables/index.ts'
-import { statusTables } from './tables/status.ts'
-import { absent, type Doc, type Json, type Row, type Table, valueAt, withValue } from './tables/table.ts'
+import { violationsOf } from '../../unit/schemas/tables/check.ts'
+import { allTables } from '../../unit/schemas/tables/index.ts'
+import { statusTables } from '../../unit/schemas/tables/status.ts'
+import {
+  absent,
+  type Doc,
+  type Json,
+  type Row,
+  type Table,
+  valueAt,
+  withValue,
+} from '../../unit/schemas/tables/table.ts'
 
 const crds = join(import.meta.dirname, '../../../manifests/crds')
 
