@@ -229,10 +229,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
   }
 }
 
-/**
- * Reads the current keys, with HMAC secrets as raw bytes. Throws an INVALID_CONFIG error that lists all unreadable
- * files.
- */
+/** Reads the current keys, with HMAC secrets as raw bytes. Throws INVALID_CONFIG with all unreadable files. */
 function readSecrets(file: AuthServerFile): AuthServerSecrets {
   const violations: string[] = []
   const read = (field: string, path: string): Buffer => {

@@ -93,10 +93,7 @@ export class Listings {
     return this.keys.keyOf(client, this.#abilitiesOf(client).signature)
   }
 
-  /**
-   * Returns the capabilities for a client's lists. Basic capabilities apply if too many new combinations appeared
-   * recently.
-   */
+  /** Returns the capabilities for a client's lists; basic capabilities if too many new combinations appeared. */
   #abilitiesOf(client: OperationClient): ClientAbilities {
     const { abilities } = client
     if (!abilities.plain || this.keys.forkOf(client) !== undefined) return abilities
