@@ -16,7 +16,7 @@ export interface Minute {
 
 /** GET `overview`. */
 export interface Overview {
-  /** Number of backends that are down, by cause. Absent if none is down. */
+  /** Number of backends that are down, by cause. Absent if no backend is down. */
   readonly summary?: string
   /** Backends that are down, grouped by cause, from the largest group to the smallest. */
   readonly down: readonly DownGroup[]

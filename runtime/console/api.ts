@@ -203,7 +203,7 @@ export interface TryRequest {
   readonly era: '2025-11-25' | '2026-07-28'
 }
 
-/** GET `tries/{id}/events`, server-sent; the event's name is the member `type`. */
+/** Server-sent event of GET `tries/{id}/events`. The event's name is the value of `type`. */
 export type TryEvent =
   | {
       readonly type: 'progress'

@@ -1,6 +1,6 @@
 /**
- * Nonstandard requirements of identity providers for a login. Contains only quirks that require code. Quirks that are
- * merely worth knowing are in runtime/tools/doctor/profiles.
+ * Nonstandard requirements of identity providers for a login. Contains only quirks that require code. Quirks that users
+ * only need to be informed of are in runtime/tools/doctor/profiles.
  *
  * Used by the proxy (--remote-auth-provider) and by the authorization server's upstreams (provider). Documented in
  * docs/guides/proxy.md and docs/guides/authorization-server.md.

@@ -235,7 +235,7 @@ interface ProofAttempt {
 }
 
 /**
- * Sends a request without or with a proof. Repeats it once with a proof if the server demands one, and once with the
+ * Sends a request, with or without a proof. Repeats it once with a proof if the server demands one, and once with the
  * server's nonce.
  */
 async function withProof(

@@ -21,7 +21,7 @@ import { type SubjectToken, withSubjectToken } from './subject.ts'
 
 /**
  * Pauses after a failed request for the gateway's own token, which all callers need. Otherwise, a caller could cause
- * one request per call. A retry rarely changes a rejection.
+ * one request per call. A retry rarely succeeds after a rejection.
  */
 const pauseMs = { temporary: 1_000, rejected: 10_000 }
 

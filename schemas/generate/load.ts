@@ -53,7 +53,10 @@ export function loadBundle(root: string): Bundle {
   }
 }
 
-/** Returns the definitions that the documents use, sorted by name. Drops base definitions that are only extended. */
+/**
+ * Returns the definitions that the documents use, sorted by name. Drops base definitions that only serve as the base of
+ * other definitions.
+ */
 function reachable(defs: Readonly<Record<string, Schema>>, roots: readonly string[]): Record<string, Schema> {
   const found = new Set<string>()
   const visit = (name: string): void => {

@@ -32,7 +32,7 @@ export class CheckBudget {
     return this.#schemas >= 0
   }
 
-  /** Charges for work on defaults. Returns true until the budget is used up. */
+  /** Charges the budget for work on defaults. Returns true until the budget is used up. */
   takeUnits(units: number): boolean {
     this.#units -= units
     return this.#units >= 0

@@ -19,7 +19,7 @@ export type Spend = (units: number) => void
 const maxCached = 200
 const cached = new Map<string, SchemaCheck>()
 
-/** Returns the check for a schema that json-schema.ts has accepted. Equal schemas share a check. */
+/** Returns the check for a schema that json-schema.ts has accepted. Equal schemas share one check. */
 export function schemaCheck(schema: Fields): SchemaCheck {
   const text = JSON.stringify(schema)
   const known = cached.get(text)

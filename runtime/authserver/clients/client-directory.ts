@@ -29,7 +29,7 @@ import { type SpiffeBundles, verifySvid } from './spiffe-clients.ts'
 import { clientScopes } from '../model/scopes.ts'
 import { sha256 } from '../model/identifiers.ts'
 
-/** The credentials of a client in a request. */
+/** Client credentials from a request. */
 export interface ClientCredentials {
   readonly id: string
   /** True if the request contains the client id. Otherwise, the subject of the assertion is the client id. */
@@ -236,7 +236,7 @@ async function checkAssertion<T extends VerifiedClientAssertion>(
   }
   if (typeof verified === 'string') throw clientAuthError(given, verified)
   const { mark, isOnce, origin } = verified
-  // Checked before the limit, so that a stolen used assertion cannot use up the client's permits.
+  // Checked before the limit, so that a stolen assertion that has already been used cannot use up the client's permits.
   if (isOnce && (await state.store.get(mark)) !== undefined) throw clientAuthError(given, alreadyUsed)
   const taken = { caller, host: origin?.subject ?? clientId, ...(origin && { issuer: origin.issuer }) }
   const waitMs = await takePermission(state.store, limits[kind], taken)

@@ -95,7 +95,10 @@ async function connectedProviders(
   return new Set(usable.map((row) => row?.provider ?? ''))
 }
 
-/** Returns where to send the browser for this provider, or to report that the provider cannot be used. */
+/**
+ * Returns the URL to send the browser to: the provider's login, or a redirect that reports that the provider cannot be
+ * used.
+ */
 export async function startUpstreamStep(
   context: AuthServerContext,
   login: LoginInProgress,

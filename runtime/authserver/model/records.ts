@@ -2,8 +2,9 @@
  * The stored records as shapes. Every record is JSON and is sealed at rest (runtime/store).
  *
  * A *request* waits for consent, an *upstream step* for one upstream login, a *code* for its redemption. A *session*
- * contains what one user granted to one client. Its *grants* are the logins that belong to it, each the root of one
- * refresh family. Its upstream rows contain the providers' tokens. A grant that its session does not list has ended.
+ * contains what one user granted to one client. A session's *grants* are the logins that belong to it, each the root of
+ * one refresh family. Its upstream rows contain the providers' tokens. A grant that its session does not list has
+ * ended.
  */
 import { count, flag, list, maybe, type Of, oneOf, record, text } from './codec.ts'
 
@@ -90,7 +91,7 @@ const loginMembers = {
   approvedAtMs: maybe(count),
   /** Providers that the user's groups select. Absent: all providers, or the user is not identified yet. */
   offered: maybe(list(text)),
-  /** Tokens of the finished upstream steps. They are copied to separate rows only when the code is issued. */
+  /** Tokens of the finished upstream steps. The tokens are copied to separate rows only when the code is issued. */
   obtained: list(upstreamTokens),
 }
 
@@ -210,10 +211,10 @@ export type StoredRow = NonNullable<ReturnType<typeof row>>
 /** User of a browser. Every completed login creates a new record. */
 export const signIn = record({ userId: text })
 
-/** Clients that a user has signed in to, latest first. Some of their sessions may have ended. */
+/** Clients that a user has signed in to, latest first. Some of these clients' sessions may have ended. */
 export const connectedClients = record({ clients: list(text) })
 
-/** Provider whose sign-in ended, which also ended a user's session with a client. */
+/** Provider whose sign-in session ended and thereby ended a user's session with a client. */
 export const ending = record({ provider: text })
 
 export const consent = record({

@@ -70,7 +70,8 @@ export const limits = {
   },
   /**
    * Valid assertions of trusted issuers. `host` is the subject. The number of subjects is unlimited, so there is also a
-   * limit per issuer. Callers share no limit, because one issuer must not block another, not even from the same address.
+   * limit per issuer. There is no limit that all callers share, because one issuer must not block another, not even
+   * from the same address.
    */
   grantAssertion: {
     caller: [],

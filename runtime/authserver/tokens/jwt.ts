@@ -5,8 +5,8 @@
  * grant (`gid`, a hash) that keeps it valid. It contains no names or email addresses, because they would end up in
  * every backend's log. `scp` repeats the scopes as a list, for policies that read it.
  *
- * Signs with node:crypto. jose signs through WebCrypto, which switches threads and makes OpenSSL split r and s. That
- * takes four times as long as the signature itself. Slow signatures are computed in another thread.
+ * Signs with node:crypto. jose signs through WebCrypto, which switches threads and makes OpenSSL split r and s. Those
+ * steps take four times as long as the signature itself. Slow signatures are computed in another thread.
  * Source: RFC 7515 section 5.1; RFC 7518 sections 3.3 and 3.4; RFC 8037 section 3.1.
  */
 import { createHash, randomUUID, sign } from 'node:crypto'

@@ -117,7 +117,7 @@ export interface ServeCommandOptions
   extends ServedFile,
     Pick<StartOptions, 'host' | 'port' | 'allowedOrigins'> {
   readonly debug: boolean
-  /** Stores locks for backends without a lock. */
+  /** Stores newly created locks for backends that have none. */
   readonly lockKeeper?: LockKeeper | undefined
   readonly version: string
   /** Certificate files; undefined for plain HTTP. */

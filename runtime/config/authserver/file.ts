@@ -55,7 +55,7 @@ export const authServerEnvironment = {
   confidentialClients: 'GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS',
   /** Comma-separated host names. The server accepts only metadata documents from these hosts. */
   cimdHosts: 'GATEHOUSE_AUTH_SERVER_CIMD_HOSTS',
-  /** True accepts http metadata documents on loopback addresses. For development. */
+  /** If true, http metadata documents on loopback addresses are accepted. For development. */
   cimdLoopback: 'GATEHOUSE_AUTH_SERVER_CIMD_LOOPBACK',
   /** Comma-separated addresses and networks of proxies whose X-Forwarded-For is trusted. */
   trustedProxies: 'GATEHOUSE_AUTH_SERVER_TRUSTED_PROXIES',

@@ -152,7 +152,7 @@ export interface CimdSettings {
   readonly cacheTtlMs: number
   /** Hosts of accepted documents. Default: all hosts. */
   readonly allowedHosts?: readonly string[]
-  /** True accepts http documents on loopback addresses. For development. */
+  /** If true, http documents on loopback addresses are accepted. For development. */
   readonly allowLoopback: boolean
 }
 

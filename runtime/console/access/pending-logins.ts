@@ -12,7 +12,7 @@ export interface PendingLogin {
   readonly secrets: LoginSecrets
   /** Path of the page to open after login. */
   readonly to: string
-  /** True when the login required a prompt by the issuer. */
+  /** True when the login required the issuer to prompt the user. */
   readonly again: boolean
   readonly expiresAt: number
 }

@@ -75,7 +75,7 @@ interface ProofKey {
   readonly jkt: string
 }
 
-/** Keys of recent proofs, by the encoded header, which a client repeats in each proof. */
+/** Keys of recent proofs, keyed by the encoded header, which a client repeats in each proof. */
 const knownKeys = new LRUCache<string, ProofKey>({ max: 1_000 })
 
 /** Returns the verified proof. Rejects with ProofRefused. */

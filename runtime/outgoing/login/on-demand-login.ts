@@ -19,7 +19,7 @@ import { persistInDirectory, persistNothing } from './persisted.ts'
 export interface OnDemandLoginParts extends OnDemand {
   readonly url: URL
   readonly settings: OAuthSettings
-  /** PEM certificates to trust in addition to the system's. */
+  /** PEM certificates to trust in addition to the system's certificates. */
   readonly ca: string | undefined
   readonly log: Log
   readonly now: () => number
@@ -162,7 +162,7 @@ export class OnDemandLogin {
 
   #start(login: TargetLogin): Attempt {
     const { promise: presented, resolve } = Promise.withResolvers<() => string>()
-    // The login replaces a client that the server rejects, and presents the next client.
+    // When the server rejects a client, the login switches to another client and calls `#present` again.
     let current: (() => string) | undefined
     this.#present = (enter) => {
       current = enter

@@ -36,7 +36,7 @@ export interface ServedStatelessSideOptions {
   readonly probeMs?: number | undefined
 }
 
-/** Scope of the process used for detection: requests without a caller. */
+/** Scope of the process that is used to detect the protocol era, and of requests without a caller. */
 const commonScope = ''
 /** A longer `clientInfo` is not forwarded to the server. */
 const maxInfoBytes = 4096

@@ -1,6 +1,6 @@
 /**
- * The connections used by an examination. URLs on the target's host and port are always allowed. All other URLs come
- * from a server and must not resolve to internal addresses. If the target itself is private, only the addresses of
+ * The connections that a check of a server uses. URLs on the target's host and port are always allowed. All other URLs
+ * come from a server and must not resolve to internal addresses. If the target itself is private, only the addresses of
  * metadata services, and link-local, multicast and unspecified addresses, are rejected. All connections use the HTTP
  * proxy from the environment.
  */

@@ -42,7 +42,7 @@ export interface ExplainedBackend {
 export interface Snapshot {
   readonly server: string
   readonly items: readonly ExplainedItem[]
-  /** Names that could not be offered unchanged. */
+  /** Names that could not be offered to clients without a change. */
   readonly conflicts: readonly { readonly name: string; readonly message: string }[]
   /** The server's own tools. */
   readonly own: readonly string[]

@@ -30,7 +30,7 @@ export interface UpFile {
   readonly key: readonly string[]
 }
 
-/** A server that cannot run. `why` is the end of a sentence about the server. */
+/** A server that cannot run. `why` completes a sentence whose subject is the server. */
 export interface SkippedServer {
   readonly name: string
   readonly file: string

@@ -14,7 +14,7 @@ if (given !== undefined) {
 /** True when the console has no login page, and only the printed address gives access. */
 export const needsLaunch = document.documentElement.dataset['login'] === 'launch'
 
-/** Stores the token in a printed address. Returns false if the text contains no token. */
+/** Stores the token contained in a printed address. Returns false if the text contains no token. */
 export function storeLaunch(text: string): boolean {
   const [, token] = /(?:^|#launch=)([\w.~-]{1,200})\s*$/.exec(text.trim()) ?? []
   if (token === undefined) return false

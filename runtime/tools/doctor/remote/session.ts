@@ -1,6 +1,6 @@
 /**
- * Checks a session with the server in its protocol era: the handshake, the tools, the response for a lost session, and
- * whether every request reaches the session. The caller ends the session.
+ * Checks a session with the server in its protocol era: the handshake, the tools, the response to a request with an
+ * unknown session id, and whether every request reaches the session. The caller ends the session.
  */
 import { headerName, statelessVersion, allVersions } from '../../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../../oauth/index.ts'

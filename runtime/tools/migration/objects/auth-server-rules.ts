@@ -10,7 +10,7 @@ const delegate = 'for a client that exchanges users’ tokens, add an entry with
 const platform =
   'declare the issuers in trustedIssuers and their subjects in inboundGrants.jwtBearer, with the scopes of each subject'
 
-/** Scopes that require a user. A machine cannot get these scopes. */
+/** Scopes that require a user. A client without a user cannot get these scopes. */
 const userScopes: ReadonlySet<unknown> = new Set(['openid', 'profile', 'email', 'offline_access'])
 
 /**
