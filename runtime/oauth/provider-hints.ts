@@ -23,7 +23,7 @@ export interface ProviderHint {
   readonly offlineScope?: 'offline_access' | 'refresh_token' | 'none'
   /** Name of the scopes parameter, instead of `scope`. */
   readonly scopeParamName?: string
-  /** How a client with a secret authenticates at the token endpoint. */
+  /** Method with which a client that has a secret authenticates at the token endpoint. */
   readonly clientAuth?: ClientAuthMethod
   /** True when the provider supports PKCE with S256 without advertising it. */
   readonly silentPkce?: true

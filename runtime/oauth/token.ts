@@ -36,8 +36,8 @@ export interface TokenSet {
 }
 
 /**
- * When to request a token that is bound to a key. `demanded`: only if the server rejects a request without a proof.
- * `offered` and `required`: always. With `required`, an unbound token is an error.
+ * Determines when a token that is bound to a key is requested. `demanded`: only if the server rejects a request without
+ * a proof. `offered` and `required`: always. With `required`, an unbound token is an error.
  */
 export type ProofUse = 'demanded' | 'offered' | 'required'
 
@@ -269,7 +269,7 @@ function nameOf({ endpointName }: TokenRequestOptions): string {
 function readTokens(raw: JsonRecord, options: TokenRequestOptions, proof: ProofAttempt): TokenSet {
   const what = nameOf(options)
   const body = options.map ? options.map(raw) : raw
-  // Some providers omit token_type, which RFC 6749 section 5.1 requires. Such tokens are bearer tokens.
+  // Some providers omit token_type, which RFC 6749 section 5.1 requires. Tokens without a token_type are bearer tokens.
   const tokenType = optionalString(what, body, 'token_type')?.toLowerCase() ?? 'bearer'
   const isBound = tokenType === 'dpop' && proof.isSent
   if (tokenType !== 'bearer' && !isBound && !options.tokenTypes?.includes(tokenType)) {

@@ -1,8 +1,8 @@
 /**
  * The interface between the code that sends requests to a backend and the strategies that authenticate to the backend.
  *
- * A strategy changes a request's headers after all other changes, and overrides them. It reads the user only from the
- * authenticated Caller, never from a header.
+ * A strategy changes a request's headers after all other changes, and overrides them. A strategy reads the user only
+ * from the authenticated Caller, never from a header.
  * Source: docs/reference/specification/external-auth.md#authentication (authentication),
  * docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth).
  */

@@ -1,6 +1,6 @@
 /**
- * The base of the strategies that obtain an access token. It caches the token, sets the header and drops rejected
- * tokens. If the backend or the token endpoint demands it, the token is bound to a key (DPoP).
+ * The base of the strategies that obtain an access token. The base caches the token, sets the header and drops rejected
+ * tokens. If the backend or the token endpoint requires a bound token, the token is bound to a key (DPoP).
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'

@@ -26,7 +26,7 @@ export class CheckBudget {
     return !this.#isReported
   }
 
-  /** Charges for a schema. Returns true when the schema may be checked. */
+  /** Charges for a schema. Returns true when the budget allows a check of the schema. */
   takeSchema(schema: Fields): boolean {
     if (this.#schemas >= 0) this.#schemas -= countSchemas(schema)
     return this.#schemas >= 0

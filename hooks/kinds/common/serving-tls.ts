@@ -110,7 +110,7 @@ function authorityFailure(
   return { reason: 'TLSClientCAInvalid', message }
 }
 
-/** Returns reasons why in-cluster clients will not trust the certificate. */
+/** Returns the reasons why in-cluster clients will not trust the certificate. */
 function trustNotes(context: Context, { secretName: name }: ServingTLS, host: string): readonly string[] {
   return [
     ...(serverName(context.secretValue({ name, key: certificate }), host)

@@ -71,7 +71,7 @@ function quotaWarnings(spec: VirtualMCPServer['spec']): string[] {
 }
 
 /**
- * Warns about unknown backend names. This check does not read the group's members, which are also backends. It
+ * Warns about unknown backend names. This check does not read the group's members, which are also backends. The check
  * therefore reports a name only if the name is similar to a static backend's name.
  */
 function backendNames(spec: VirtualMCPServer['spec']): string[] {

@@ -179,7 +179,7 @@ export interface UpstreamResponse {
   readonly finish: (proof: LoginProof) => Promise<FinishedLogin>
 }
 
-/** Stores the provider's tokens in the client's session. Returns where to send the browser. */
+/** Stores the provider's tokens in the client's session. Returns the URL to send the browser to. */
 export async function finishConnection(
   { codeVerifier, nonce, sessionId, userId }: UpstreamConnection,
   { exchange, upstream, finish }: UpstreamResponse,

@@ -13,7 +13,7 @@ import { parseScope, within } from '../model/scopes.ts'
 import { readResources } from './authorize.ts'
 import type { Parameters } from './form.ts'
 
-/** A request at the token endpoint, before the client authenticates. */
+/** A request to the token endpoint, before the client is authenticated. */
 export interface AnyRequest {
   readonly exchange: Exchange
   readonly form: Parameters

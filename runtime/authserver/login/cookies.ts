@@ -1,5 +1,5 @@
 /**
- * The three cookies of the pages.
+ * The three cookies that the pages use.
  *
  * The *binding* cookie is set when a login is approved and is required at its callback. A login that began in one
  * browser therefore cannot be finished in another browser. This cookie does not identify the user. The *sign-in* cookie

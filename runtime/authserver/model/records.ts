@@ -3,8 +3,8 @@
  *
  * A *request* waits for consent, an *upstream step* for one upstream login, a *code* for its redemption. A *session*
  * contains what one user granted to one client. A session's *grants* are the logins that belong to it, each the root of
- * one refresh family. Its upstream rows contain the providers' tokens. A grant that its session does not list has
- * ended.
+ * one refresh family. A session's upstream rows contain the providers' tokens. A grant that its session does not list
+ * has ended.
  */
 import { count, flag, list, maybe, type Of, oneOf, record, text } from './codec.ts'
 
@@ -31,7 +31,10 @@ export const client = record({
 })
 export type RegisteredClient = NonNullable<ReturnType<typeof client>>
 export type TokenAuthMethod = RegisteredClient['authMethod']
-/** How a declared client authenticated. `federated`: with the token of a trusted issuer; `spiffe_jwt`: with a JWT-SVID. */
+/**
+ * Method with which a declared client authenticated. `federated`: with the token of a trusted issuer; `spiffe_jwt`:
+ * with a JWT-SVID.
+ */
 export type MachineAuthMethod = TokenAuthMethod | 'federated' | 'spiffe_jwt'
 
 const requestMembers = {
@@ -39,7 +42,7 @@ const requestMembers = {
   clientKind: oneOf('dcr', 'cimd'),
   clientName: maybe(text),
   redirectUri: text,
-  /** True when the client sent redirect_uri. The token request must then repeat it. */
+  /** True when the client sent redirect_uri. The token request must then repeat the redirect URI. */
   redirectGiven: flag,
   state: maybe(text),
   codeChallenge: text,
@@ -225,7 +228,7 @@ export const consent = record({
 })
 export type Consent = NonNullable<ReturnType<typeof consent>>
 
-/** Withdrawal of all consents that a user gave to a client. Later consents refer to it. */
+/** Withdrawal of all consents that a user gave to a client. Later consents refer to the withdrawal. */
 export const withdrawal = record({ id: text, atMs: count })
 export type Withdrawal = NonNullable<ReturnType<typeof withdrawal>>
 

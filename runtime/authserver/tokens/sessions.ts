@@ -296,7 +296,7 @@ export class Sessions {
     return clientId.includes('://') || (await this.#state.clients.get(clientId)) !== undefined
   }
 
-  /** Ends one grant with its refresh and access tokens. Ending the last grant ends the session. */
+  /** Ends one grant and its refresh and access tokens. Ending the last grant ends the session. */
   async endGrant(sessionId: string, grantId: string): Promise<void> {
     await this.#state.families.delete(grantId)
     // One of several simultaneous callers writes the record, and the other callers find no grant.

@@ -155,7 +155,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     }
   }
 
-  /** Returns undefined for a provider that the user has not connected. Rejects when its tokens are lost. */
+  /** Returns undefined for a provider that the user has not connected. Rejects when the provider's tokens are lost. */
   async #checkAbsent(sessionId: string, provider: string): Promise<undefined> {
     const { sessions, upstreams, now } = this.#parts
     const session = await sessions.get(sessionId)

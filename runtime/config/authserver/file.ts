@@ -51,7 +51,7 @@ export const authServerEnvironment = {
   consent: 'GATEHOUSE_AUTH_SERVER_CONSENT',
   /** False disables dynamic client registration. */
   registration: 'GATEHOUSE_AUTH_SERVER_REGISTRATION',
-  /** True issues a secret to clients that request one, if allowConfidentialClientRegistration is absent. */
+  /** If true, clients that request a secret receive one, unless allowConfidentialClientRegistration is set. */
   confidentialClients: 'GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS',
   /** Comma-separated host names. The server accepts only metadata documents from these hosts. */
   cimdHosts: 'GATEHOUSE_AUTH_SERVER_CIMD_HOSTS',

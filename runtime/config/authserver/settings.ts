@@ -143,7 +143,7 @@ interface TokenExchangeSettings {
 export interface ClientRegistrationConfig {
   /** False removes /oauth/register from the server and from its metadata. */
   readonly enabled: boolean
-  /** True issues a secret to clients that request one. False registers such clients as public clients. */
+  /** If true, clients that request a secret receive one. False registers such clients as public clients. */
   readonly confidentialClients: boolean
 }
 
@@ -166,7 +166,7 @@ interface UpstreamBase {
   readonly scopes: readonly string[]
   readonly provider?: ProviderId
   readonly additionalAuthorizationParams: Readonly<Record<string, string>>
-  /** File with trust anchors in addition to the system's. Reloaded when it changes. */
+  /** File with trust anchors to use in addition to the system's trust anchors. Reloaded when it changes. */
   readonly caBundlePath?: string
   /** Files of the client certificate for mutual TLS. Reloaded when they change. */
   readonly clientCertificatePath?: string

@@ -136,8 +136,8 @@ export const vmcpEnvironment = {
   consoleToken: 'GATEHOUSE_CONSOLE_TOKEN',
   consolePort: 'GATEHOUSE_CONSOLE_PORT',
   /**
-   * `gatehouse dev` sets this variable to a JSON list of the files and folders with its manifests. The console may
-   * write locks to these files.
+   * `gatehouse dev` sets this variable to a JSON list of the files and folders with its manifests. The console is
+   * allowed to write locks to these files.
    */
   consoleManifests: 'GATEHOUSE_CONSOLE_MANIFESTS',
   /**

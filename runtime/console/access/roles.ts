@@ -25,7 +25,7 @@ export interface RoleRule {
   readonly values: readonly string[]
 }
 
-/** Rules or policies. With policies, the rules are ignored. */
+/** Rules or policies. When policies are set, the rules are ignored. */
 export interface RoleSettings {
   readonly roles?: readonly RoleRule[] | undefined
   readonly authz?: AuthorizerConfig | undefined

@@ -51,7 +51,7 @@ export interface ProofRules {
   readonly method: string
   /** Returns true if a normalized URL (`proofTarget`) is a URL of this endpoint. */
   readonly isTarget: (url: string) => boolean
-  /** Access token that the request contains. Its hash must be in the proof. */
+  /** Access token that the request contains. The hash of the access token must be in the proof. */
   readonly accessToken?: string | undefined
   /** Largest difference between the proof's `iat` and the time, in both directions. */
   readonly maxAgeMs: number

@@ -22,7 +22,7 @@ export interface OnDemand {
 }
 
 /**
- * The request that the target rejected, and the scopes to request. If the scopes are undefined, they follow from the
+ * The request that the target rejected, and the scopes to request. If the scopes are undefined, they are taken from the
  * metadata.
  */
 export interface WantedLogin {

@@ -232,7 +232,7 @@ export class TargetLogin implements OwnLogin {
 
   async refused({ status, challenge, url, usedToken }: Rejection): Promise<void> {
     let session = this.#session
-    // Another request has already renewed it.
+    // Another request has already renewed the token.
     if (session && usedToken !== undefined && session.tokens.accessToken !== usedToken) return
     if (status === 403) return this.#flights.once('step-up', () => this.#stepUp(challenge, url))
     const refusedProof = session?.proofKey && proofRefusal(challenge)

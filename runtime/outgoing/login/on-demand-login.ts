@@ -100,7 +100,7 @@ export class OnDemandLogin {
     return this.isWaiting ? signInRequired(this.#parts.address()) : undefined
   }
 
-  /** Adds the token, if there is one. Rejects with BACKEND_SIGN_IN_REQUIRED, or like `TargetLogin.token`. */
+  /** Adds the token, if there is one. Rejects with BACKEND_SIGN_IN_REQUIRED or an error of `TargetLogin.token`. */
   async apply(request: OutgoingRequest): Promise<void> {
     // The client's own credential takes precedence.
     if (request.headers['authorization'] !== undefined) return
@@ -111,7 +111,7 @@ export class OnDemandLogin {
 
   /**
    * Handles a response with the status 401 or 403. Resolves to true if another attempt may succeed, and to false if the
-   * response does not concern the login. Rejects with BACKEND_SIGN_IN_REQUIRED, or like `TargetLogin.token`.
+   * response does not concern the login. Rejects with BACKEND_SIGN_IN_REQUIRED or an error of `TargetLogin.token`.
    */
   async rejected(
     { headers }: Pick<OutgoingRequest, 'headers'>,

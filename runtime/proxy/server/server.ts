@@ -73,8 +73,8 @@ export interface ProxyOptions {
   /** Lowercase names of additional client headers to drop. */
   readonly strip?: readonly string[]
   /**
-   * True when the target authenticates the clients. Its metadata documents and login pages are then forwarded. Default
-   * false.
+   * True when the target authenticates the clients. The target's metadata documents and login pages are then forwarded.
+   * Default false.
    */
   readonly targetRequiresLogin?: boolean | undefined
   /** The embedded authorization server, whose paths take precedence over all others. */

@@ -128,7 +128,7 @@ export class RawBridge {
     await this.#options.writer.write(message)
   }
 
-  /** Processes one line. Resolves when the next line may be read. */
+  /** Processes one line. Resolves when the next line can be read. */
   async #accept(line: Buffer | Oversize): Promise<void> {
     try {
       if (line instanceof Oversize) {

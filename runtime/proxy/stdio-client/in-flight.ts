@@ -1,7 +1,7 @@
 /**
- * Tracks messages in flight: requests by id, so that they can be cancelled, and all others by number. Both kinds are
- * bounded, so that neither side can fill the bridge's memory: further requests are rejected, and further notifications
- * wait.
+ * Tracks messages in flight: requests by id, so that they can be cancelled, and all other messages by number. The
+ * number of messages of each kind is limited, so that neither side can fill the bridge's memory: further requests are
+ * rejected, and further notifications wait.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Era, Message } from '../../mcp/index.ts'

@@ -76,7 +76,10 @@ export class ServedStatelessSide {
     await handler?.request(request, reply)
   }
 
-  /** Resolves with undefined when the client has disconnected. The detection continues without it. */
+  /**
+   * Resolves with undefined when the client has disconnected. The detection continues after the client has
+   * disconnected.
+   */
   async #awaitKnown({ meta }: StatelessRequest, gone: AbortSignal): Promise<Handler | undefined> {
     if (this.#waiting.size >= maxWaiting)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the server is starting; try again later' })

@@ -51,7 +51,7 @@ export interface WorkloadView {
   readonly parent: LocalObject
   readonly phase: 'starting' | 'ready' | 'failed' | 'not runnable'
   readonly why?: string
-  /** Why the workload does not respond. Undefined while the workload is ready, and during an ordinary start. */
+  /** Reason why the workload does not respond. Undefined while the workload is ready, and during an ordinary start. */
   readonly cause?: Cause
   readonly lines?: readonly string[]
   readonly port?: number

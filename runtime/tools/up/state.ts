@@ -62,7 +62,7 @@ export interface UpSettings {
   readonly sources: readonly UpFile[]
   /** The servers to run, identified by file and name. */
   readonly servers: readonly { readonly file: string; readonly name: string }[]
-  /** Servers that cannot run, with the reason. These servers stay in their clients. */
+  /** Servers that cannot run, with the reason. The entries of these servers stay in their clients' files. */
   readonly skipped: readonly SkippedServer[]
   /** Files to which the gateway's entry is added. */
   readonly targets: readonly UpFile[]
