@@ -1,5 +1,5 @@
 /**
- * The data about each kind that the manifests need: its plural and the objects that its hooks create or read.
+ * The data that the manifests need about each kind: its plural and the objects that its hooks create or read.
  *
  * The module derives the data from the schemas and the hooks' registry, so a new kind automatically gets its
  * controller, admission rule and permissions. Converts hook kinds to resources (plurals), which the API server and

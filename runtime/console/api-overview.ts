@@ -81,7 +81,7 @@ export interface BackendView {
   readonly era: string
   readonly revision?: string
   readonly tools: number
-  /** Calls in the last hour, in the form of `minutes`. A tool that reports an error counts as failed. */
+  /** Calls in the last hour, counted as in `minutes`. A tool that reports an error counts as failed. */
   readonly calls: number
   readonly failed: number
   readonly p50?: number

@@ -26,7 +26,7 @@ export interface ConsoleOptions {
   readonly view: ConsoleView
   readonly explain: Explain
   readonly approver: Approver
-  /** Records calls from server startup on. Closed together with the console. */
+  /** Records calls from the start of the server. Closed together with the console. */
   readonly recorder: CallRecorder
   readonly events: Events
   /**

@@ -60,7 +60,7 @@ export interface TokenRequestOptions extends OAuthCallOptions {
   readonly extra?: Readonly<Record<string, string>> | undefined
   /** Absent: requests an unbound token. */
   readonly dpop?: TokenProofOptions | undefined
-  /** Name of the endpoint in errors. Default: the token endpoint. */
+  /** Name that error messages use for the endpoint. Default: the token endpoint. */
   readonly endpointName?: string | undefined
 }
 

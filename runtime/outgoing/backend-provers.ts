@@ -24,7 +24,7 @@ export class BackendProvers {
     this.#now = now
   }
 
-  /** Returns the binding to request for a token for a backend. */
+  /** Returns the options for requesting a token for a backend. */
   optionsFor(url: URL): TokenProofOptions {
     const { prover, isRequired } = this.#backendAt(url)
     return { prover, use: isRequired ? 'required' : 'demanded' }

@@ -73,7 +73,7 @@ export interface Store {
   /** Replicas share `redis`, which survives restarts; `memory` is neither shared nor persistent. */
   readonly kind: 'memory' | 'redis'
   get(key: string): Promise<string | undefined>
-  /** Reads a value with the version for a later `swap`. */
+  /** Reads a value and its version, which a later `swap` compares. */
   read(key: string): Promise<StoreEntry | undefined>
   /** Returns false when `onlyIf` did not hold and nothing was written. */
   set(key: string, value: string, options?: SetOptions): Promise<boolean>

@@ -3,7 +3,7 @@
  *
  * A check spends units of work (about 100 ns each) from the caller's budget. A check spends at least one unit for each
  * schema applied to each part of the value, which limits recursion, long lists and long strings. Patterns and
- * `uniqueItems` take linear time.
+ * `uniqueItems` are checked in linear time.
  * Source: JSON Schema 2020-12; Ajv, user-defined keywords.
  */
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
@@ -34,7 +34,7 @@ export function schemaCheck(schema: Fields): SchemaCheck {
 /** Budget for collecting all errors. A check that exceeds this budget stops at its first error. */
 const allErrorsUnits = 50_000
 
-/** Stops the collection of errors. */
+/** Thrown to stop collecting errors. */
 const enough = new Error('enough')
 
 export class SchemaCheck {

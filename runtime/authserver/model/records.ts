@@ -123,7 +123,7 @@ export const connection = record({
 })
 export type UpstreamConnection = NonNullable<ReturnType<typeof connection>>
 
-/** A login that is waiting for the identified user's answer to a page. */
+/** A login that is waiting for the identified user to respond to a page. */
 export const confirmation = record({
   ...loginMembers,
   user,

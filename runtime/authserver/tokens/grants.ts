@@ -36,7 +36,7 @@ interface GrantsParts {
     readonly authCodeMs: number
     readonly grantMs: number
   }
-  /** Called on reuse, for audit. */
+  /** Called when a code or a refresh token is reused, for the audit log. */
   readonly onReuse: (what: 'code' | 'refresh', grant: Grant, source: string | undefined) => void
 }
 

@@ -146,7 +146,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
       const isRefused = this.#isRefused(id, row)
       const fresh = this.#renewals.renewIfDue(id, row, { upstream, isRefused })
       const renewed = await abortable(fresh, signal)
-      // Some providers return the same token again. Do not renew it a second time.
+      // Some providers return the same token again. Do not renew such a token a second time.
       if (isRefused) this.#refused.set(id, { digest: '', atMs: now() })
       return toUpstreamToken(renewed)
     } catch (error) {

@@ -19,7 +19,7 @@ export interface PendingLogin {
 
 export class PendingLogins {
   readonly #now: () => number
-  /** Logins, keyed by the browser's cookie value, in the order of their start. */
+  /** Logins, keyed by the browser's cookie value, in the order in which they started. */
   readonly #pending = new Map<string, PendingLogin>()
 
   constructor(now: () => number) {

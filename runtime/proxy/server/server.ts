@@ -93,7 +93,7 @@ export interface ProxyOptions {
   readonly trustForwardedPrefix?: boolean | undefined
   readonly maxBodyBytes?: number
   readonly limits?: Partial<ListenerLimits>
-  /** Source of connections, instead of a bound address. */
+  /** Source of connections that replaces a bound address. */
   readonly connections?: ConnectionSource | undefined
   /** Rejects requests without one of these tokens. Default: no token is required. */
   readonly localTokens?: LocalTokens | undefined

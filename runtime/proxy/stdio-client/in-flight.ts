@@ -68,7 +68,7 @@ export class BridgedRequests {
   }
 
   /**
-   * Aborts all requests, using `reason` for those that the client has not cancelled. Resolves when all of them have
+   * Aborts all requests, using `reason` for those that the client has not cancelled. Resolves when all requests have
    * been answered, or after one second.
    */
   async cutOff(reason: Error): Promise<void> {

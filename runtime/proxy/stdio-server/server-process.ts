@@ -94,8 +94,8 @@ export class Processes implements ServerSource {
   }
 
   /**
-   * Returns a process for one conversation. Calls `onMessage` with all its messages. Throws during the pause after a
-   * failed start.
+   * Returns a process for one conversation. Calls `onMessage` with each message from the process. Throws during the
+   * pause after a failed start.
    */
   take(onMessage: (message: Message) => void): ServerLink {
     if (this.#closed)
