@@ -94,7 +94,8 @@ async function startLogin(
   approved: Approval & Pick<LoginInProgress, 'request'>,
   context: AuthServerContext,
 ): Promise<void> {
-  // Sets the cookie only now. A cookie set before the approval would bind a browser whose user has not approved anything.
+  // Sets the cookie only after the approval. A cookie set before the approval would bind a browser whose user has not
+  // approved anything.
   const browserId = readBrowserId(exchange, context) ?? randomId()
   const login = { ...approved, browser: sha256(browserId), obtained: [] }
   const next = await advanceLogin(context, login, readSignIn(exchange, context))

@@ -1,5 +1,5 @@
 /**
- * The stored records as shapes. Every record is JSON and is sealed at rest (runtime/store).
+ * The shapes of the stored records. Every record is JSON and is sealed at rest (runtime/store).
  *
  * A *request* waits for consent, an *upstream step* for one upstream login, a *code* for its redemption. A *session*
  * contains what one user granted to one client. A session's *grants* are the logins that belong to it, each the root of

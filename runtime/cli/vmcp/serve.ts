@@ -284,7 +284,7 @@ async function serveWorker(
   read: ReadConfig,
   context: ServeContext,
 ): Promise<void> {
-  // Ignores the signal, which a terminal sends to all processes of the group. The primary stops this process.
+  // Ignores the signal, which a terminal sends to all processes of the group. The primary process stops this worker.
   void stopSignal(new AbortController())
   await serveAsWorker(async (link) => {
     const started = Promise.withResolvers<VmcpServer>()

@@ -47,9 +47,9 @@ import type { Environment } from '../proxy/env.ts'
 
 /** Variables that an authorization server reads in addition to the variables in its file. */
 export const authServerEnvironment = {
-  /** False skips the consent page before a login with the upstream provider. For headless tests only. */
+  /** If false, a login with the upstream provider starts without the consent page. For headless tests only. */
   consent: 'GATEHOUSE_AUTH_SERVER_CONSENT',
-  /** False disables dynamic client registration. */
+  /** If false, dynamic client registration is disabled. */
   registration: 'GATEHOUSE_AUTH_SERVER_REGISTRATION',
   /** If true, clients that request a secret receive one, unless allowConfidentialClientRegistration is set. */
   confidentialClients: 'GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS',

@@ -47,7 +47,7 @@ export interface AuthServerConfig {
   readonly registration: ClientRegistrationConfig
   /** Settings for metadata documents. Without these settings, the server accepts only registered clients. */
   readonly cimd?: CimdSettings
-  /** False skips the consent page before a login with the upstream provider. For headless tests only. */
+  /** If false, a login with the upstream provider starts without the consent page. For headless tests only. */
   readonly consent: boolean
   readonly accessTokenMs: number
   readonly refreshTokenMs: number
@@ -141,9 +141,9 @@ interface TokenExchangeSettings {
 }
 
 export interface ClientRegistrationConfig {
-  /** False removes /oauth/register from the server and from its metadata. */
+  /** If false, /oauth/register is not served, and the metadata omits it. */
   readonly enabled: boolean
-  /** If true, clients that request a secret receive one. False registers such clients as public clients. */
+  /** If true, clients that request a secret receive one. If false, such clients are registered as public clients. */
   readonly confidentialClients: boolean
 }
 

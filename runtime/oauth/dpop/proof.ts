@@ -12,7 +12,7 @@ import { LRUCache } from 'lru-cache'
 import { isFields, ModuleError } from '../../../schemas/index.ts'
 import { skewSec } from '../jwt.ts'
 
-/** Published in metadata and challenges. */
+/** Algorithms that proofs may use; published in metadata and challenges. */
 export const proofAlgorithms = ['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'] as const
 
 const maxLength = 8_192

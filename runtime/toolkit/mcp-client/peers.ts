@@ -40,7 +40,7 @@ export interface Peers {
     url: URL,
     question: Omit<ProbeRequest, 'timeoutMs'> & { readonly timeoutMs?: number },
   ): Promise<ProbeReply | NetworkFailure>
-  /** A fetch function that uses the same connections, for OAuth. */
+  /** A fetch function for OAuth that uses the same connections. */
   readonly fetch: Fetch
   /** Returns a URL's addresses that may be dialed. Undefined when an HTTP proxy resolves the name. */
   addresses(url: URL): Promise<readonly LookupAddress[] | NetworkFailure | undefined>
