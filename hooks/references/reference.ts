@@ -17,7 +17,7 @@ export interface ReferenceTarget {
 }
 
 export interface KindReference<Target, Value> {
-  /** Paths of the names in an object. `[]` follows a list's name, `{}` a map's name. */
+  /** Paths at which an object contains the names. `[]` follows a list's name, `{}` a map's name. */
   readonly names: readonly string[]
   /** Kind of the referenced objects. */
   readonly kind: KindName

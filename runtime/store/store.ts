@@ -96,9 +96,9 @@ export interface Store {
    */
   count(counters: readonly Counter[]): Promise<CountResult>
   /**
-   * Returns the keys in pages, each after a bounded amount of work. Pages may be empty, and a key may appear twice. A
-   * key that exists during the whole scan is returned; a key that is written or deleted during the scan may or may not
-   * be returned.
+   * Returns the keys in pages; the work for each page is bounded. Pages may be empty, and a key may appear twice. A key
+   * that exists during the whole scan is returned; a key that is written or deleted during the scan may or may not be
+   * returned.
    */
   scan(): AsyncIterable<readonly string[]>
   /** Returns a view of the store that prefixes every key. Closing a view has no effect; close the root. */

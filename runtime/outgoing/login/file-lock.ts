@@ -1,7 +1,7 @@
 /**
  * Prevents work from running twice at the same time, in this process or in the same user's other processes.
  *
- * The lock between processes is a file that exists while its holder works.
+ * The lock between processes is a file that exists while the holder of the lock works.
  *
  * The file is considered abandoned when its process is no longer running on this machine, or when a waiting process has
  * seen the same holder for too long. Times are measured by the waiting process alone, because the clock may be changed

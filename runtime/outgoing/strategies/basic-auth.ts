@@ -48,7 +48,7 @@ function readers(
   }
 }
 
-/** Throws BACKEND_AUTH_FAILED when a variable changed at run time to a value that cannot be sent. */
+/** Throws BACKEND_AUTH_FAILED when a variable has changed at run time to a value that cannot be sent. */
 function credentials(username: string | undefined, password: string | undefined): string {
   if (username === undefined || password === undefined) throw new GatehouseError('BACKEND_AUTH_FAILED')
   const [violation] = [

@@ -2,7 +2,7 @@
  * A `gatehouse dev` session: reconciles manifests with the hooks and runs the rendered workloads as local processes.
  *
  * The caller declares only valid manifests, so an invalid edit changes nothing. All work goes through one queue, so
- * that hooks, files and processes never see a partial change.
+ * that hooks, files and processes never use a partial change.
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
