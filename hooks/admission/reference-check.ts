@@ -1,6 +1,6 @@
 /**
  * Checks references in manifests offline: references to other Gatehouse objects in the same namespace, and to a virtual
- * server's backends. The check sees only the given manifests. A dangling reference is an error when the manifests
+ * server's backends. The check reads only the given manifests. A dangling reference is an error when the manifests
  * contain other objects of that kind. Otherwise it is a warning, because the object may already be on the cluster.
  *
  * Documents do not have to be valid.

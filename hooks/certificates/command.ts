@@ -30,7 +30,8 @@ interface IssueFlags extends TargetFlags {
 }
 
 /**
- * Adds `certificates issue` and `certificates publish` to the hooks program. Calls `report` with each progress line.
+ * Adds the commands `certificates issue` and `certificates publish` to the hooks program. Calls `report` with each
+ * progress line.
  */
 export function addCertificatesCommand(program: Command, report: (line: string) => void = printLine): void {
   const certificates = program

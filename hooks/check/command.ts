@@ -26,7 +26,7 @@ interface Flags {
 const retryDelayMs = 1000
 const requestTimeoutMs = 10_000
 
-/** Adds `check` to the hooks program. Calls `report` after each successful step. */
+/** Adds the command `check` to the hooks program. Calls `report` after each successful step. */
 export function addCheckCommand(program: Command, report: (line: string) => void = printLine): void {
   program
     .command('check')

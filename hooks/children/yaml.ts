@@ -30,7 +30,7 @@ function writeMap(
   }
 }
 
-/** Writes ` value` after `head`, or the value as a block below it. */
+/** Writes ` value` on the line of `head`, or writes the value as a block below that line. */
 function writeMember(lines: string[], head: string, value: unknown, indent: string): void {
   if (Array.isArray(value) && value.length > 0) {
     lines.push(head)

@@ -46,7 +46,7 @@ const modules: Readonly<Record<MCPExternalAuthConfigSpec['type'], ExternalAuthMo
   xaa,
 }
 
-/** Validates settings on their own, beyond the schema. */
+/** Validates the settings of one object against the rules that the schema cannot express. */
 export function externalAuthViolations(
   { spec }: MCPExternalAuthConfig,
   settings: Pick<HookSettings, 'enableObo'>,

@@ -17,7 +17,7 @@ export interface ReferenceTarget {
 }
 
 export interface KindReference<Target, Value> {
-  /** Paths of the names in an object. `[]` follows a list's name, `{}` a map's name. */
+  /** Paths at which an object contains the names. `[]` follows a list's name, `{}` a map's name. */
   readonly names: readonly string[]
   /** Kind of the referenced objects. */
   readonly kind: KindName
@@ -25,7 +25,7 @@ export interface KindReference<Target, Value> {
   readonly hash?: string | undefined
   /** True when a failure is reported but does not stop the sync. */
   readonly isAdvisory?: boolean
-  /** Sets the condition. Returns the part of the configuration, or the failure. */
+  /** Sets the condition. Returns the resolved part of the configuration, or the failure. */
   readonly resolve: (target: Target) => ConfigPart<Value>
 }
 
@@ -77,7 +77,7 @@ interface ConfigReference<Target extends ReferenceTarget, Field extends string, 
   readonly kind: K
   readonly condition: ConfigCondition
   readonly hash?: string
-  /** Builds the part of the configuration. The field may contain settings in addition to the name. */
+  /** Builds this reference's part of the configuration. The field may contain settings in addition to the name. */
   readonly toConfig: (
     config: Kinds[K],
     field: FieldAt<Target['context'], Field>,

@@ -1,10 +1,10 @@
 /**
  * Reads authorization policies or a decision point from an inline block, a ConfigMap or an MCPAuthzConfig.
  *
- * The formats differ in spelling. An inline block uses camelCase. ConfigMaps and MCPAuthzConfigs use the runtime
- * envelope `{"version":"1.0","type":"cedarv1","cedar":{policies, entities_json, …}}` in snake_case. The types httpv1
- * and authzenv1, with `pdp`, are external decision points. Parses every policy, because a server must never start with
- * an invalid policy.
+ * The formats spell their field names differently. An inline block uses camelCase. ConfigMaps and MCPAuthzConfigs use
+ * the runtime envelope `{"version":"1.0","type":"cedarv1","cedar":{policies, entities_json, …}}` in snake_case. The
+ * types httpv1 and authzenv1, with `pdp`, are external decision points. Parses every policy, because a server must
+ * never start with an invalid policy.
  */
 import { cedarViolations } from '../../schemas/cedar/index.ts'
 import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/index.ts'

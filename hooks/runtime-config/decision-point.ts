@@ -103,7 +103,7 @@ export function decisionPointPairFailure(
   )
 }
 
-/** Returns the decision point's trust anchors; undefined when it uses only the system's. */
+/** Returns the decision point's trust anchors; undefined when it uses only the system's trust anchors. */
 export function decisionPointBundle({ point: { http } }: TypedPoint): CABundleSource | undefined {
   return http.caBundleRef && { configMapRef: http.caBundleRef }
 }

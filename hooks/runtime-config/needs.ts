@@ -76,7 +76,7 @@ export class PodNeeds {
     }))
   }
 
-  /** Adds a writable directory that lives as long as the pod. */
+  /** Adds a writable directory that exists for the lifetime of the pod. */
   scratch(volume: string, mountPath: string): void {
     const name = volumeName(volume)
     this.#volumes.set(name, { name, emptyDir: {} })

@@ -23,7 +23,7 @@ export class FairQueue<T> {
     users.getOrAdd(user, () => []).push(task)
   }
 
-  /** Removes and returns the next task. Its user and its address then move to the end of their queues. */
+  /** Removes and returns the next task. The task's user and address then move to the end of their queues. */
   shift(): T | undefined {
     const users = this.#addresses.next()
     const tasks = users?.next()

@@ -106,7 +106,7 @@ class Budget {
     this.#arriving.delete(arrival)
   }
 
-  /** Occupies a slot for a complete body. Throws RATE_LIMITED when all slots are in use. */
+  /** Reserves a slot for a complete body. Throws RATE_LIMITED when all slots are in use. */
   enter(): void {
     if (this.#requests >= this.#limits.requests) throw overloadError()
     this.#requests += 1
@@ -210,7 +210,7 @@ const firstBytes = 16 * 1024
 
 /**
  * Returns the size of a buffer for `needed` bytes. One large buffer returns its memory to the system when it is freed;
- * a thousand chunks do not. A declared length alone allocates no memory.
+ * a thousand chunks do not. A declared length does not allocate memory by itself.
  */
 function capacityFor(needed: number, present: number, declared: number, most: number): number {
   if (needed <= present) return present

@@ -1,7 +1,7 @@
 /**
- * The bearer tokens that Metacontroller may present. Each call reads the file, so a new token applies at once. The file
- * may contain two valid tokens, one per line, because Metacontroller may pick up a new token later than this file
- * changes.
+ * The bearer tokens that Metacontroller may present. Each call reads the file, so a new token takes effect immediately.
+ * The file may contain two valid tokens, one per line, because Metacontroller may pick up a new token later than this
+ * file changes.
  */
 import { readFileSync } from 'node:fs'
 import { invalidConfig } from '../../schemas/index.ts'

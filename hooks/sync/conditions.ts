@@ -67,8 +67,7 @@ export class Conditions {
 
   /**
    * Preserves the `observedGeneration` of a condition that was not evaluated for the current generation. A condition
-   * that newly became True is set to the previous generation, so that tools that wait for the current one keep
-   * waiting.
+   * that has just become True gets the previous generation, so that tools that wait for the current one keep waiting.
    */
   keepGeneration(type: string): void {
     const condition = this.#current.get(type)

@@ -44,7 +44,7 @@ export class SyncContext<K extends KindName> {
   readonly conditions: Conditions
   /** The parent as stored. */
   readonly stored: KubeObject
-  /** Errors in the parent's own manifest. `parent` is trustworthy only without such errors. */
+  /** Errors in the parent's own manifest. `parent` is trustworthy only when this list is empty. */
   readonly violations: readonly Violation[]
   /** The parent with its defaults. */
   readonly parent: Kinds[K]

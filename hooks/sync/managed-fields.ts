@@ -44,7 +44,10 @@ function pick(value: unknown, tree: Readonly<Record<string, unknown>>): unknown 
   )
 }
 
-/** List items that share key names. The map contains their subtrees, keyed by the key values as JSON. */
+/**
+ * List items that are identified by the same key fields. The map contains their subtrees, keyed by the key values as
+ * JSON.
+ */
 interface Keyed {
   readonly names: readonly string[]
   readonly subtrees: Map<string, unknown>

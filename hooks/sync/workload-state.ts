@@ -50,8 +50,8 @@ export function workloadState(
 
 /**
  * Detects a known StatefulSet limitation: the controller waits until an old pod becomes ready before it replaces the
- * pod, even if the pod never becomes ready (Kubernetes, StatefulSets, "Forced rollback"). A normal replacement briefly
- * looks the same.
+ * pod, even if the pod never becomes ready (Kubernetes, StatefulSets, "Forced rollback"). During a normal replacement,
+ * the status briefly looks the same.
  */
 function hintOf({ metadata, status }: KubeObject, replicas: number): string | undefined {
   const state = fieldsOf(status)
@@ -68,7 +68,7 @@ function hintOf({ metadata, status }: KubeObject, replicas: number): string | un
   return `Kubernetes does not replace an old pod that never becomes ready. If this state lasts, delete the pod: ${pods}`
 }
 
-/** Returns the response's workload with this kind and name. */
+/** Returns the workload with this kind and name from a sync response's children. */
 export function desiredWorkload(
   children: readonly KubeObject[] | undefined,
   kind: 'Deployment' | 'StatefulSet',

@@ -24,7 +24,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
-/** Marks the position of the program in Node. All versions of Node have the same marker. */
+/** Marker at which Node stores whether the executable contains a program. All versions of Node have the same marker. */
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -70,7 +70,7 @@ function programFiles(): string[] {
 
 /** Returns the path to the prepared program. */
 function blobOf(files: readonly string[]): string {
-  // The main script of an executable is CommonJS. Such a script cannot import files, but can require a file.
+  // The main script of an executable is CommonJS. A CommonJS script cannot import files, but can require a file.
   const start = join(work, 'start.cjs')
   writeFileSync(start, "import('./gatehouse.js')\n")
   const assets: Record<string, string> = { 'start.cjs': start }

@@ -8,7 +8,7 @@ import { basename, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
-/** Budgets in bytes after gzip. */
+/** Size budgets in bytes, after compression with gzip. */
 const budgets = { entry: 30 * 1024, scripts: 60 * 1024, styles: 8 * 1024, page: 2 * 1024 }
 
 export interface ConsoleSizes {

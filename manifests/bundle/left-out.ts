@@ -29,8 +29,8 @@ const standIns: Readonly<Record<string, string>> = {
 const noHttp2 = `module.exports = () => { throw new Error('HTTP/2 is not in this program') }`
 
 /**
- * Only form bodies need these parts of `fetch` (42 KB). A request with a form fails like a request with any other
- * unsupported body.
+ * Only form bodies need these parts of `fetch` (42 KB). A request with a form fails in the same way as a request with
+ * any other unsupported body.
  */
 const noForms = `exports.webidl = { is: { FormData: () => false } }`
 

@@ -76,7 +76,7 @@ function writeLauncher(name: string, main: string): void {
   chmodSync(path, 0o755)
 }
 
-/** Copies the engine build that is in use. Returns its path relative to the repository. */
+/** Copies the engine build that is in use. Returns the path of the engine's script relative to the repository. */
 function copyEngine(): string {
   const script = createRequire(import.meta.url).resolve('@cedar-policy/cedar-wasm/nodejs')
   mkdirSync(join(out, 'cedar'), { recursive: true })

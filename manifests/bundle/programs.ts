@@ -11,8 +11,8 @@ export interface BuiltProgram {
   /** The entry that each launcher loads, keyed by launcher file name. */
   readonly launchers: Readonly<Record<string, string>>
   /**
-   * True when the program serves the console's pages. The list of the program's packages then includes the packages in
-   * those pages.
+   * True when the program serves the console's pages. The list of the program's packages then includes the packages
+   * that are bundled in those pages.
    */
   readonly servesConsole?: true
 }

@@ -1,5 +1,5 @@
 /**
- * The data about each kind that the manifests need: its plural and the objects that its hooks create or read.
+ * The data that the manifests need about each kind: its plural and the objects that its hooks create or read.
  *
  * The module derives the data from the schemas and the hooks' registry, so a new kind automatically gets its
  * controller, admission rule and permissions. Converts hook kinds to resources (plurals), which the API server and
@@ -26,8 +26,8 @@ export interface ManifestKind {
   readonly plural: string
   readonly description: string
   /**
-   * True when the status of the kind counts referrers. Admission then reviews deletions, and rejects or warns when the
-   * object is in use.
+   * True when the status of the kind reports the number of referrers. Admission then reviews deletions, and rejects or
+   * warns when the object is in use.
    */
   readonly isDeletionReviewed: boolean
 }

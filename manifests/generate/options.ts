@@ -41,7 +41,7 @@ export function monitoring(defaults: Defaults): readonly GeneratedManifest[] {
 }
 
 /**
- * A private Metacontroller that runs only our CompositeControllers. Its CRDs come from Metacontroller's release. The
+ * A private Metacontroller that runs only our CompositeControllers. Metacontroller's CRDs come from its release. The
  * private Metacontroller has one pod, because two pods would conflict without leader election.
  */
 export function metacontroller(

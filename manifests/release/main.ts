@@ -17,7 +17,7 @@ export interface Versions {
   readonly changelog: string
 }
 
-/** Returns one sentence for each mismatch with a tag; empty when everything matches. */
+/** Returns one sentence for each version that does not match the tag; empty when everything matches. */
 export function mismatches(tag: string, versions: Versions): readonly string[] {
   const version = /^v(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)$/.exec(tag)?.[1]
   if (version === undefined) return [`tag ${tag}: expected a version such as v1.2.3`]

@@ -16,7 +16,7 @@ export interface Minute {
 
 /** GET `overview`. */
 export interface Overview {
-  /** Number of backends that are down, by cause. Absent if none is down. */
+  /** Number of backends that are down, by cause. Absent if no backend is down. */
   readonly summary?: string
   /** Backends that are down, grouped by cause, from the largest group to the smallest. */
   readonly down: readonly DownGroup[]
@@ -81,7 +81,7 @@ export interface BackendView {
   readonly era: string
   readonly revision?: string
   readonly tools: number
-  /** Calls in the last hour, in the form of `minutes`. A tool that reports an error counts as failed. */
+  /** Calls in the last hour, counted as in `minutes`. A tool that reports an error counts as failed. */
   readonly calls: number
   readonly failed: number
   readonly p50?: number

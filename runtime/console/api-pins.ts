@@ -24,7 +24,7 @@ export interface PinnedBackend {
   readonly backend: string
   readonly lock: 'ok' | 'missing' | 'invalid'
   readonly locks: readonly string[]
-  /** Why the lock cannot be used. */
+  /** Reason why the lock cannot be used. */
   readonly failure?: string
   /** True when the backend has no lock and therefore offers nothing. */
   readonly closed: boolean

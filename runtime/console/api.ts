@@ -203,7 +203,7 @@ export interface TryRequest {
   readonly era: '2025-11-25' | '2026-07-28'
 }
 
-/** GET `tries/{id}/events`, server-sent; the event's name is the member `type`. */
+/** Server-sent event of GET `tries/{id}/events`. The event's name is the value of `type`. */
 export type TryEvent =
   | {
       readonly type: 'progress'
@@ -240,8 +240,8 @@ export interface AskAnswer {
 }
 
 /**
- * GET `stream?topics=calls,health,catalog,sessions`, server-sent, resumable by `Last-Event-ID`; the event's name is
- * the member `type`. Calls arrive in batches.
+ * Server-sent event of GET `stream?topics=calls,health,catalog,sessions`. The stream can be resumed with
+ * `Last-Event-ID`. The event's name is the value of `type`. Calls arrive in batches.
  */
 export type StreamEvent =
   | { readonly type: 'calls'; readonly items: readonly CallView[] }

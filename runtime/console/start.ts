@@ -26,7 +26,7 @@ export interface ConsoleOptions {
   readonly view: ConsoleView
   readonly explain: Explain
   readonly approver: Approver
-  /** Records calls from server startup on. Closed together with the console. */
+  /** Records calls from the start of the server. Closed together with the console. */
   readonly recorder: CallRecorder
   readonly events: Events
   /**
@@ -83,8 +83,8 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
   recorder.serves(view)
   const hub = new Hub({ recorder, events, sessionCount: () => view.sessionCount() })
   const readers = new Readers(hub, recorder)
-  // Checks the streams after a change to the roles, which are part of the settings. Each heartbeat detects other
-  // changes.
+  // Checks which streams may stay open after the settings, which include the roles, have changed. Each heartbeat
+  // detects other changes.
   const stopWatching = events.listen(({ type }) => {
     if (type === 'config_reloaded') readers.check()
   })

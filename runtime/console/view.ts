@@ -94,7 +94,7 @@ export interface ConsoleView {
   recheck(backend: string): Promise<boolean>
   /** Calls a tool and returns raw JSON: a result or an error object. Rejects with GatehouseError. */
   call(call: DirectCall): Promise<DirectResult>
-  /** Returns the tools that this caller may name, and tools hidden from all clients, sorted by name. Never rejects. */
+  /** Returns the tools that this caller may use, and tools hidden from all clients, sorted by name. Never rejects. */
   tools(caller: Caller): Promise<readonly ShownTool[]>
   /** Writes an audit record of a user action. */
   acted(record: ConsoleRecord): void
@@ -110,7 +110,7 @@ export interface ShownPins {
   readonly lock: 'ok' | 'missing' | 'invalid'
   /** Names of the backend's locks. */
   readonly locks: readonly string[]
-  /** Why the lock cannot be used. */
+  /** Reason why the lock cannot be used. */
   readonly failure: string | undefined
   /** True when the backend has no lock and therefore offers nothing. */
   readonly closed: boolean
@@ -140,7 +140,7 @@ export interface ReviewedDrift extends LockDifference {
 
 /** Approves reviewed differences. */
 export interface Approver {
-  /** Returns the way to approve the difference. Never throws. */
+  /** Returns the way in which the difference can be approved. Never throws. */
   way(reviewed: ReviewedDrift): ApprovalWay
   /**
    * Writes the approval and returns the file that it was written to. Rejects with APPROVAL_STALE or LOCK_NOT_WRITTEN

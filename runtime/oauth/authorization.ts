@@ -10,7 +10,7 @@ import { OAuthClientError } from './client-error.ts'
 import { peerWords } from './refusals/peer-words.ts'
 import type { ServerMetadata } from './metadata/server-metadata.ts'
 
-/** The random values of a login. Keep them until the redirect arrives. */
+/** The random values of a login. Keep these values until the redirect arrives. */
 export interface LoginSecrets {
   readonly state: string
   readonly codeVerifier: string

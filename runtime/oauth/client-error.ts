@@ -1,5 +1,5 @@
 /**
- * The error that all OAuth client calls throw. Its `kind` separates "try later" from "sign in again".
+ * The error that all OAuth client calls throw. The `kind` of an error distinguishes "try later" from "sign in again".
  *
  * `message` is safe for clients. The peer's text (`description`, `cause`) is only for logs and the operator's own
  * terminal.

@@ -1,6 +1,6 @@
 /**
- * Nonstandard requirements of identity providers for a login. Contains only quirks that require code. Quirks that are
- * merely worth knowing are in runtime/tools/doctor/profiles.
+ * Nonstandard requirements of identity providers for a login. Contains only quirks that require code. Quirks that users
+ * only need to be informed of are in runtime/tools/doctor/profiles.
  *
  * Used by the proxy (--remote-auth-provider) and by the authorization server's upstreams (provider). Documented in
  * docs/guides/proxy.md and docs/guides/authorization-server.md.
@@ -23,7 +23,7 @@ export interface ProviderHint {
   readonly offlineScope?: 'offline_access' | 'refresh_token' | 'none'
   /** Name of the scopes parameter, instead of `scope`. */
   readonly scopeParamName?: string
-  /** How a client with a secret authenticates at the token endpoint. */
+  /** Method with which a client that has a secret authenticates at the token endpoint. */
   readonly clientAuth?: ClientAuthMethod
   /** True when the provider supports PKCE with S256 without advertising it. */
   readonly silentPkce?: true

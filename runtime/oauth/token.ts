@@ -36,8 +36,8 @@ export interface TokenSet {
 }
 
 /**
- * When to request a token that is bound to a key. `demanded`: only if the server rejects a request without a proof.
- * `offered` and `required`: always. With `required`, an unbound token is an error.
+ * Determines when a token that is bound to a key is requested. `demanded`: only if the server rejects a request without
+ * a proof. `offered` and `required`: always. With `required`, an unbound token is an error.
  */
 export type ProofUse = 'demanded' | 'offered' | 'required'
 
@@ -60,7 +60,7 @@ export interface TokenRequestOptions extends OAuthCallOptions {
   readonly extra?: Readonly<Record<string, string>> | undefined
   /** Absent: requests an unbound token. */
   readonly dpop?: TokenProofOptions | undefined
-  /** Name of the endpoint in errors. Default: the token endpoint. */
+  /** Name that error messages use for the endpoint. Default: the token endpoint. */
   readonly endpointName?: string | undefined
 }
 
@@ -235,7 +235,7 @@ interface ProofAttempt {
 }
 
 /**
- * Sends a request without or with a proof. Repeats it once with a proof if the server demands one, and once with the
+ * Sends a request, with or without a proof. Repeats it once with a proof if the server demands one, and once with the
  * server's nonce.
  */
 async function withProof(
@@ -269,7 +269,7 @@ function nameOf({ endpointName }: TokenRequestOptions): string {
 function readTokens(raw: JsonRecord, options: TokenRequestOptions, proof: ProofAttempt): TokenSet {
   const what = nameOf(options)
   const body = options.map ? options.map(raw) : raw
-  // Some providers omit token_type, which RFC 6749 section 5.1 requires. Such tokens are bearer tokens.
+  // Some providers omit token_type, which RFC 6749 section 5.1 requires. Tokens without a token_type are bearer tokens.
   const tokenType = optionalString(what, body, 'token_type')?.toLowerCase() ?? 'bearer'
   const isBound = tokenType === 'dpop' && proof.isSent
   if (tokenType !== 'bearer' && !isBound && !options.tokenTypes?.includes(tokenType)) {

@@ -1,6 +1,6 @@
 /**
- * The OAuth client that Gatehouse uses at a token endpoint. It authenticates with a secret, with assertions that it
- * signs, or with a token that the platform issued.
+ * The OAuth client that Gatehouse uses at a token endpoint. The client authenticates with a secret, with assertions
+ * that it signs, or with a token that the platform issued.
  *
  * All strategies with a token endpoint share this code. Secrets, keys and tokens are reread, so that rotated values
  * take effect without a restart.

@@ -1,9 +1,9 @@
 /**
  * The configuration of a strategy, and the checks that all strategies share.
  *
- * It has the shape of the strategy object in the virtual server's configuration. Every member is optional here and
- * checked at run time, so that an error names its field. A secret is either a literal or the name of a variable.
- * Variables are read on every use, so that a rotated value takes effect without a restart.
+ * The configuration has the shape of the strategy object in the virtual server's configuration. Every member is
+ * optional here and checked at run time, so that an error names its field. A secret is either a literal or the name of
+ * a variable. Variables are read on every use, so that a rotated value takes effect without a restart.
  * Source: docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth).
  */
 import type * as schema from '../../schemas/index.ts'

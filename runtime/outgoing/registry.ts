@@ -55,7 +55,7 @@ export interface OutgoingParts {
   /** Enables the on-behalf-of exchange. Default: off. */
   readonly enableObo?: boolean | undefined
   readonly proxy?: ProxyEnvironment | undefined
-  /** PEM certificates to trust in addition to the system's. */
+  /** PEM certificates to trust in addition to the system's certificates. */
   readonly ca?: string | undefined
   readonly log?: Log | undefined
   /** Reports each attempt to obtain a credential; `error` is undefined on success. */

@@ -1,8 +1,8 @@
 /**
  * The interface between the code that sends requests to a backend and the strategies that authenticate to the backend.
  *
- * A strategy changes a request's headers after all other changes, and overrides them. It reads the user only from the
- * authenticated Caller, never from a header.
+ * A strategy changes a request's headers after all other changes, and overrides them. A strategy reads the user only
+ * from the authenticated Caller, never from a header.
  * Source: docs/reference/specification/external-auth.md#authentication (authentication),
  * docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth).
  */
@@ -74,8 +74,8 @@ export interface UpstreamTokens {
   /** True when the user's groups do not select this provider, so the user cannot connect it. Absent: false. */
   isWithheld?(caller: Caller, provider: string): Promise<boolean>
   /**
-   * Reports that a backend rejected this access token before it expired. Returns true when another token may help. The
-   * next `get` then renews the token, or rejects with UPSTREAM_TOKEN_MISSING. Absent: never.
+   * Reports that a backend rejected this access token before it expired. Returns true when a retry with a new token may
+   * succeed. The next `get` then renews the token, or rejects with UPSTREAM_TOKEN_MISSING. Absent: never.
    */
   refused?(caller: Caller, provider: string, accessToken: string): boolean
   /**

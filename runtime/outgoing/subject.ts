@@ -21,7 +21,8 @@ const byName = new Map<string, string>([
 ])
 
 /**
- * Returns the URN for a short or full name. An empty name means access token. Returns undefined for an unknown name.
+ * Returns the URN for a short or full name. An empty name stands for the access token. Returns undefined for an unknown
+ * name.
  */
 export function tokenTypeUrn(name: string | undefined): string | undefined {
   return byName.get(name ?? '')

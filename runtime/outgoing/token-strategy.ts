@@ -1,6 +1,6 @@
 /**
- * The base of the strategies that obtain an access token. It caches the token, sets the header and drops rejected
- * tokens. If the backend or the token endpoint demands it, the token is bound to a key (DPoP).
+ * The base of the strategies that obtain an access token. The base caches the token, sets the header and drops rejected
+ * tokens. If the backend or the token endpoint requires a bound token, the token is bound to a key (DPoP).
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -21,7 +21,7 @@ import { type SubjectToken, withSubjectToken } from './subject.ts'
 
 /**
  * Pauses after a failed request for the gateway's own token, which all callers need. Otherwise, a caller could cause
- * one request per call. A retry rarely changes a rejection.
+ * one request per call. A retry rarely succeeds after a rejection.
  */
 const pauseMs = { temporary: 1_000, rejected: 10_000 }
 

@@ -1,9 +1,9 @@
 /**
  * The store in this process, for a single replica, development and tests.
  *
- * Its size is bounded: when `maxEntries` or `maxBytes` is reached, the store sweeps expired entries and then rejects
- * writes of new or longer values with `STORE_FULL`. The store uses no timers, so it does not keep the process alive.
- * Reads detect expired entries, and the store sweeps them as the map grows.
+ * The store's size is bounded: when `maxEntries` or `maxBytes` is reached, the store sweeps expired entries and then
+ * rejects writes of new or longer values with `STORE_FULL`. The store uses no timers, so it does not keep the process
+ * alive. Reads detect expired entries, and the store sweeps them as the map grows.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { decideBuckets, type Level, levelAt } from './bucket.ts'

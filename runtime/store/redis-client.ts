@@ -2,7 +2,7 @@
 import { ModuleError } from '../../schemas/index.ts'
 
 export type Args = readonly string[]
-/** Effect of a command on the data. A replica may handle reads. */
+/** Effect of a command on the data. Reads can be sent to a replica. */
 export type CommandAccess = 'read' | 'write'
 
 /** The common interface of the three client classes. */

@@ -33,7 +33,7 @@ function socket(
   }
 }
 
-/** Options for a data node. Sends no additional commands on connect, so a minimal ACL is sufficient. */
+/** Client options for a data node. Sends no additional commands on connect, so a minimal ACL is sufficient. */
 function node(config: RedisConfig) {
   return {
     ...(config.username === undefined ? {} : { username: config.username }),

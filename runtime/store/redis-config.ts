@@ -2,7 +2,7 @@
 import { GatehouseError } from '../../schemas/index.ts'
 
 export interface RedisTlsConfig {
-  /** CA certificates, PEM. Defaults to the system's roots. */
+  /** CA certificates, PEM. Defaults to the system's trust anchors. */
   readonly ca?: string
   readonly insecureSkipVerify?: boolean
 }

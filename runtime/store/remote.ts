@@ -76,7 +76,7 @@ export function serveStore(store: Store): (call: StoreCall) => Promise<unknown> 
   return async ({ operation, parameters }) => named[operation]?.(...parameters)
 }
 
-/** Returns the store behind `send`. */
+/** Returns a store that performs each call through `send`. */
 export function makeRemoteStore(send: (call: StoreCall) => Promise<unknown>): Store {
   return view(send, '')
 }

@@ -39,8 +39,8 @@ return 1`)
 
 /**
  * KEYS: buckets. ARGV: cost, then capacity and refill time in ms per bucket. Returns {1} or {0, wait in ms, index}.
- * A level is stored as "tokens ttl". The time of the last write follows from the remaining ttl, so the script needs no
- * clock and works for users without permission for TIME.
+ * A level is stored as "tokens ttl". The time of the last write is derived from the remaining ttl, so the script needs
+ * no clock and works for users without permission for TIME.
  */
 export const takeTokens = script(`
 local cost = tonumber(ARGV[1])

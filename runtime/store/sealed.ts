@@ -38,7 +38,10 @@ type Unreadable = 'unknown-key' | 'tampered'
 export interface SealOptions {
   /** Called when a value cannot be opened: its secret was removed, or the value was modified. */
   readonly onUnreadable?: (key: string, reason: Unreadable) => void
-  /** False while other processes may not have the first secret yet. Reads then do not seal values again. */
+  /**
+   * False while other processes may not have the first secret yet. While it returns false, reads do not seal values
+   * again.
+   */
   readonly mayReseal?: () => boolean
 }
 

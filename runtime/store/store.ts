@@ -73,7 +73,7 @@ export interface Store {
   /** Replicas share `redis`, which survives restarts; `memory` is neither shared nor persistent. */
   readonly kind: 'memory' | 'redis'
   get(key: string): Promise<string | undefined>
-  /** Reads a value with the version for a later `swap`. */
+  /** Reads a value and its version, which a later `swap` compares. */
   read(key: string): Promise<StoreEntry | undefined>
   /** Returns false when `onlyIf` did not hold and nothing was written. */
   set(key: string, value: string, options?: SetOptions): Promise<boolean>
@@ -96,9 +96,9 @@ export interface Store {
    */
   count(counters: readonly Counter[]): Promise<CountResult>
   /**
-   * Returns the keys in pages, each after a bounded amount of work. Pages may be empty, and a key may appear twice. A
-   * key that exists during the whole scan is returned; a key that is written or deleted during the scan may or may not
-   * be returned.
+   * Returns the keys in pages; the work for each page is bounded. Pages may be empty, and a key may appear twice. A key
+   * that exists during the whole scan is returned; a key that is written or deleted during the scan may or may not be
+   * returned.
    */
   scan(): AsyncIterable<readonly string[]>
   /** Returns a view of the store that prefixes every key. Closing a view has no effect; close the root. */

@@ -20,7 +20,10 @@ const fits: Readonly<Record<Alg, (key: KeyObject) => boolean>> = {
   EdDSA: (key) => key.asymmetricKeyType === 'ed25519',
 }
 
-/** A verification with a long modulus and a long exponent takes more than 10 times as long as with a usual key. */
+/**
+ * Verification with a key that has a long modulus and a long exponent takes more than 10 times as long as with a
+ * typical key.
+ */
 function isStrongRsa({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): boolean {
   const { modulusLength = 0, publicExponent = 0n } = asymmetricKeyDetails ?? {}
   const isUsual = modulusLength >= 2048 && modulusLength <= 8192 && publicExponent <= 0xffff_ffffn

@@ -17,7 +17,7 @@ import type { Violation } from '../validation/violations.ts'
 type Preset = NonNullable<TrustedIssuer['preset']>
 type Trusted = Pick<TrustedIssuer, 'name' | 'issuerUrl' | 'preset'>
 
-/** The fields of an authorization server that these rules cover. */
+/** The authorization server's fields that these rules check. */
 interface TrustSettings {
   readonly issuer: string
   readonly cimd?: { readonly enabled: boolean } | undefined

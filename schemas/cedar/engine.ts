@@ -4,7 +4,7 @@
  * The engine is WebAssembly. When the engine throws (a trap, stack exhaustion, invalid data), its stack is left in an
  * undefined state, and every later call may fail. Therefore, the wrapper drops an instance that has thrown, and the
  * next call loads a new instance. The first call loads the engine, which costs 30 ms and about 20 MB. A process without
- * policies does not pay for the engine.
+ * policies does not load the engine.
  */
 import { ModuleError } from '../errors.ts'
 import { createRequire } from 'node:module'

@@ -21,7 +21,10 @@ const maxLevels = 32
 /** Maximum number of steps from entities to their ancestors, across all entities and paths. */
 const maxSteps = 100_000
 
-/** Entity types for the origin of a tool, prompt or resource. Only the gateway may add entities below them. */
+/**
+ * Entity types for the origin of a tool, prompt or resource. Only the gateway may add entities below entities of these
+ * types.
+ */
 export const originTypes: ReadonlySet<string> = new Set([
   'Backend',
   'BackendTool',

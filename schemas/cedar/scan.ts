@@ -66,7 +66,7 @@ class Expression {
       case '||':
         this.#ors += 1
         break
-      // The engine joins a policy's conditions like operands of &&.
+      // The engine joins a policy's conditions as if they were operands of &&.
       case 'when':
       case 'unless':
       case '&&':

@@ -14,7 +14,7 @@ export interface PemPair {
   readonly key: string
 }
 
-/** Names of the two inputs in messages. */
+/** Names that messages use for the certificate and the key. */
 export interface PairNames {
   readonly cert: string
   readonly key: string

@@ -76,7 +76,7 @@ function rootSchema(kind: KindInfo, bundle: Bundle): Record<string, unknown> {
     properties: {
       apiVersion: { description: 'API group and version of the object.', type: 'string' },
       kind: { description: 'Kind of the object.', type: 'string' },
-      // The API server rejects a description of metadata.
+      // The API server rejects a description in the schema of `metadata`.
       metadata: { type: 'object' },
       spec: structural(spec ?? {}, bundle),
       status: { ...structural(status ?? {}, bundle), ...unseen },

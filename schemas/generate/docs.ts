@@ -56,7 +56,7 @@ export function docsIndex(bundle: Bundle): string {
   ].join('\n')
 }
 
-/** An object with fields, at a path. Nested objects follow their parent. */
+/** An object with fields, at a path. Nested objects are listed after their parent. */
 interface Part {
   readonly path: string
   readonly schema: Schema

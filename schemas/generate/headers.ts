@@ -1,7 +1,7 @@
 /**
  * Inserts the rules for header names and values into the schema sources, which reference them as `%{…}`. In patterns:
  * `%{header-name}` and `%{header-value}`. In CEL rules: the same placeholders, as quoted regular expressions, and
- * `%{restricted:<use>}`. In messages: `%{restricted:<use>}`, as words.
+ * `%{restricted:<use>}`. In messages: `%{restricted:<use>}`, spelled out in words.
  *
  * Throws for an unknown placeholder, because no rule may contain one.
  */

@@ -53,7 +53,10 @@ export function loadBundle(root: string): Bundle {
   }
 }
 
-/** Returns the definitions that the documents use, sorted by name. Drops base definitions that are only extended. */
+/**
+ * Returns the definitions that the documents use, sorted by name. Drops base definitions that only serve as the base of
+ * other definitions.
+ */
 function reachable(defs: Readonly<Record<string, Schema>>, roots: readonly string[]): Record<string, Schema> {
   const found = new Set<string>()
   const visit = (name: string): void => {
@@ -102,7 +105,10 @@ function kindInfo(source: Source, info: KindSource): KindInfo {
   }
 }
 
-/** Returns the document that contains the spec and the status. A spec without required fields may be omitted. */
+/**
+ * Returns the document that contains the spec and the status. The spec itself is optional when it has no required
+ * fields.
+ */
 function envelope(kind: KindInfo, raw: ReadonlyMap<string, Schema>): Schema {
   const spec = raw.get(`${kind.kind}Spec`)
   const optionalSpec = spec !== undefined && (target(spec, raw).required ?? []).length === 0

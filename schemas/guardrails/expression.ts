@@ -8,7 +8,7 @@
  */
 import { compileProgram, PatternError, type PatternProgram } from '../workflow/pattern.ts'
 
-/** Maximum number of instructions in one expression. Every instruction may be active at every character. */
+/** Maximum number of instructions in one expression. Every instruction can be active at every character. */
 const maxInstructions = 500
 
 /** The engine's instruction codes. */

@@ -30,7 +30,7 @@ export function acceptedTypes(root: unknown, path: ValuePath = []): readonly Sch
   return search.isExhausted ? [] : (found ?? [])
 }
 
-/** True when a value has the type. An integer may be a bigint. */
+/** True when a value has the type. An integer can be a bigint. */
 export function isOfType(value: unknown, type: SchemaType): boolean {
   switch (type) {
     case 'integer':

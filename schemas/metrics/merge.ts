@@ -1,7 +1,7 @@
 /**
  * Merges the metrics from several processes of one server into one page. Counters and histograms are summed, including
  * the last values of exited processes, because a counter must not decrease. Gauges that measure an amount are summed.
- * For other gauges, the page shows the maximum, or the minimum for times.
+ * For other gauges, the page shows the maximum value; for times, it shows the minimum.
  * Source: Prometheus exposition format 0.0.4.
  */
 import { processMetrics } from './programs.ts'

@@ -10,7 +10,7 @@ export type LabelValues = Readonly<Record<string, string | number>>
 
 export interface HistogramSample {
   readonly labels: LabelValues
-  /** Number of values up to each bound of the row. */
+  /** For each bound of the metric's row, the number of values up to that bound. */
   readonly counts: readonly number[]
   readonly sum: number
   readonly count: number

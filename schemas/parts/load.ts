@@ -1,7 +1,7 @@
 /**
  * Loads large libraries synchronously on first use, which saves memory in servers that do not need them. When running
- * from source, the libraries are the files in this folder. In a build, they are the files `<name>.js` (or `.mjs`) next
- * to the program (`manifests/bundle/options.ts` lists them).
+ * from source, the libraries are the files in this folder. In a build, the libraries are the files `<name>.js` (or
+ * `.mjs`) next to the program (`manifests/bundle/options.ts` lists them).
  */
 import { createRequire } from 'node:module'
 import { extname } from 'node:path'

@@ -11,7 +11,7 @@ import { byText } from '../canonical.ts'
 export type { ReasonRow } from './row.ts'
 export { podReasons } from './pods.ts'
 
-/** Condition reasons, sorted by their first reason. */
+/** Rows for condition reasons, sorted by the first reason in each row. */
 export const conditionReasons: readonly ReasonRow[] = [...ownReasons, ...referenceReasons].toSorted((a, b) =>
   byText(a.reasons[0] ?? '', b.reasons[0] ?? ''),
 )

@@ -6,7 +6,9 @@
  */
 const unknownLength = 1000
 
-/** Returns the estimated number of steps in one evaluation. `node` is a node of the tree, or any part of one. */
+/**
+ * Returns the estimated number of steps in one evaluation. `node` is a node of the syntax tree, or any part of a node.
+ */
 export function costOf(node: unknown): number {
   if (typeof node !== 'object' || node === null) return 0
   const { case: kind, value }: { case?: unknown; value?: unknown } = node

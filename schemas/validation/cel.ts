@@ -43,8 +43,8 @@ export function compileCel(expression: string): CelProgram {
 const maxCost = 200_000
 
 /**
- * Compiles a user's expression for untrusted data. Throws INVALID_CONFIG like compileCel, and also when a single
- * evaluation may take too long.
+ * Compiles a user's expression for untrusted data. Throws INVALID_CONFIG as compileCel does, and also when a single
+ * evaluation could take too long.
  */
 export function compileBoundedCel(expression: string): CelProgram {
   const tree = parsed(expression)

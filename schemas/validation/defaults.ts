@@ -1,5 +1,5 @@
 /**
- * Applies schema defaults like the Kubernetes API server: only inside existing objects, and recursively in default
+ * Applies schema defaults as the Kubernetes API server does: only inside existing objects, and recursively in default
  * objects. Null is treated as absent unless the field is nullable.
  */
 import { childSchema, leadsTo, resolved } from './bundle.ts'

@@ -1,7 +1,7 @@
 /**
- * Excludes invalid backends, with all settings for them, from a virtual server's file, and keeps the rest. The hooks
- * use this module before they write a file, and the runtime uses it when it reads a file. One invalid setting excludes
- * the whole backend, because a backend without its credentials, filter or timeout would not behave as configured.
+ * Removes invalid backends and all of their settings from a virtual server's file, and keeps the rest. The hooks use
+ * this module before they write a file, and the runtime uses it when it reads a file. One invalid setting excludes the
+ * whole backend, because a backend without its credentials, filter or timeout would not behave as configured.
  */
 import { type Fields, fieldsOf, isFields } from './fields.ts'
 import { below, type Violation } from './violations.ts'

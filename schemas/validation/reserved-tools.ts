@@ -1,6 +1,6 @@
 /**
- * Reserves the names of the server's own tools while their feature is on. A backend's tool with such a name would
- * either hide the feature or be unreachable.
+ * Reserves the names of the server's own tools while the features that provide them are enabled. A backend's tool with
+ * such a name would either hide the feature or be unreachable.
  */
 import { serverTools } from '../names.ts'
 import { fieldsOf } from './fields.ts'

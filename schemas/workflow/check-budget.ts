@@ -26,13 +26,13 @@ export class CheckBudget {
     return !this.#isReported
   }
 
-  /** Charges for a schema. Returns true when the schema may be checked. */
+  /** Charges for a schema. Returns true when the budget allows a check of the schema. */
   takeSchema(schema: Fields): boolean {
     if (this.#schemas >= 0) this.#schemas -= countSchemas(schema)
     return this.#schemas >= 0
   }
 
-  /** Charges for work on defaults. Returns true until the budget is used up. */
+  /** Charges the budget for work on defaults. Returns true until the budget is used up. */
   takeUnits(units: number): boolean {
     this.#units -= units
     return this.#units >= 0

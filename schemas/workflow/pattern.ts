@@ -25,7 +25,7 @@ export interface Pattern {
 }
 
 const maxLength = 1_000
-/** Maximum number of instructions in a compiled pattern. Every instruction may be active at every character. */
+/** Maximum number of instructions in a compiled pattern. Every instruction can be active at every character. */
 const maxSize = 5_000
 
 /** Compiles a pattern. Throws PatternError. */

@@ -3,7 +3,7 @@
  *
  * A check spends units of work (about 100 ns each) from the caller's budget. A check spends at least one unit for each
  * schema applied to each part of the value, which limits recursion, long lists and long strings. Patterns and
- * `uniqueItems` take linear time.
+ * `uniqueItems` are checked in linear time.
  * Source: JSON Schema 2020-12; Ajv, user-defined keywords.
  */
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
@@ -19,7 +19,7 @@ export type Spend = (units: number) => void
 const maxCached = 200
 const cached = new Map<string, SchemaCheck>()
 
-/** Returns the check for a schema that json-schema.ts has accepted. Equal schemas share a check. */
+/** Returns the check for a schema that json-schema.ts has accepted. Equal schemas share one check. */
 export function schemaCheck(schema: Fields): SchemaCheck {
   const text = JSON.stringify(schema)
   const known = cached.get(text)
@@ -34,7 +34,7 @@ export function schemaCheck(schema: Fields): SchemaCheck {
 /** Budget for collecting all errors. A check that exceeds this budget stops at its first error. */
 const allErrorsUnits = 50_000
 
-/** Stops the collection of errors. */
+/** Thrown to stop collecting errors. */
 const enough = new Error('enough')
 
 export class SchemaCheck {

@@ -1,6 +1,6 @@
 /**
- * Exposes a Service to clients outside the cluster through an HTTPRoute or an Ingress. Both terminate TLS for the host
- * name.
+ * Exposes a Service to clients outside the cluster through an HTTPRoute or an Ingress. Both kinds of route terminate
+ * TLS for the host name.
  *
  * Lists contain every field that the API server would default, because each list is compared as a whole.
  * Source: Gateway API v1, Kubernetes networking/v1.

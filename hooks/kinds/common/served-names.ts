@@ -20,8 +20,8 @@ export function servedNames(
 }
 
 /**
- * True if a workload with this replica count can have several pods. Without a count, another controller decides the
- * number.
+ * True if a workload with this replica count can have several pods. Without a count, another controller determines the
+ * number of replicas.
  */
 export function canHaveSeveralPods(replicas: unknown): boolean {
   return typeof replicas !== 'number' || replicas > 1

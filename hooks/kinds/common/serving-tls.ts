@@ -50,8 +50,8 @@ export function servedUrl(context: Context, url: string): string {
 }
 
 /**
- * Returns the address for the status. While an error keeps the previous children running, the children still use the
- * previous scheme.
+ * Returns the address to show in the status. While an error keeps the previous children running, the children still use
+ * the previous scheme.
  */
 export function statusUrl({ stored }: AnyContext, url: string, children: unknown): string {
   const before = filledTextOf(fieldsOf(stored['status'])['url'])
@@ -110,7 +110,7 @@ function authorityFailure(
   return { reason: 'TLSClientCAInvalid', message }
 }
 
-/** Returns reasons why in-cluster clients will not trust the certificate. */
+/** Returns the reasons why in-cluster clients will not trust the certificate. */
 function trustNotes(context: Context, { secretName: name }: ServingTLS, host: string): readonly string[] {
   return [
     ...(serverName(context.secretValue({ name, key: certificate }), host)

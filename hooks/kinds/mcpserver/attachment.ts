@@ -1,5 +1,5 @@
 /**
- * Converts the attachment report of a stdio server's proxy to the condition Attached. Hooks do not see pods, so the
+ * Converts the attachment report of a stdio server's proxy to the condition Attached. Hooks cannot read pods, so the
  * proxy reports a server that crashes, or an image that cannot be pulled.
  *
  * The report comes from a pod, so every field is checked.

@@ -1,6 +1,6 @@
 /**
- * VirtualMCPCompositeToolDefinition: a workflow that several virtual servers can offer. Its sync checks the workflow
- * and lists the servers that use it.
+ * VirtualMCPCompositeToolDefinition: a workflow that several virtual servers can offer. The definition's sync checks
+ * the workflow and lists the servers that use it.
  */
 import {
   formatViolations,

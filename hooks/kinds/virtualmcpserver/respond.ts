@@ -24,7 +24,7 @@ import { app } from './paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-/** Reasons of failures that resolve on their own. */
+/** Reasons for failures that resolve on their own. */
 const transientReasons: ReadonlySet<string> = new Set(['GroupRefNotReady', 'EmbeddingServerNotReady'])
 
 export function respond(context: Context, built: BuiltVirtualServer): SyncResponse {

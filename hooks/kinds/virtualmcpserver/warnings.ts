@@ -71,8 +71,8 @@ function quotaWarnings(spec: VirtualMCPServer['spec']): string[] {
 }
 
 /**
- * Warns about unknown backend names. This check does not see the group's members, which are also backends. It therefore
- * reports a name only if the name is similar to a static backend's name.
+ * Warns about unknown backend names. This check does not read the group's members, which are also backends. The check
+ * therefore reports a name only if the name is similar to a static backend's name.
  */
 function backendNames(spec: VirtualMCPServer['spec']): string[] {
   if (spec.outgoingAuth?.source !== 'inline') return []

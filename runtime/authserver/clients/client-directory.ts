@@ -29,7 +29,7 @@ import { type SpiffeBundles, verifySvid } from './spiffe-clients.ts'
 import { clientScopes } from '../model/scopes.ts'
 import { sha256 } from '../model/identifiers.ts'
 
-/** The credentials of a client in a request. */
+/** Client credentials from a request. */
 export interface ClientCredentials {
   readonly id: string
   /** True if the request contains the client id. Otherwise, the subject of the assertion is the client id. */
@@ -236,15 +236,15 @@ async function checkAssertion<T extends VerifiedClientAssertion>(
   }
   if (typeof verified === 'string') throw clientAuthError(given, verified)
   const { mark, isOnce, origin } = verified
-  // Checked before the limit, so that a stolen used assertion cannot use up the client's permits.
+  // Checked before the limit, so that a stolen assertion that has already been used cannot use up the client's permits.
   if (isOnce && (await state.store.get(mark)) !== undefined) throw clientAuthError(given, alreadyUsed)
   const taken = { caller, host: origin?.subject ?? clientId, ...(origin && { issuer: origin.issuer }) }
   const waitMs = await takePermission(state.store, limits[kind], taken)
   if (waitMs > 0) throw tooManyRequests(waitMs)
   if (!isOnce) return verified
   const ttlMs = replayMs(verified, now())
-  // There can be any number of these clients, or of subjects in their tokens, and some of these records live for a day.
-  // They must not displace the records of signed-in users.
+  // There can be any number of these clients, or of subjects in their tokens, and some of these records are kept for a
+  // day. These records must not displace the records of signed-in users.
   const yields = kind !== 'declared'
   // Only one of several simultaneous requests succeeds.
   const isFirst = await state.store.set(mark, '1', { ttlMs, onlyIf: 'absent', yields })

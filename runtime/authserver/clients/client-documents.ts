@@ -23,7 +23,7 @@ import { readClientMetadata } from './client-metadata.ts'
 interface ClientDocumentParts {
   readonly config: AuthServerConfig
   readonly cimd: CimdSettings
-  /** Fetches a document with every guard in place. */
+  /** Fetches a document, applying all protections against untrusted addresses. */
   readonly fetchDocument: (url: string) => Promise<JsonRecord>
   /** True when the limits allow another fetch from this host for this network address. */
   readonly mayFetch: (host: string, caller: string | undefined) => Promise<boolean>
@@ -135,7 +135,7 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
       if (!described && failed.get(clientId)?.isTransient) throw new GatehouseError('AUTH_UNAVAILABLE')
       return described?.keys
     } catch (error) {
-      // The endpoint's response does not contain the violated rule; the login's response does.
+      // The endpoint's response does not name the violated rule, but the login's response does.
       if (error instanceof OAuthError && error.error === 'invalid_client') return undefined
       throw error
     }

@@ -25,7 +25,7 @@ export interface AssertionKeys {
 }
 
 interface ClientKeySetParts {
-  /** Fetches a JSON document with every guard in place. */
+  /** Fetches a JSON document, applying all protections against untrusted addresses. */
   readonly fetchKeys: (url: string) => Promise<JsonRecord>
   /** True when the limits allow another fetch from this host for this network address. */
   readonly mayFetch: (host: string, caller: string | undefined) => Promise<boolean>

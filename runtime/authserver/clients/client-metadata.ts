@@ -29,7 +29,8 @@ const offlineAccess = 'offline_access'
 
 interface MetadataRules {
   /**
-   * True for a metadata document. Its private-use redirect URIs are skipped, because a document cannot own a scheme.
+   * True for a metadata document. Private-use redirect URIs in a document are skipped, because a document cannot own a
+   * scheme.
    */
   readonly isDocument: boolean
   /** True when the client has a secret. A web client is then subject to the redirect rules of its type. */

@@ -1,5 +1,5 @@
 /**
- * Clients that the operator declared. They get tokens for themselves and cannot sign users in.
+ * Clients that the operator declared. Such clients get tokens for themselves and cannot sign users in.
  *
  * The file and its secrets are reloaded every few seconds. Removing a client invalidates its tokens immediately. If it
  * is added again, tokens from before the removal stay invalid: `MachineTokens` stores the removal for every replica.

@@ -1,5 +1,5 @@
 /**
- * Removals of clients and bindings that have not been stored yet. These removals take effect in this process even while
+ * Removals of clients and bindings that have not been stored yet. Such removals take effect in this process even while
  * the store is down.
  */
 export class PendingRemovals {

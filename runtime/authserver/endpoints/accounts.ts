@@ -3,8 +3,8 @@
  *
  * The sign-in cookie, which only a completed login sets, identifies the user. The page shows no secrets. Connecting is
  * a login with one provider for one client. The login must end in the browser that began it, and changes only that
- * provider's tokens. At the first provider, the user must also stay the same. Every change comes from the page's own
- * form.
+ * provider's tokens. At the first provider, the login must also identify the same user as before. Every change comes
+ * from the page's own form.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9700 section 4.7.
  */
 import { type Exchange, shortClientId } from '../../net/index.ts'
@@ -179,7 +179,7 @@ export interface UpstreamResponse {
   readonly finish: (proof: LoginProof) => Promise<FinishedLogin>
 }
 
-/** Stores the provider's tokens in the client's session. Returns where to send the browser. */
+/** Stores the provider's tokens in the client's session. Returns the URL to send the browser to. */
 export async function finishConnection(
   { codeVerifier, nonce, sessionId, userId }: UpstreamConnection,
   { exchange, upstream, finish }: UpstreamResponse,

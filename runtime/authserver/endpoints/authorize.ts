@@ -77,8 +77,9 @@ export async function authorize(exchange: Exchange, context: AuthServerContext):
 
 /**
  * True when the user must confirm the redirect. An untrusted client can register a web address and send users here with
- * a request that fails. The error would then redirect them to its site in this server's name (RFC 9700 section 4.11.2).
- * Silent requests, clients without pages, and addresses on the user's own machine are redirected immediately.
+ * a request that fails. The error response would then redirect those users to the client's site in this server's name
+ * (RFC 9700 section 4.11.2). Silent requests, clients without pages, and addresses on the user's own machine are
+ * redirected immediately.
  */
 function needsConfirmation({ exchange, parameters }: Draft, redirectUri: string): boolean {
   return (

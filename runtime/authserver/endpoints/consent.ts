@@ -38,7 +38,10 @@ export async function showConsent(exchange: Exchange, context: AuthServerContext
   else await startLogin(exchange, { request: taken, ...decision }, context)
 }
 
-/** Returns the remembered approval, or where to redirect a silent request; undefined when the page is needed. */
+/**
+ * Returns the remembered approval, or the URL that a silent request is redirected to; undefined when the page is
+ * needed.
+ */
 async function decideWithoutPage(
   exchange: Exchange,
   request: AuthRequest,
@@ -71,7 +74,7 @@ export async function submitConsent(exchange: Exchange, context: AuthServerConte
   await startLogin(exchange, { request, ...approval }, context)
 }
 
-/** Reports that the user rejected the request. Returns where to send the browser. */
+/** Reports that the user rejected the request. Returns the URL to send the browser to. */
 export function refuseConsent(request: AuthRequest, context: AuthServerContext, userId?: string): string {
   context.emit(makeEvent('consent_refused', { clientId: request.clientId, userId }))
   const error = { error: 'access_denied', description: 'the user rejected the request' } as const
@@ -91,7 +94,8 @@ async function startLogin(
   approved: Approval & Pick<LoginInProgress, 'request'>,
   context: AuthServerContext,
 ): Promise<void> {
-  // Sets the cookie only now. A cookie set before the approval would bind a browser whose user has not approved anything.
+  // Sets the cookie only after the approval. A cookie set before the approval would bind a browser whose user has not
+  // approved anything.
   const browserId = readBrowserId(exchange, context) ?? randomId()
   const login = { ...approved, browser: sha256(browserId), obtained: [] }
   const next = await advanceLogin(context, login, readSignIn(exchange, context))

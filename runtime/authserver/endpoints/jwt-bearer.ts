@@ -1,6 +1,6 @@
 /**
  * The jwt-bearer grant: exchanges a token of a trusted issuer for an access token of this server. A platform's token
- * needs no client. An identity assertion (ID-JAG) gives an authenticated client access for a user.
+ * requires no client authentication. An identity assertion (ID-JAG) gives an authenticated client access for a user.
  *
  * Every rejected assertion gets the same response. The audit log contains the reason.
  * Source: RFC 7523 section 2.1; RFC 7521 section 4.1; RFC 8707 section 2;
@@ -254,7 +254,8 @@ async function markAsUsed(
 ): Promise<void> {
   const mark = replayKey({ purpose: 'jwt-bearer', issuer: issuerUrl, subject: sub, jti })
   const used = (): OAuthError => grantError('the assertion has already been used', subject)
-  // Checked before the limit, so that a stolen used assertion cannot use up the subject's permits.
+  // Checked before the limit, so that a stolen assertion that has already been used cannot use up the subject's
+  // permits.
   if (isOnce && (await state.store.get(mark)) !== undefined) throw used()
   const waitMs = await takePermission(state.store, 'grantAssertion', {
     issuer: issuerUrl,

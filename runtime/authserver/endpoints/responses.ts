@@ -1,7 +1,7 @@
 /**
  * Sends JSON, OAuth errors, redirects and pages, each with its fixed headers.
  *
- * Responses that contain credentials, or point to them, are never stored. Pages and redirects cannot be framed and do
+ * Responses that contain credentials, or links to them, must not be cached. Pages and redirects cannot be framed and do
  * not leak their address. Redirects use status 303, so that a POST body is never forwarded (RFC 9700 section 4.12).
  * Source: RFC 6749 section 5; RFC 9700 sections 4.2, 4.12, 4.16; RFC 9207.
  */

@@ -2,9 +2,9 @@
  * Binds tokens at the token endpoint: to the key with which the client signed its DPoP proof, and to the certificate of
  * its connection.
  *
- * The proof is checked before the client authenticates and before the grant. A request for a nonce, or an invalid proof,
- * therefore uses up neither an assertion nor a code. The proof is marked as used only after the grant was accepted, so
- * that untrusted clients cannot fill the store.
+ * The proof is checked before the client is authenticated and before the grant is read. A request for a nonce, or an
+ * invalid proof, therefore uses up neither an assertion nor a code. The proof is marked as used only after the grant
+ * was accepted, so that untrusted clients cannot fill the store.
  * Source: RFC 9449 sections 5, 8 and 11.1; RFC 8705 section 3.
  */
 import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
@@ -49,7 +49,7 @@ interface BindingRules {
 
 /** The key and the certificate whose possession a token request proved. */
 export interface ProvedBinding {
-  /** What the new token is bound to. */
+  /** Key and certificate that the new token is bound to. */
   readonly binding: TokenBinding
   /** Thumbprint of the connection's certificate, even if the new token is not bound to it. */
   readonly certificate: string | undefined

@@ -1,5 +1,5 @@
 /**
- * Requests at the token endpoint, and the response.
+ * Requests to the token endpoint, and its responses.
  * Source: RFC 6749 sections 3.3 and 5.1; RFC 8707 section 2.2.
  */
 import type { Exchange } from '../../net/index.ts'
@@ -13,7 +13,7 @@ import { parseScope, within } from '../model/scopes.ts'
 import { readResources } from './authorize.ts'
 import type { Parameters } from './form.ts'
 
-/** A request at the token endpoint, before the client authenticates. */
+/** A request to the token endpoint, before the client is authenticated. */
 export interface AnyRequest {
   readonly exchange: Exchange
   readonly form: Parameters
@@ -21,13 +21,13 @@ export interface AnyRequest {
   readonly source: string
 }
 
-/** A request of an authenticated client. */
+/** A request from an authenticated client. */
 export interface ClientRequest {
   readonly form: Parameters
   readonly client: AuthenticatedClient
   /** Network address of the client. */
   readonly source: string
-  /** What the new token is bound to. */
+  /** Key and certificate that the new token is bound to. */
   readonly binding: TokenBinding
   /** Thumbprint of the client's certificate. */
   readonly certificate: string | undefined

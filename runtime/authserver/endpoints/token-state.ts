@@ -27,9 +27,9 @@ import {
 import { sendEmpty, sendPrivate } from './responses.ts'
 
 /**
- * POST /oauth/revoke: either kind of token ends its grant. When the last grant ends, the upstream tokens end too. For a
- * declared client, only the token itself is revoked: its own token has no grant, and the grant behind a delegated token
- * belongs to another client. The token of a user of another identity provider has no grant either.
+ * POST /oauth/revoke: either kind of token ends its grant. When the last grant ends, the upstream tokens are deleted.
+ * For a declared client, only the token itself is revoked: its own token has no grant, and the grant behind a delegated
+ * token belongs to another client. The token of a user of another identity provider has no grant either.
  */
 export async function revokeToken(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)
@@ -136,7 +136,7 @@ async function authenticateRequester(
   const client = await authenticateClient(exchange, form, context)
   if (client.kind === 'declared') return requesterOf(client)
   if (client.authMethod !== 'none') return { clientId: client.id }
-  // A public client proves nothing, because any program could send its id.
+  // A public client cannot prove its identity, because any program could send its id.
   const text = 'introspection requires a client secret or a bearer access token'
   throw new OAuthError('invalid_client', text, { headers: { 'WWW-Authenticate': 'Bearer' } })
 }

@@ -1,10 +1,10 @@
 /**
  * Remembered consents, so that users are not asked again.
  *
- * A consent is remembered per user, client, redirect host and set of resources. It covers the scopes and providers that
- * the page showed. A redirect to the user's own machine is never remembered, because any program there could claim to
- * be the client. Disconnecting an account or signing out a client withdraws every consent to that client. The records
- * define the order of consents and withdrawals, because the replicas' clocks differ.
+ * A consent is remembered per user, client, redirect host and set of resources. A remembered consent covers the scopes
+ * and providers that the page showed. A redirect to the user's own machine is never remembered, because any program
+ * there could claim to be the client. Disconnecting an account or signing out a client withdraws every consent to that
+ * client. The records define the order of consents and withdrawals, because the replicas' clocks differ.
  * Source: MCP 2025-11-25 security best practices (confused deputy).
  */
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'

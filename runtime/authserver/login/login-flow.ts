@@ -3,8 +3,8 @@
  *
  * The first provider identifies the user and cannot be left out. The other providers only add tokens. Providers to
  * which the user is still connected through this client are skipped. Tokens are kept in the (sealed) record of the
- * upstream step. They are copied to separate rows only when the code is issued, so an abandoned login leaves nothing
- * behind.
+ * upstream step. The tokens are copied to separate rows only when the code is issued, so an abandoned login leaves
+ * nothing behind.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9207.
  */
 import { isTransient, makeLoginSecrets, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
@@ -95,7 +95,10 @@ async function connectedProviders(
   return new Set(usable.map((row) => row?.provider ?? ''))
 }
 
-/** Returns where to send the browser for this provider, or to report that the provider cannot be used. */
+/**
+ * Returns the URL to send the browser to: the provider's login, or a redirect that reports that the provider cannot be
+ * used.
+ */
 export async function startUpstreamStep(
   context: AuthServerContext,
   login: LoginInProgress,
@@ -134,8 +137,8 @@ export async function startUpstreamStep(
 }
 
 /**
- * Returns where to send the browser after a failed step. A failed first step ends the login; for later steps, the user
- * decides.
+ * Returns the URL to send the browser to after a failed step. A failed first step ends the login; for later steps, the
+ * user decides.
  */
 export async function handleUpstreamFailure(
   context: AuthServerContext,

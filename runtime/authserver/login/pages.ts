@@ -73,7 +73,7 @@ function origin({ clientKind, clientId, clientName }: AuthRequest): Html | undef
   return clientName === undefined ? html`<div><dt>Client ID</dt><dd>${clientId}</dd></div>` : undefined
 }
 
-/** Returns the host of the server that the client wants to access. */
+/** Returns the host of the server that the client requests access to. */
 function hostOf(resource: string): string {
   return URL.canParse(resource) ? new URL(resource).host : resource
 }

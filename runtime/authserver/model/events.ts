@@ -47,7 +47,7 @@ export interface AuthServerEvent extends EventDetails {
   readonly sessionHash?: string | undefined
 }
 
-/** Builds an event. `about` may be a grant or a session record; its other fields are ignored. */
+/** Builds an event. `about` can be a grant or a session record, whose other fields are ignored. */
 export function makeEvent(
   type: AuthServerEventType,
   about: EventDetails & { readonly sessionId?: string; readonly outcome?: Outcome },

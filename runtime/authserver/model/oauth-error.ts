@@ -68,7 +68,10 @@ export class OAuthError extends ModuleError {
   }
 }
 
-/** Returns the error for a handle that matches no stored login. It does not reveal whether the handle ever existed. */
+/**
+ * Returns the error for a handle that matches no stored login. The error does not reveal whether the handle ever
+ * existed.
+ */
 export function expiredLoginError(): OAuthError {
   return new OAuthError(
     'invalid_request',

@@ -1,6 +1,6 @@
 /**
  * The providers that a user's groups select (authServerUpstreamFilter). The first provider identifies the user and is
- * always among them.
+ * always included.
  */
 import { own, type UpstreamFilter } from '../../../schemas/index.ts'
 

@@ -1,9 +1,10 @@
 /**
- * The stored records as shapes. Every record is JSON and is sealed at rest (runtime/store).
+ * The shapes of the stored records. Every record is JSON and is sealed at rest (runtime/store).
  *
  * A *request* waits for consent, an *upstream step* for one upstream login, a *code* for its redemption. A *session*
- * contains what one user granted to one client. Its *grants* are the logins that belong to it, each the root of one
- * refresh family. Its upstream rows contain the providers' tokens. A grant that its session does not list has ended.
+ * contains what one user granted to one client. A session's *grants* are the logins that belong to it, each the root of
+ * one refresh family. A session's upstream rows contain the providers' tokens. A grant that its session does not list
+ * has ended.
  */
 import { count, flag, list, maybe, type Of, oneOf, record, text } from './codec.ts'
 
@@ -30,7 +31,10 @@ export const client = record({
 })
 export type RegisteredClient = NonNullable<ReturnType<typeof client>>
 export type TokenAuthMethod = RegisteredClient['authMethod']
-/** How a declared client authenticated. `federated`: with the token of a trusted issuer; `spiffe_jwt`: with a JWT-SVID. */
+/**
+ * Method with which a declared client authenticated. `federated`: with the token of a trusted issuer; `spiffe_jwt`:
+ * with a JWT-SVID.
+ */
 export type MachineAuthMethod = TokenAuthMethod | 'federated' | 'spiffe_jwt'
 
 const requestMembers = {
@@ -38,7 +42,7 @@ const requestMembers = {
   clientKind: oneOf('dcr', 'cimd'),
   clientName: maybe(text),
   redirectUri: text,
-  /** True when the client sent redirect_uri. The token request must then repeat it. */
+  /** True when the client sent redirect_uri. The token request must then repeat the redirect URI. */
   redirectGiven: flag,
   state: maybe(text),
   codeChallenge: text,
@@ -90,7 +94,7 @@ const loginMembers = {
   approvedAtMs: maybe(count),
   /** Providers that the user's groups select. Absent: all providers, or the user is not identified yet. */
   offered: maybe(list(text)),
-  /** Tokens of the finished upstream steps. They are copied to separate rows only when the code is issued. */
+  /** Tokens of the finished upstream steps. The tokens are copied to separate rows only when the code is issued. */
   obtained: list(upstreamTokens),
 }
 
@@ -119,7 +123,7 @@ export const connection = record({
 })
 export type UpstreamConnection = NonNullable<ReturnType<typeof connection>>
 
-/** A login that is waiting for the identified user's answer to a page. */
+/** A login that is waiting for the identified user to respond to a page. */
 export const confirmation = record({
   ...loginMembers,
   user,
@@ -210,10 +214,10 @@ export type StoredRow = NonNullable<ReturnType<typeof row>>
 /** User of a browser. Every completed login creates a new record. */
 export const signIn = record({ userId: text })
 
-/** Clients that a user has signed in to, latest first. Some of their sessions may have ended. */
+/** Clients that a user has signed in to, latest first. Some of these clients' sessions may have ended. */
 export const connectedClients = record({ clients: list(text) })
 
-/** Provider whose sign-in ended, which also ended a user's session with a client. */
+/** Provider whose sign-in session ended and thereby ended a user's session with a client. */
 export const ending = record({ provider: text })
 
 export const consent = record({
@@ -224,7 +228,7 @@ export const consent = record({
 })
 export type Consent = NonNullable<ReturnType<typeof consent>>
 
-/** Withdrawal of all consents that a user gave to a client. Later consents refer to it. */
+/** Withdrawal of all consents that a user gave to a client. Later consents refer to the withdrawal. */
 export const withdrawal = record({ id: text, atMs: count })
 export type Withdrawal = NonNullable<ReturnType<typeof withdrawal>>
 

@@ -91,7 +91,9 @@ export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
    * values.
    */
   reload(): Promise<void>
-  /** Ends a session with its tokens, including upstream tokens. Returns false when the session does not exist. */
+  /**
+   * Ends a session and deletes its tokens, including upstream tokens. Returns false when the session does not exist.
+   */
   endSession(sessionId: string): Promise<boolean>
   close(): Promise<void>
 }

@@ -48,7 +48,10 @@ export function makeFetches(config: AuthServerConfig, parts: FetchParts, log: Lo
   }
 }
 
-/** Returns a guarded fetch for addresses that clients choose. `allowLoopback` also permits this machine. */
+/**
+ * Returns a guarded fetch for addresses that clients choose. With `allowLoopback`, loopback addresses are allowed as
+ * well.
+ */
 function untrustedFetch(maxBytes: number, { cimd }: AuthServerConfig): ReturnType<typeof makeFetch> {
   const options = { timeoutMs: 5_000, maxBytes, maxRedirects: 0, keepAlive: false }
   const guarded = makeFetch({ ...options, guard: true })

@@ -4,7 +4,8 @@
  * Buckets are in the store, so replicas share them. A request takes permits from the buckets of the caller and of the
  * server together or not at all, so a rejected client adds no keys. Limits per caller are generous, because all clients
  * behind an unlisted proxy count as one caller (server/client-address.ts). A rate per lifetime bounds pending requests
- * and unused registrations. Such a bucket admits twice its capacity in the first lifetime: a burst, and the refill.
+ * and unused registrations. A bucket with such a rate admits twice its capacity in the first lifetime: a burst, and the
+ * refill.
  */
 import { isIPv6 } from 'node:net'
 import type { Bucket, Store } from '../../store/index.ts'
@@ -32,7 +33,7 @@ interface Limit {
   readonly host?: readonly Rate[]
   /** Limits per trusted issuer or trust domain. */
   readonly issuer?: readonly Rate[]
-  /** Limits for the whole server. They bound the number of stored records. */
+  /** Limits for the whole server. These limits bound the number of stored records. */
   readonly total: readonly Rate[]
 }
 
@@ -70,7 +71,8 @@ export const limits = {
   },
   /**
    * Valid assertions of trusted issuers. `host` is the subject. The number of subjects is unlimited, so there is also a
-   * limit per issuer. Callers share no limit, because one issuer must not block another, not even from the same address.
+   * limit per issuer. There is no limit that all callers share, because one issuer must not block another, not even
+   * from the same address.
    */
   grantAssertion: {
     caller: [],

@@ -1,12 +1,12 @@
 /**
  * Completes the rotation of an HMAC secret: reseals records under older secrets with the current secret in the
- * background. It also counts the records and tokens that still need an older secret, so that operators can see when
- * they can remove that secret.
+ * background. Also counts the records and tokens that still need an older secret, which shows operators when they can
+ * remove that secret.
  *
- * runtime/store reseals a record when it is read. This module handles all other records. It scans the store page by
- * page, with a pause after each page, on one replica at a time. It stores the result for all replicas. The scan starts
- * some time after a change, so that slower replicas do not find records that they cannot open. Clients store the
- * refresh tokens, so this server can only wait until these tokens are used or expire.
+ * runtime/store reseals a record when it is read. This module handles all other records. The module scans the store
+ * page by page, with a pause after each page, on one replica at a time. That replica stores the result for all
+ * replicas. The scan starts some time after a change, so that slower replicas do not find records that they cannot
+ * open. Clients store the refresh tokens, so this server can only wait until these tokens are used or expire.
  * Source: docs/reference/specification/external-auth.md, hmacSecretRefs ("First entry is current, the rest only
  * verify").
  */

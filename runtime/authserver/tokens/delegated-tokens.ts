@@ -44,7 +44,7 @@ interface ExternalActor {
   readonly sub: string
 }
 
-/** Where a chain of acting clients begins. */
+/** The start of a chain of acting clients: a session, or a token of a trusted issuer. */
 export type DelegationRoot = SessionRoot | ExternalRoot
 
 interface Chain {

@@ -4,7 +4,7 @@
  * Every decision is a single compare-and-set on one record. Exactly one of two simultaneous requests succeeds, on any
  * replica. Reuse of a code or an old refresh token ends the grant, because one of the two holders must have stolen it.
  * During a grace period, a rotated refresh token returns the same successor again, as long as that successor is unused.
- * This is necessary because clients refresh in parallel and lose responses.
+ * The grace period is necessary because clients refresh in parallel and lose responses.
  * Source: RFC 6749 sections 4.1.2, 4.1.3, 6, 10.5; RFC 7636 section 4.6; RFC 8707 section 2.2; RFC 9700 section 4.14.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
@@ -36,7 +36,7 @@ interface GrantsParts {
     readonly authCodeMs: number
     readonly grantMs: number
   }
-  /** Called on reuse, for audit. */
+  /** Called when a code or a refresh token is reused, for the audit log. */
   readonly onReuse: (what: 'code' | 'refresh', grant: Grant, source: string | undefined) => void
 }
 

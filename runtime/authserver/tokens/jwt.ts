@@ -1,12 +1,12 @@
 /**
  * Signs access tokens (RFC 9068) and ID tokens (OpenID Connect Core section 2). Verifies nothing.
  *
- * An access token identifies the session (`tsid`) whose upstream tokens it gives access to. It also identifies the
- * grant (`gid`, a hash) that keeps it valid. It contains no names or email addresses, because they would end up in
- * every backend's log. `scp` repeats the scopes as a list, for policies that read it.
+ * An access token identifies the session (`tsid`) whose upstream tokens it gives access to. The token also identifies
+ * the grant (`gid`, a hash) that keeps it valid. The token contains no names or email addresses, because these would
+ * end up in every backend's log. `scp` repeats the scopes as a list, for policies that read it.
  *
- * Signs with node:crypto. jose signs through WebCrypto, which switches threads and makes OpenSSL split r and s. That
- * takes four times as long as the signature itself. Slow signatures are computed in another thread.
+ * Signs with node:crypto. jose signs through WebCrypto, which switches threads and makes OpenSSL split r and s. Those
+ * steps take four times as long as the signature itself. Slow signatures are computed in another thread.
  * Source: RFC 7515 section 5.1; RFC 7518 sections 3.3 and 3.4; RFC 8037 section 3.1.
  */
 import { createHash, randomUUID, sign } from 'node:crypto'

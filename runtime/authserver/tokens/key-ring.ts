@@ -137,8 +137,8 @@ function newPrivateKey(): KeyObject {
 const ephemeralName = 'ephemeral-keys'
 
 /**
- * Returns the ring that all processes of one server use for keys that are not configured. It is passed to `makeKeyRing`
- * as `previous`. The first process creates and stores it. Rejects with STORE_DOWN.
+ * Returns the ring that all processes of one server use for keys that are not configured. The ring is passed to
+ * `makeKeyRing` as `previous`. The first process creates and stores the ring. Rejects with STORE_DOWN.
  */
 export async function sharedRing(shared: Store): Promise<KeyRing> {
   let text = await shared.get(ephemeralName)

@@ -81,7 +81,7 @@ export class RingHolder {
 
   /**
    * Stores the id once per change, then only extends its lifetime. Replicas with older settings must not keep
-   * overwriting it.
+   * overwriting the id.
    */
   async #announce(): Promise<void> {
     const { ring, isSettled } = this

@@ -3,7 +3,7 @@
  *
  * A session is the root of everything that is issued. A grant that it does not list has ended, regardless of its
  * tokens' signatures. A new login by the same user with the same client joins the session, so the user need not sign in
- * again at connected providers. The end of the last grant ends the session and every upstream token.
+ * again at connected providers. When the last grant ends, the session ends and all of its upstream tokens are deleted.
  * Source: RFC 9700 section 4.14; RFC 7009 section 2.1.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -296,7 +296,7 @@ export class Sessions {
     return clientId.includes('://') || (await this.#state.clients.get(clientId)) !== undefined
   }
 
-  /** Ends one grant with its refresh and access tokens. Ending the last grant ends the session. */
+  /** Ends one grant and its refresh and access tokens. Ending the last grant ends the session. */
   async endGrant(sessionId: string, grantId: string): Promise<void> {
     await this.#state.families.delete(grantId)
     // One of several simultaneous callers writes the record, and the other callers find no grant.
@@ -320,7 +320,7 @@ export class Sessions {
     return session
   }
 
-  /** Ends a session with everything in it. Returns false when the session does not exist. */
+  /** Ends a session and deletes everything that belongs to it. Returns false when the session does not exist. */
   async endSession(sessionId: string): Promise<boolean> {
     const session = await this.#state.sessions.get(sessionId)
     if (!session) return false

@@ -2,7 +2,7 @@
  * Looks up a value over the network, and retries in the background until it succeeds.
  *
  * One attempt runs at a time. Until there is a value, callers wait for the running attempt or get the last failure
- * immediately. An old value stays in use while its renewal fails.
+ * immediately. The old value stays in use while its renewal fails.
  */
 import type { Log } from '../../net/index.ts'
 

@@ -74,7 +74,7 @@ export class OAuth2Upstream implements Upstream {
   readonly #hint: ReturnType<typeof hintFor>
   readonly #readClient: () => OAuthClient
   readonly #endpoints: BackgroundLookup<Endpoints>
-  /** Runs from the start, so that a rejected registration is reported before the first login. */
+  /** Starts in the constructor, so that a rejected registration is reported before the first login. */
   readonly #registering: BackgroundLookup<UpstreamRegistration> | undefined
   /** Converts token responses to the standard form. A configured mapping replaces the one from the preset. */
   readonly #mapOf: (grant: 'login' | 'refresh') => ((body: JsonRecord) => JsonRecord) | undefined

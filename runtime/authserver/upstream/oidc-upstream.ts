@@ -3,7 +3,8 @@
  *
  * The subject is the configured claim, with no fallback to another claim, which could merge or split users. The
  * userinfo endpoint is used only when `userInfoOverride` configures it, after the ID token has been verified, and only
- * for the name and email. Its subject must match the ID token's (OpenID Connect Core section 5.3.2).
+ * for the name and email. The subject in its response must match the subject of the ID token (OpenID Connect Core
+ * section 5.3.2).
  * Source: docs/reference/specification/external-auth.md#oidcConfig, oidcConfig; OpenID Connect Core sections 3.1.2 and
  * 3.1.3, RFC 9207.
  */

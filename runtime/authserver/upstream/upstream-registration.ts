@@ -59,7 +59,9 @@ export function issuerOf(discoveryUrl: string): string {
   return wellKnown.test(url.pathname) ? `${url.origin}${path}` : url.origin
 }
 
-/** Returns the stored registration. If there is none, registers this server. Rejects with OAuthClientError. */
+/**
+ * Returns the stored registration. If no registration is stored, registers this server. Rejects with OAuthClientError.
+ */
 export async function obtainRegistration(
   target: RegistrationTarget,
   parts: RegistrationParts,

@@ -146,7 +146,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
       const isRefused = this.#isRefused(id, row)
       const fresh = this.#renewals.renewIfDue(id, row, { upstream, isRefused })
       const renewed = await abortable(fresh, signal)
-      // Some providers return the same token again. Do not renew it a second time.
+      // Some providers return the same token again. Do not renew such a token a second time.
       if (isRefused) this.#refused.set(id, { digest: '', atMs: now() })
       return toUpstreamToken(renewed)
     } catch (error) {
@@ -155,7 +155,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     }
   }
 
-  /** Returns undefined for a provider that the user has not connected. Rejects when its tokens are lost. */
+  /** Returns undefined for a provider that the user has not connected. Rejects when the provider's tokens are lost. */
   async #checkAbsent(sessionId: string, provider: string): Promise<undefined> {
     const { sessions, upstreams, now } = this.#parts
     const session = await sessions.get(sessionId)

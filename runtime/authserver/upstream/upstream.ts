@@ -1,8 +1,8 @@
 /**
  * The interface of an upstream identity provider, for any protocol.
  *
- * `begin` and `finish` are the two halves of a login (upstream step). `refresh` renews its tokens later. All reject
- * with OAuthClientError (oauth/refusals/token-refusal.ts) and store nothing.
+ * `begin` and `finish` are the two halves of a login (upstream step). `refresh` renews the tokens of a login later. All
+ * three functions reject with OAuthClientError (oauth/refusals/token-refusal.ts) and store nothing.
  */
 import type { Fetch, Log } from '../../net/index.ts'
 import type { TokenSet } from '../../oauth/index.ts'

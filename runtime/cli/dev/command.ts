@@ -1,8 +1,8 @@
 /**
  * `gatehouse dev -f` runs a cluster's manifests on this machine.
  *
- * It validates the manifests with the webhook's code, runs the same hooks in process, and starts the rendered servers
- * as local processes. Changes to the files take effect immediately.
+ * The command validates the manifests with the webhook's code, runs the same hooks in process, and starts the rendered
+ * servers as local processes. Changes to the files take effect immediately.
  */
 import type { Command } from 'commander'
 import type { DevOptions } from './dev.ts'

@@ -4,7 +4,7 @@
  * The server's file is `authserver-config.yaml` in the same directory as the host's configuration file. Without the
  * file, there is no embedded server. An unreadable or invalid file is an error. Changed settings take effect at the
  * next start. Changed keys and declared clients take effect within seconds.
- * Source: spec documents 2 and 3.
+ * Source: docs/reference/specification/external-auth.md, docs/reference/specification/virtual-server.md.
  */
 import { lstatSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -26,7 +26,7 @@ export interface ConsoleParts {
 
 /** A console that opens after its server has started. */
 export interface PreparedConsole {
-  /** Records calls from server startup on. */
+  /** Records calls from the start of the server. */
   readonly recorder: CallRecorder
   open(server: VmcpServer): Promise<RunningConsole>
 }

@@ -117,7 +117,7 @@ export interface ServeCommandOptions
   extends ServedFile,
     Pick<StartOptions, 'host' | 'port' | 'allowedOrigins'> {
   readonly debug: boolean
-  /** Stores locks for backends without a lock. */
+  /** Stores newly created locks for backends that have none. */
   readonly lockKeeper?: LockKeeper | undefined
   readonly version: string
   /** Certificate files; undefined for plain HTTP. */
@@ -284,7 +284,7 @@ async function serveWorker(
   read: ReadConfig,
   context: ServeContext,
 ): Promise<void> {
-  // Ignores the signal, which a terminal sends to all processes of the group. The primary stops this process.
+  // Ignores the signal, which a terminal sends to all processes of the group. The primary process stops this worker.
   void stopSignal(new AbortController())
   await serveAsWorker(async (link) => {
     const started = Promise.withResolvers<VmcpServer>()

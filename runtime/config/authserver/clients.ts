@@ -57,7 +57,7 @@ export function followAssertionPolicies(path: string): () => readonly AssertionP
   }))
 }
 
-/** Like followDeclaredClients, for the issuers whose users' tokens can be exchanged. */
+/** Like followDeclaredClients, but returns the issuers whose users' tokens can be exchanged. */
 export function followExchangePolicies(path: string): () => readonly ExchangePolicySettings[] {
   return followFile(path, (file) => ({
     value: exchangePoliciesOf(file),

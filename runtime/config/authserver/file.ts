@@ -47,15 +47,15 @@ import type { Environment } from '../proxy/env.ts'
 
 /** Variables that an authorization server reads in addition to the variables in its file. */
 export const authServerEnvironment = {
-  /** False skips the consent page before a login with the upstream provider. For headless tests only. */
+  /** If false, a login with the upstream provider starts without the consent page. For headless tests only. */
   consent: 'GATEHOUSE_AUTH_SERVER_CONSENT',
-  /** False disables dynamic client registration. */
+  /** If false, dynamic client registration is disabled. */
   registration: 'GATEHOUSE_AUTH_SERVER_REGISTRATION',
-  /** True issues a secret to clients that request one, if allowConfidentialClientRegistration is absent. */
+  /** If true, clients that request a secret receive one, unless allowConfidentialClientRegistration is set. */
   confidentialClients: 'GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS',
   /** Comma-separated host names. The server accepts only metadata documents from these hosts. */
   cimdHosts: 'GATEHOUSE_AUTH_SERVER_CIMD_HOSTS',
-  /** True accepts http metadata documents on loopback addresses. For development. */
+  /** If true, http metadata documents on loopback addresses are accepted. For development. */
   cimdLoopback: 'GATEHOUSE_AUTH_SERVER_CIMD_LOOPBACK',
   /** Comma-separated addresses and networks of proxies whose X-Forwarded-For is trusted. */
   trustedProxies: 'GATEHOUSE_AUTH_SERVER_TRUSTED_PROXIES',

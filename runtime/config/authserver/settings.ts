@@ -47,7 +47,7 @@ export interface AuthServerConfig {
   readonly registration: ClientRegistrationConfig
   /** Settings for metadata documents. Without these settings, the server accepts only registered clients. */
   readonly cimd?: CimdSettings
-  /** False skips the consent page before a login with the upstream provider. For headless tests only. */
+  /** If false, a login with the upstream provider starts without the consent page. For headless tests only. */
   readonly consent: boolean
   readonly accessTokenMs: number
   readonly refreshTokenMs: number
@@ -142,9 +142,9 @@ interface TokenExchangeSettings {
 }
 
 export interface ClientRegistrationConfig {
-  /** False removes /oauth/register from the server and from its metadata. */
+  /** If false, /oauth/register is not served, and the metadata omits it. */
   readonly enabled: boolean
-  /** True issues a secret to clients that request one. False registers such clients as public clients. */
+  /** If true, clients that request a secret receive one. If false, such clients are registered as public clients. */
   readonly confidentialClients: boolean
 }
 
@@ -153,7 +153,7 @@ export interface CimdSettings {
   readonly cacheTtlMs: number
   /** Hosts of accepted documents. Default: all hosts. */
   readonly allowedHosts?: readonly string[]
-  /** True accepts http documents on loopback addresses. For development. */
+  /** If true, http documents on loopback addresses are accepted. For development. */
   readonly allowLoopback: boolean
 }
 
@@ -167,7 +167,7 @@ interface UpstreamBase {
   readonly scopes: readonly string[]
   readonly provider?: ProviderId
   readonly additionalAuthorizationParams: Readonly<Record<string, string>>
-  /** File with trust anchors in addition to the system's. Reloaded when it changes. */
+  /** File with trust anchors to use in addition to the system's trust anchors. Reloaded when it changes. */
   readonly caBundlePath?: string
   /** Files of the client certificate for mutual TLS. Reloaded when they change. */
   readonly clientCertificatePath?: string

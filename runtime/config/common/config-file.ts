@@ -2,7 +2,8 @@
  * Reads a configuration file of the runtime: strict YAML, checked by its schema, with defaults filled in. Reports all
  * errors at once.
  *
- * This module reads every kind of file in `schemas/runtime/`, but not the variables and files that a file refers to.
+ * This module reads every kind of file in `schemas/runtime/`, but does not resolve the variables and files that a file
+ * refers to.
  */
 import {
   GatehouseError,

@@ -139,7 +139,7 @@ class Walk {
   readonly violations: YamlViolation[] = []
   readonly #lines: LineCounter
   readonly #anchors = new Map<string, unknown>()
-  /** Nodes that contain the current node. */
+  /** Ancestors of the current node. */
   readonly #open = new Set<unknown>()
   #aliasDepth = 0
   #aliased = 0

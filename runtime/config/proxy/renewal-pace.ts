@@ -13,7 +13,7 @@ export interface RenewalPace {
   readonly maxTries: number
   readonly maxElapsedMs: number
   readonly tickMs: number
-  /** Time after the first failure. */
+  /** Time after the first failure at which retries end. */
   readonly giveUpMs: number
 }
 

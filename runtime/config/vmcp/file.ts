@@ -120,7 +120,7 @@ export const vmcpEnvironment = {
   /** Key material that replicas share, for state that clients store; at least 32 bytes, encoded in base64. */
   stateKey: 'VMCP_SESSION_HMAC_SECRET',
   enableObo: 'GATEHOUSE_ENABLE_OBO',
-  /** Key for the embedding service of tool search, with the provider compat. */
+  /** API key for tool search's embedding service, when the provider is `compat`. */
   embeddingApiKey: 'GATEHOUSE_EMBEDDING_API_KEY',
   debug: 'GATEHOUSE_DEBUG',
   /** Idle timeout of a session, as a duration. */
@@ -136,8 +136,8 @@ export const vmcpEnvironment = {
   consoleToken: 'GATEHOUSE_CONSOLE_TOKEN',
   consolePort: 'GATEHOUSE_CONSOLE_PORT',
   /**
-   * `gatehouse dev` sets this variable to a JSON list of the files and folders with its manifests. The console may
-   * write locks to these files.
+   * `gatehouse dev` sets this variable to a JSON list of the files and folders with its manifests. The console is
+   * allowed to write locks to these files.
    */
   consoleManifests: 'GATEHOUSE_CONSOLE_MANIFESTS',
   /**

@@ -19,7 +19,7 @@ import { type VmcpConfig, parseVmcpConfig, vmcpEnvironment } from './file.ts'
 
 export interface VirtualServer {
   readonly config: VmcpConfig
-  /** Environment, extended with secrets from files and headers for the backend. */
+  /** Environment, extended with secrets from files and with the headers for the backend. */
   readonly env: Environment
 }
 

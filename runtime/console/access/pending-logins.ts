@@ -12,14 +12,14 @@ export interface PendingLogin {
   readonly secrets: LoginSecrets
   /** Path of the page to open after login. */
   readonly to: string
-  /** True when the login required a prompt by the issuer. */
+  /** True when the login required the issuer to prompt the user. */
   readonly again: boolean
   readonly expiresAt: number
 }
 
 export class PendingLogins {
   readonly #now: () => number
-  /** Logins, keyed by the browser's cookie value, in the order of their start. */
+  /** Logins, keyed by the browser's cookie value, in the order in which they started. */
   readonly #pending = new Map<string, PendingLogin>()
 
   constructor(now: () => number) {

@@ -2,7 +2,7 @@
  * Determines a user's console roles from the claims in the ID token, either by claim rules or by the console's
  * policies. Each request evaluates the roles, so changed settings also apply to signed-in users.
  *
- * A permitted action grants its role, and a failed decision grants nothing.
+ * Each allowed action grants its role, and a failed decision grants nothing.
  */
 import { own } from '../../../schemas/index.ts'
 import { isDeepStrictEqual } from 'node:util'
@@ -25,7 +25,7 @@ export interface RoleRule {
   readonly values: readonly string[]
 }
 
-/** Rules or policies. With policies, the rules are ignored. */
+/** Rules or policies. When policies are set, the rules are ignored. */
 export interface RoleSettings {
   readonly roles?: readonly RoleRule[] | undefined
   readonly authz?: AuthorizerConfig | undefined

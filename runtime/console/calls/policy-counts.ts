@@ -10,7 +10,7 @@ interface KnownSet {
   readonly textOf: ReadonlyMap<string, string>
 }
 
-/** Determining policies of a decision. */
+/** The policies and errors that determined a decision. */
 export interface Decided {
   readonly reason: readonly string[]
   readonly errors: readonly string[]

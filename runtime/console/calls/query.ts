@@ -92,7 +92,7 @@ function remoteCall(recorder: CallRecorder, id: string): StoredCall | undefined 
   return undefined
 }
 
-/** Continues with the notable calls after the end of the ring of all calls. */
+/** Yields the calls from newest to oldest: all recent calls, then the older notable calls. */
 function* newestFirst({ all, notable }: CallRecorder, from: number): Generator<StoredCall> {
   yield* all.before(from)
   yield* notable.before(Math.min(from, all.oldest?.seq ?? from))

@@ -21,7 +21,8 @@ const ringBytes = 8 * 1024 * 1024
 const slowMs = 5_000
 const maxText = 128
 /**
- * Approximate size of an entry without its variable-length text. Includes the objects, id, times, session and trace.
+ * Approximate size of an entry without its variable-length text. Includes the size of the objects, id, times, session
+ * and trace.
  */
 const entryBytes = 600
 

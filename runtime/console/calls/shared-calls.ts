@@ -1,7 +1,7 @@
 /**
  * Shares calls between replicas: each replica appends its calls to a shared stream and reads the other replicas' calls
- * into its rings. The calls of a replica remain after the replica exits. Calls never wait for the stream. While the
- * stream is unreachable, new calls are not shared. Reading resumes later where it stopped.
+ * into its rings. The calls of a replica remain available after the replica exits. Calls never wait for the stream.
+ * While the stream is unreachable, new calls are not shared. Reading resumes later where it stopped.
  */
 import { isFields, jsonFields } from '../../../schemas/index.ts'
 import type { RecordStream } from '../../store/index.ts'

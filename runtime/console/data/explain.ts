@@ -15,7 +15,7 @@ export interface AskedExplanation {
   readonly arguments?: unknown
 }
 
-/** Explains how the running server would decide. `caller` is the user who made the request. */
+/** Explains how the running server would decide on a request. `caller` is the user who made the request. */
 export type Explain = (question: AskedExplanation, caller: Caller) => Promise<ExplainResponse>
 
 /** Explains a request. Rejects with BAD_REQUEST, with the name of the invalid member. */

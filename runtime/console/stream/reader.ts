@@ -29,7 +29,7 @@ interface OpenStream {
 export class Readers {
   readonly #hub: Hub
   readonly #recorder: CallRecorder
-  /** Open streams, keyed by the function that closes the stream. */
+  /** Open streams, keyed by the function that closes each stream. */
   readonly #open = new Map<() => void, OpenStream>()
 
   constructor(hub: Hub, recorder: CallRecorder) {

@@ -1,6 +1,6 @@
 /**
- * All text on the pages. A translation is another object of this type. Numbers and times are formatted by the caller or
- * by `count`.
+ * All text that the pages show. A translation is another object of this type. Numbers and times are formatted by the
+ * caller or by `count`.
  */
 import type { DeniedBy, Health, CallResultKind, ToolPinState, Role } from '../api.ts'
 import { count } from './parts/format.ts'

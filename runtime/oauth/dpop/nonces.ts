@@ -39,7 +39,7 @@ export interface NonceParts {
 }
 
 export function makeNonces({ secrets, purpose, now }: NonceParts): Nonces {
-  /** Derived keys, by secret object; dropped together with the secret. */
+  /** Derived keys, keyed by secret object; dropped together with the secret. */
   const keys = new WeakMap<Uint8Array, KeyObject>()
   let last: { readonly nonce: string; readonly atMs: number; readonly secret: Uint8Array } | undefined
 

@@ -12,7 +12,7 @@ import { LRUCache } from 'lru-cache'
 import { isFields, ModuleError } from '../../../schemas/index.ts'
 import { skewSec } from '../jwt.ts'
 
-/** Published in metadata and challenges. */
+/** Algorithms that proofs may use; published in metadata and challenges. */
 export const proofAlgorithms = ['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'] as const
 
 const maxLength = 8_192
@@ -51,7 +51,7 @@ export interface ProofRules {
   readonly method: string
   /** Returns true if a normalized URL (`proofTarget`) is a URL of this endpoint. */
   readonly isTarget: (url: string) => boolean
-  /** Access token that the request contains. Its hash must be in the proof. */
+  /** Access token that the request contains. The hash of the access token must be in the proof. */
   readonly accessToken?: string | undefined
   /** Largest difference between the proof's `iat` and the time, in both directions. */
   readonly maxAgeMs: number
@@ -75,7 +75,7 @@ interface ProofKey {
   readonly jkt: string
 }
 
-/** Keys of recent proofs, by the encoded header, which a client repeats in each proof. */
+/** Keys of recent proofs, keyed by the encoded header, which a client repeats in each proof. */
 const knownKeys = new LRUCache<string, ProofKey>({ max: 1_000 })
 
 /** Returns the verified proof. Rejects with ProofRefused. */

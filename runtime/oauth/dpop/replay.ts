@@ -1,7 +1,7 @@
 /**
  * Marks DPoP proofs as used, so that a recorded proof cannot be sent again, on any replica that shares the store.
  *
- * A mark lives until every replica rejects the proof because of its age. In memory, the number of marks per owner is
+ * A mark is kept until every replica rejects the proof because of its age. In memory, the number of marks per owner is
  * limited, so that a client that sends many proofs cannot fill the store for all clients.
  * Source: RFC 9449 section 11.1.
  */

@@ -3,7 +3,7 @@
  *
  * A server reports an unknown client on a page, because it has no redirect URI that it can trust. The login would then
  * wait until it times out. This module therefore sends the authorization request once without a browser, with its own
- * random values. This does not sign the user in.
+ * random values. This request does not sign the user in.
  * Source: RFC 6749 section 4.1.2.1; draft-ietf-oauth-client-id-metadata-document-02 section 4.
  */
 import { type OAuthCallOptions, send } from '../call.ts'
@@ -22,8 +22,8 @@ const clientCodes: ReadonlySet<string> = new Set([
 ])
 
 /**
- * True when the login failed but might succeed with another client at the same server. Includes servers that report an
- * invalid request instead, or reject the client's secret without a code.
+ * True when the login failed but might succeed with another client at the same server. Also true for servers that
+ * report an invalid request instead, or that reject the client's secret without a code.
  */
 export function refusesClientAtLogin(error: unknown): boolean {
   if (!(error instanceof OAuthClientError)) return false

@@ -1,7 +1,7 @@
 /**
  * Prevents work from running twice at the same time, in this process or in the same user's other processes.
  *
- * The lock between processes is a file that exists while its holder works.
+ * The lock between processes is a file that exists while the holder of the lock works.
  *
  * The file is considered abandoned when its process is no longer running on this machine, or when a waiting process has
  * seen the same holder for too long. Times are measured by the waiting process alone, because the clock may be changed
@@ -80,7 +80,7 @@ export async function withFileLock<T>(
   }
 }
 
-/** True when the file was created, or when it cannot be created at all. Reports errors that may be temporary. */
+/** True when the file was created, or when it cannot be created at all. Reports errors that are possibly temporary. */
 function create(path: string, owner: string, onPassingError?: (error: unknown) => void): boolean {
   try {
     writeFileSync(path, owner, { mode: 0o600, flag: 'wx' })

@@ -40,7 +40,7 @@ export interface Located {
   readonly scopes: readonly string[]
   /** Provider-specific parameters for the authorization request, or for the token request of a login without a user. */
   readonly authorizeParams?: Readonly<Record<string, string>>
-  /** When to request a token that is bound to a key. Undefined: never. */
+  /** Determines when a token that is bound to a key is requested. Undefined: never. */
   readonly dpop?: ProofUse | undefined
 }
 
@@ -140,7 +140,7 @@ async function locateFromTarget(options: LocateOptions): Promise<Located> {
 }
 
 /**
- * Returns when to request a bound token. In the mode `auto`, the target must announce that it accepts bound tokens:
+ * Determines when to request a bound token. In the mode `auto`, the target must announce that it accepts bound tokens:
  * many authorization servers bind a token to any proof, and a target without DPoP would reject the token. Throws
  * OAuthClientError `protocol` if a bound token is required but not possible.
  */
@@ -245,7 +245,7 @@ async function firstUsable(issuers: readonly string[], options: LocateOptions): 
 
 /**
  * Discovers an issuer's server. If the issuer has no path, tries both forms: with and without the slash after the host.
- * Both forms are the same URL, and resources often use a different form than the server's metadata. All later
+ * Both forms identify the same URL, and resources often use a different form than the server's metadata. All later
  * comparisons use the issuer from the metadata.
  */
 async function discoverIssuer(issuer: string, { fetch, signal }: LocateOptions): Promise<ServerMetadata> {

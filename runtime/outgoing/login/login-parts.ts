@@ -17,12 +17,12 @@ export interface LoginParts extends SignInParts {
 export interface OnDemand {
   /** Returns the address at which the user signs in. */
   readonly address: () => string
-  /** Called when the login starts or stops waiting for the user, and when another token may give access to more. */
+  /** Called when the login starts or stops waiting for the user, and when a new token may grant more access. */
   readonly onChange: () => void
 }
 
 /**
- * The request that the target rejected, and the scopes to request. If the scopes are undefined, they follow from the
+ * The request that the target rejected, and the scopes to request. If the scopes are undefined, they are taken from the
  * metadata.
  */
 export interface WantedLogin {

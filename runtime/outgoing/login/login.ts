@@ -4,9 +4,9 @@
  *
  * Only one renewal or login runs at a time, and all callers wait for it. When a renewal fails temporarily, the token
  * stays in use until it expires. A rejected renewal ends the login, and the refresh token is not used again. Several
- * processes may share one persisted login: they renew it one at a time, and each adopts the renewals made by the other
- * processes. Logins after the first are limited, so that a broken target cannot open browser windows repeatedly. With
- * `onDemand`, no login starts until the user requests a login.
+ * processes may share one persisted login. Only one process renews the login at a time, and the other processes adopt
+ * the renewed login. Logins after the first are limited, so that a broken target cannot open browser windows
+ * repeatedly. With `onDemand`, no login starts until the user requests a login.
  * Source: docs/reference/specification/proxy-command.md#outgoing; MCP 2025-11-25 ("Scope Challenge Handling").
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -232,7 +232,7 @@ export class TargetLogin implements OwnLogin {
 
   async refused({ status, challenge, url, usedToken }: Rejection): Promise<void> {
     let session = this.#session
-    // Another request has already renewed it.
+    // Another request has already renewed the token.
     if (session && usedToken !== undefined && session.tokens.accessToken !== usedToken) return
     if (status === 403) return this.#flights.once('step-up', () => this.#stepUp(challenge, url))
     const refusedProof = session?.proofKey && proofRefusal(challenge)

@@ -8,7 +8,7 @@ import { boundKey, renewTokens, signIn } from './sign-in.ts'
 
 /**
  * Finds the authorization server for a rejected request, and signs in there. Adds a line to `skipped` for each document
- * that was not usable. Rejects like `locate` and `signIn`.
+ * that was not usable. Rejects with the errors of `locate` and `signIn`.
  */
 export async function signInFor(
   { url, challenge, scopes }: WantedLogin,

@@ -19,7 +19,7 @@ import { persistInDirectory, persistNothing } from './persisted.ts'
 export interface OnDemandLoginParts extends OnDemand {
   readonly url: URL
   readonly settings: OAuthSettings
-  /** PEM certificates to trust in addition to the system's. */
+  /** PEM certificates to trust in addition to the system's certificates. */
   readonly ca: string | undefined
   readonly log: Log
   readonly now: () => number
@@ -100,7 +100,7 @@ export class OnDemandLogin {
     return this.isWaiting ? signInRequired(this.#parts.address()) : undefined
   }
 
-  /** Adds the token, if there is one. Rejects with BACKEND_SIGN_IN_REQUIRED, or like `TargetLogin.token`. */
+  /** Adds the token, if there is one. Rejects with BACKEND_SIGN_IN_REQUIRED or an error of `TargetLogin.token`. */
   async apply(request: OutgoingRequest): Promise<void> {
     // The client's own credential takes precedence.
     if (request.headers['authorization'] !== undefined) return
@@ -111,7 +111,7 @@ export class OnDemandLogin {
 
   /**
    * Handles a response with the status 401 or 403. Resolves to true if another attempt may succeed, and to false if the
-   * response does not concern the login. Rejects with BACKEND_SIGN_IN_REQUIRED, or like `TargetLogin.token`.
+   * response does not concern the login. Rejects with BACKEND_SIGN_IN_REQUIRED or an error of `TargetLogin.token`.
    */
   async rejected(
     { headers }: Pick<OutgoingRequest, 'headers'>,
@@ -162,7 +162,7 @@ export class OnDemandLogin {
 
   #start(login: TargetLogin): Attempt {
     const { promise: presented, resolve } = Promise.withResolvers<() => string>()
-    // The login replaces a client that the server rejects, and presents the next client.
+    // When the server rejects a client, the login switches to another client and calls `#present` again.
     let current: (() => string) | undefined
     this.#present = (enter) => {
       current = enter

@@ -3,7 +3,7 @@
  * registration. A registration is persisted by issuer, redirect URI and scopes. If a server rejects the document or
  * loses a registration, the next option is tried.
  *
- * A registration's secret may expire. If the server supports managing registrations, the secret is renewed a day before
+ * A registration's secret can expire. If the server supports managing registrations, the secret is renewed a day before
  * it expires, which keeps the client and therefore the login. The management URL must have the origin of the
  * registration endpoint, so that the management token is never sent to another server.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behavior
@@ -115,8 +115,8 @@ export async function* clientCandidates(
 }
 
 /**
- * Returns the client in the settings; undefined if there is none. Its secret may have changed since a login was
- * persisted.
+ * Returns the client in the settings; undefined if there is none. The client's secret may have changed since a login
+ * was persisted.
  */
 export function configuredClient({
   clientId,

@@ -48,7 +48,7 @@ export interface SignInParts extends ClientParts {
   /** Opens the browser. Resolves to false on failure. */
   readonly open: (url: string) => Promise<boolean>
   /**
-   * Shows the login to the user, instead of `notify` and `open`. Each call to `enter` returns a URL that works in one
+   * Shows the login to the user; replaces `notify` and `open`. Each call to `enter` returns a URL that works in one
    * browser, which alone can then complete the login.
    */
   readonly present?: ((enter: () => string) => void) | undefined

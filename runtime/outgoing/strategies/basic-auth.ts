@@ -1,8 +1,8 @@
 /**
  * Sends a fixed user name and password in the Authorization header, the same for every caller.
  *
- * Both are encoded as UTF-8 in Unicode Normalization Form C. The user name must not contain a colon, because the first
- * colon ends it and the backend would authenticate another user.
+ * The user name and the password are encoded as UTF-8 in Unicode Normalization Form C. The user name must not contain a
+ * colon, because the first colon ends it and the backend would authenticate another user.
  * Source: RFC 7617 sections 2 and 2.1.
  */
 import { GatehouseError, type Violation } from '../../../schemas/index.ts'
@@ -48,7 +48,7 @@ function readers(
   }
 }
 
-/** Throws BACKEND_AUTH_FAILED when a variable changed at run time to a value that cannot be sent. */
+/** Throws BACKEND_AUTH_FAILED when a variable has changed at run time to a value that cannot be sent. */
 function credentials(username: string | undefined, password: string | undefined): string {
   if (username === undefined || password === undefined) throw new GatehouseError('BACKEND_AUTH_FAILED')
   const [violation] = [

@@ -29,7 +29,7 @@ export const headerInjection: StrategyModule = {
       headerNames: [name],
       apply(request) {
         const value = read()
-        // If the variable becomes empty at run time, do not send the request without the header.
+        // The variable can become empty at run time. Do not send the request without the header in that case.
         if (value === undefined) throw new GatehouseError('BACKEND_AUTH_FAILED')
         setHeader(request.headers, name, value)
       },

@@ -45,7 +45,7 @@ export const obo: StrategyModule = {
   },
 }
 
-/** The strategy when on-behalf-of exchange is disabled. */
+/** The strategy to use when on-behalf-of exchange is disabled. */
 const disabledObo: CredentialStrategy = {
   type: 'obo',
   perCaller: true,

@@ -87,7 +87,7 @@ export function requestHeaders(
   if (rules.identifyCallers && exchange.caller) lines.push(callerHeader, callerDigest(exchange.caller.key))
   if (wantsTrailers(req.headers['te'])) lines.push('TE', 'trailers')
   lines.push('X-Forwarded-For', req.socket.remoteAddress ?? 'unknown')
-  // A remote target that sees the internal host or "http" would redirect to that host or scheme.
+  // A remote target that receives the internal host or "http" would redirect to that host or scheme.
   if (target.loopback) lines.push('X-Forwarded-Host', req.headers.host ?? '', 'X-Forwarded-Proto', 'http')
   else lines.push('X-Forwarded-Proto', target.protocol === 'https:' ? 'https' : 'http')
   return lines

@@ -1,6 +1,7 @@
 /**
  * Builds the headers for the client from the target's headers. Drops hop-by-hop headers and challenges that would make
- * the client bypass the proxy, and sets the client's own session id. Names arrive in lower case.
+ * the client bypass the proxy, and sets the client's own session id. The names of the target's headers are already in
+ * lower case.
  */
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { hopByHop } from '../../../schemas/index.ts'

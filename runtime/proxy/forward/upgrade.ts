@@ -1,6 +1,6 @@
 /**
  * Connects the two sockets of an accepted WebSocket upgrade as opaque byte streams. When one side ends, the other ends
- * too. Both end when the caller's token expires or is revoked.
+ * too. Both sockets are closed when the caller's token expires or is revoked.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'

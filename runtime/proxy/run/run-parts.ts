@@ -16,7 +16,7 @@ export interface RunParts {
   readonly events?: Events
   /** Prints a line to the user's terminal (login URLs). */
   readonly notify: (line: string) => void
-  /** The user's own browser program. */
+  /** The browser program that the user configured. */
   readonly browser?: string | undefined
   /** Returns the value of a variable that a configuration file refers to. */
   readonly secret?: (name: string) => string | undefined

@@ -112,7 +112,7 @@ export function secretUseMetrics(uses: readonly SecretUse[] = []): string {
   )
 }
 
-/** Counts the embedded authorization server's events. The returned function formats them. */
+/** Counts the embedded authorization server's events. The returned function formats the counts as metrics. */
 export function authServerMetrics(events: Events): () => string {
   const counts = new Map<string, number>()
   events.listen(({ type, fields }) => {

@@ -2,8 +2,8 @@
  * MCP checks before a request is forwarded: batches, the protocol revision, and the session's owner.
  *
  * Bodies that are not JSON-RPC pass unchecked. Requests are never changed.
- * Source: MCP 2025-11-25 and 2026-07-28, transports; docs/reference/specification/proxy-command.md leaves the responses
- * open.
+ * Source: MCP 2025-11-25 and 2026-07-28, transports; docs/reference/specification/proxy-command.md does not define the
+ * responses.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
@@ -65,7 +65,7 @@ const sseSession = /(?:^|&)session_?id=/i
 
 /**
  * True for a POST that uses the deprecated HTTP+SSE transport. That transport defines no revision headers, and the
- * response belongs on the stream, so the message is forwarded unchanged. When the target's transport is not configured,
+ * response is sent on the stream, so the message is forwarded unchanged. When the target's transport is not configured,
  * the session parameter identifies the endpoint.
  */
 function isSsePost({ query }: ProxyExchange, { transport }: TargetAddress): boolean {

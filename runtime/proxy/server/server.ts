@@ -73,8 +73,8 @@ export interface ProxyOptions {
   /** Lowercase names of additional client headers to drop. */
   readonly strip?: readonly string[]
   /**
-   * True when the target authenticates the clients. Its metadata documents and login pages are then forwarded. Default
-   * false.
+   * True when the target authenticates the clients. The target's metadata documents and login pages are then forwarded.
+   * Default false.
    */
   readonly targetRequiresLogin?: boolean | undefined
   /** The embedded authorization server, whose paths take precedence over all others. */
@@ -93,7 +93,7 @@ export interface ProxyOptions {
   readonly trustForwardedPrefix?: boolean | undefined
   readonly maxBodyBytes?: number
   readonly limits?: Partial<ListenerLimits>
-  /** Source of connections, instead of a bound address. */
+  /** Source of connections that replaces a bound address. */
   readonly connections?: ConnectionSource | undefined
   /** Rejects requests without one of these tokens. Default: no token is required. */
   readonly localTokens?: LocalTokens | undefined

@@ -24,7 +24,7 @@ export interface RecoveryRequest {
   readonly dispatcher: Dispatcher
   readonly origin: string
   readonly path: string
-  /** The failed request's header lines. Lines that depend on its body or session are replaced. */
+  /** The failed request's header lines. Lines that depend on the body or the session of that request are replaced. */
   readonly headers: readonly string[]
   /** Signs the proofs, if the credential in the header lines is bound to a key. */
   readonly proof?: TokenProof | undefined

@@ -3,8 +3,8 @@
  *
  * Sessions are limited by count, by the bytes stored for recovery, and by two hours of inactivity. With a shared store,
  * this process looks up unknown ids there. Reopening a session is implemented in recovery.ts.
- * Source: MCP 2025-11-25, "ProxiedSession Management"; docs/reference/specification/proxy-command.md leaves sessions
- * open.
+ * Source: MCP 2025-11-25, "ProxiedSession Management"; docs/reference/specification/proxy-command.md does not define
+ * sessions.
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'

@@ -128,7 +128,7 @@ export class RawBridge {
     await this.#options.writer.write(message)
   }
 
-  /** Processes one line. Resolves when the next line may be read. */
+  /** Processes one line. Resolves when the next line can be read. */
   async #accept(line: Buffer | Oversize): Promise<void> {
     try {
       if (line instanceof Oversize) {
@@ -238,7 +238,7 @@ export class RawBridge {
     }
   }
 
-  /** Logs a failure, and records when the very first message did not reach the server. */
+  /** Logs a failure, and records whether the very first message failed to reach the server. */
   #errorOf({ method }: Message, error: unknown): unknown {
     const failure = error instanceof BridgedSessionLost ? new GatehouseError('SESSION_NOT_FOUND') : error
     this.#options.log.warn('a message failed', { method, err: failure })

@@ -1,7 +1,7 @@
 /**
- * Tracks messages in flight: requests by id, so that they can be cancelled, and all others by number. Both kinds are
- * bounded, so that neither side can fill the bridge's memory: further requests are rejected, and further notifications
- * wait.
+ * Tracks messages in flight: requests by id, so that they can be cancelled, and all other messages by number. The
+ * number of messages of each kind is limited, so that neither side can fill the bridge's memory: further requests are
+ * rejected, and further notifications wait.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Era, Message } from '../../mcp/index.ts'
@@ -68,7 +68,7 @@ export class BridgedRequests {
   }
 
   /**
-   * Aborts all requests, using `reason` for those that the client has not cancelled. Resolves when all of them have
+   * Aborts all requests, using `reason` for those that the client has not cancelled. Resolves when all requests have
    * been answered, or after one second.
    */
   async cutOff(reason: Error): Promise<void> {

@@ -2,8 +2,8 @@
  * The deprecated HTTP+SSE transport: one GET stream carries all responses, and its first event contains the URL for
  * POST.
  *
- * That URL must be on the server's own origin. When the stream ends, the session ends: pending requests fail, and the
- * bridge opens a new session.
+ * The URL for POST must be on the server's own origin. When the stream ends, the session ends: pending requests fail,
+ * and the bridge opens a new session.
  * Source: MCP 2024-11-05, transports, "HTTP with SSE".
  */
 import { GatehouseError } from '../../../schemas/index.ts'

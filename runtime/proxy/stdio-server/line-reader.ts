@@ -38,7 +38,8 @@ export class LineReader {
   }
 
   /**
-   * Pending while lines wait or are handled, otherwise undefined; never rejects. Do not push anything until it settles.
+   * Pending while lines wait or are handled, otherwise undefined; never rejects. Do not push more data until the
+   * promise settles.
    */
   get busy(): Promise<void> | undefined {
     return this.#lines.busy

@@ -24,7 +24,7 @@ export interface StdioPeer {
   send(message: Buffer): void
   /**
    * Resolves with the reason when no more messages can be exchanged: the server has ended, or has closed one of the
-   * two streams. All earlier output has been passed on by then.
+   * two streams. All earlier output has been delivered by then.
    */
   readonly ended: Promise<string>
   /** Closes standard input, then sends SIGTERM, then SIGKILL. Resolves when the process has ended. */

@@ -9,8 +9,8 @@ const running = new Set<number>()
 let watchdog: Watchdog | undefined
 
 /**
- * Ensures that groups end even when this process is killed. This is used on users' machines; a container ends as a
- * whole.
+ * Ensures that groups end even when this process is killed. Used only on users' machines, because a container ends all
+ * of its processes together.
  */
 export function watchGroups(): void {
   watchdog ??= new Watchdog()

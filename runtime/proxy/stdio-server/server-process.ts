@@ -55,7 +55,7 @@ export interface ProcessesOptions extends PeerCommand {
  * A process that ends sooner than this without receiving a message failed to start. A process that ends later was idle.
  */
 const quickEndMs = 3_000
-/** Pauses before the next start, by the number of consecutive failed starts. */
+/** Pauses before the next start, indexed by the number of consecutive failed starts. */
 const restartPauseMs = [0, 500, 1_000, 2_000, 4_000, 8_000, 15_000] as const
 const shownLines = 5
 const maxShownLine = 300
@@ -94,8 +94,8 @@ export class Processes implements ServerSource {
   }
 
   /**
-   * Returns a process for one conversation. Calls `onMessage` with all its messages. Throws during the pause after a
-   * failed start.
+   * Returns a process for one conversation. Calls `onMessage` with each message from the process. Throws during the
+   * pause after a failed start.
    */
   take(onMessage: (message: Message) => void): ServerLink {
     if (this.#closed)

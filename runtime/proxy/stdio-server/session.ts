@@ -32,7 +32,8 @@ import { beginStream, pushEvent } from './event-stream.ts'
 /** Number of messages buffered while no standing stream is open; the oldest are dropped first. */
 const maxBuffered = 100
 /**
- * Maximum number of HTTP+SSE requests that get an error when the server ends. Other requests just end with the stream.
+ * Maximum number of HTTP+SSE requests that get an error when the server ends. Other requests simply end with their
+ * streams.
  */
 const maxOnStream = 1_000
 
@@ -92,7 +93,7 @@ export class BridgeSession {
     return this.#waiting.size > 0 || this.#stream !== undefined
   }
 
-  /** Sends a message from the client. Its response, if any, is sent on the stream. */
+  /** Sends a message from the client. The response, if any, is sent on the stream. */
   send(message: Message): void {
     this.#carrier.fromClient(message)
     if (this.#streamOnly && message.kind === 'request' && this.#onStream.size < maxOnStream)
@@ -138,7 +139,7 @@ export class BridgeSession {
     this.#stand(res, { [headerName.sessionId]: this.id })
   }
 
-  /** Opens the single stream of the HTTP+SSE transport. Its first event contains the URL for messages. */
+  /** Opens the single stream of the HTTP+SSE transport. The first event on the stream contains the URL for messages. */
   openOldStream(res: ServerResponse, endpoint: string): void {
     this.#streamOnly = true
     this.#stand(res, {}, encodeEvent(Buffer.from(endpoint), { event: 'endpoint' }))

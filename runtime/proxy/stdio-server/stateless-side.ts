@@ -36,7 +36,7 @@ export interface ServedStatelessSideOptions {
   readonly probeMs?: number | undefined
 }
 
-/** Scope of the process used for detection: requests without a caller. */
+/** Scope of the process that is used to detect the protocol era, and of requests without a caller. */
 const commonScope = ''
 /** A longer `clientInfo` is not forwarded to the server. */
 const maxInfoBytes = 4096
@@ -76,7 +76,10 @@ export class ServedStatelessSide {
     await handler?.request(request, reply)
   }
 
-  /** Resolves with undefined when the client has disconnected. The detection continues without it. */
+  /**
+   * Resolves with undefined when the client has disconnected. The detection continues after the client has
+   * disconnected.
+   */
   async #awaitKnown({ meta }: StatelessRequest, gone: AbortSignal): Promise<Handler | undefined> {
     if (this.#waiting.size >= maxWaiting)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the server is starting; try again later' })

@@ -122,7 +122,7 @@ export class RelayTunnel {
   #checkConnections(): void {
     const deadline = performance.now() - deadAfterPings * this.#options.pingEveryMs
     for (const stream of this.#open) {
-      // If data stays unread because a public client is slow, the peer is not dead.
+      // The peer may be alive while a slow public client leaves its data unread.
       if (stream.aliveAt < deadline && !stream.held) stream.destroy()
       else stream.ping()
     }

@@ -1,9 +1,9 @@
 /**
  * `proxy tunnel`: runs the proxy on a loopback port, with a provider that makes it reachable from outside.
  *
- * The whole pipeline protects the target. Without incoming authentication, the tunnel opens only with an explicit flag.
- * Once the public URL is known, its host is added to the allowed hosts. The URL is also the resource of the tokens,
- * unless --resource-url sets a different resource.
+ * The tunnel serves the target through all checks of the proxy. Without incoming authentication, the tunnel opens only
+ * with an explicit flag. Once the public URL is known, its host is added to the allowed hosts. The URL is also the
+ * resource of the tokens, unless --resource-url sets a different resource.
  * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
  */
 import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'

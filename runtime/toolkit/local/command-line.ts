@@ -1,5 +1,5 @@
 /**
- * Splits a command line into words like a shell: whitespace separates words, quotes group them, and a backslash
+ * Splits a command line into words as a shell does: whitespace separates words, quotes group them, and a backslash
  * escapes. Returns an error message for variables, globs, pipes and redirections, which need a shell.
  */
 export function splitCommand(line: string): string[] | string {

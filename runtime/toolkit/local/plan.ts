@@ -3,7 +3,7 @@
  *
  * A container with the runtime image runs this program with the container's arguments. For any other container, the
  * command in its owner's `gatehouse.dev/local-command` annotation runs instead of the image and args. `$(NAME)` in the
- * command expands to one of the container's variables.
+ * command expands to the value of one of the container's variables.
  */
 import { join } from 'node:path'
 import { hashOf, localCommandAnnotation } from '../../../schemas/index.ts'

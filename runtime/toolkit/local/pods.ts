@@ -46,7 +46,7 @@ export function replicasOf(object: LocalObject): number {
 }
 
 /**
- * Expands a container's variable value, command word or argument like the kubelet: `$(NAME)` becomes the value of a
+ * Expands a container's variable value, command word or argument as the kubelet does: `$(NAME)` becomes the value of a
  * variable and `$$` becomes `$`. Unknown names and all other text stay unchanged.
  * Source: Kubernetes core/v1, EnvVar.value, Container.command and args.
  */

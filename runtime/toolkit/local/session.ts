@@ -2,7 +2,7 @@
  * A `gatehouse dev` session: reconciles manifests with the hooks and runs the rendered workloads as local processes.
  *
  * The caller declares only valid manifests, so an invalid edit changes nothing. All work goes through one queue, so
- * that hooks, files and processes never see a partial change.
+ * that hooks, files and processes never use a partial change.
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -51,7 +51,7 @@ export interface WorkloadView {
   readonly parent: LocalObject
   readonly phase: 'starting' | 'ready' | 'failed' | 'not runnable'
   readonly why?: string
-  /** Why the workload does not respond. Undefined while the workload is ready, and during an ordinary start. */
+  /** Reason why the workload does not respond. Undefined while the workload is ready, and during an ordinary start. */
   readonly cause?: Cause
   readonly lines?: readonly string[]
   readonly port?: number

@@ -1,6 +1,6 @@
 /**
- * The connections used by an examination. URLs on the target's host and port are always allowed. All other URLs come
- * from a server and must not resolve to internal addresses. If the target itself is private, only the addresses of
+ * The connections that a check of a server uses. URLs on the target's host and port are always allowed. All other URLs
+ * come from a server and must not resolve to internal addresses. If the target itself is private, only the addresses of
  * metadata services, and link-local, multicast and unspecified addresses, are rejected. All connections use the HTTP
  * proxy from the environment.
  */
@@ -40,7 +40,7 @@ export interface Peers {
     url: URL,
     question: Omit<ProbeRequest, 'timeoutMs'> & { readonly timeoutMs?: number },
   ): Promise<ProbeReply | NetworkFailure>
-  /** A fetch function that uses the same connections, for OAuth. */
+  /** A fetch function for OAuth that uses the same connections. */
   readonly fetch: Fetch
   /** Returns a URL's addresses that may be dialed. Undefined when an HTTP proxy resolves the name. */
   addresses(url: URL): Promise<readonly LookupAddress[] | NetworkFailure | undefined>

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { thisHost, upFolder } from '../client-files/host.ts'
 import { sessionFolders, sessionPrefixes } from './sessions.ts'
 
-/** Returns the names of all resources with output. */
+/** Returns the names of all resources that have an output file. */
 export function loggedNames(): readonly string[] {
   const files = logFolders().flatMap((folder) => readdirSync(folder))
   return [...new Set(files.map((file) => file.replace(/\.log.*/, '')))].sort()

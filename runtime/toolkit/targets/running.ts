@@ -19,7 +19,7 @@ export interface RunningServer {
   readonly url: string
   /** URL of a virtual server's console, with its launch token. */
   readonly consoleUrl?: string
-  /** Why the server does not respond, with the next step. */
+  /** Reason why the server does not respond, with the next step. */
   readonly failure?: { readonly text: string; readonly fix: string }
   /** Process of the session that runs the server. */
   readonly session: number

@@ -117,7 +117,10 @@ function localTokenOf(url: string): string | undefined {
   return runningServerAt(new URL(url))?.token
 }
 
-/** Warns about a name that is unknown on this machine and in the cluster. The server may start later. */
+/**
+ * Warns about a name that is unknown on this machine and in the cluster. An unknown name is not an error, because the
+ * server may start later.
+ */
 async function warnOfUnknown(server: string): Promise<void> {
   if (runningServer(server)) return
   await urlOfTarget(server, undefined).catch((error: unknown) => {

@@ -27,7 +27,7 @@ export class Table {
     this.#widths = columns.map(({ title }) => title.length)
   }
 
-  /** Returns the lines for the rows. The first call also returns the heading. */
+  /** Returns the formatted lines of the rows. The first call also returns the heading. */
   lines(rows: readonly (readonly string[])[]): readonly string[] {
     const plain = rows.map((row) => row.map((cell) => oneLine(cell)))
     for (const row of plain) {

@@ -15,7 +15,7 @@ export interface ExplainedItem {
   readonly original: string
   /** The rule that hides the item from clients. */
   readonly hidden?: string | undefined
-  /** Why pinning hides the item from clients. */
+  /** Reason why pinning hides the item from clients. */
   readonly refused?: string | undefined
   readonly hints?: Readonly<Record<string, boolean>> | undefined
 }
@@ -33,7 +33,7 @@ export interface ExplainedBackend {
   readonly requiresSignIn?: boolean
   readonly circuit?: string | undefined
   readonly authType: string
-  /** Why the backend is excluded. */
+  /** Reason why the backend is excluded. */
   readonly excluded?: readonly string[] | undefined
   /** False when the backend's items are unknown. */
   readonly listed: boolean
@@ -42,7 +42,7 @@ export interface ExplainedBackend {
 export interface Snapshot {
   readonly server: string
   readonly items: readonly ExplainedItem[]
-  /** Names that could not be offered unchanged. */
+  /** Names that could not be offered to clients without a change. */
   readonly conflicts: readonly { readonly name: string; readonly message: string }[]
   /** The server's own tools. */
   readonly own: readonly string[]

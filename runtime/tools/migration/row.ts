@@ -20,7 +20,7 @@ export interface MigrationRow {
  */
 export type MigrationOutcome = 'converted' | 'differs' | 'partly' | 'unchanged' | 'skipped' | 'not converted'
 
-/** Returns the outcome for a document with these rows. */
+/** Determines a document's outcome from its rows. */
 export function outcomeOf(rows: readonly MigrationRow[]): MigrationOutcome {
   const effects = new Set(rows.map(({ effect }) => effect))
   if (effects.has('refused')) return 'not converted'

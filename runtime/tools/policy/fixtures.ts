@@ -18,7 +18,7 @@ export interface Fixtures {
   readonly tests: readonly PolicyTest[]
 }
 
-/** The caller in a test. */
+/** The caller that a test defines. */
 type TestCaller = Pick<PolicyQuestion, 'claims' | 'principal'>
 
 const actions = { tool: 'call_tool', prompt: 'get_prompt', resource: 'read_resource' } as const

@@ -1,8 +1,8 @@
 /**
  * `gatehouse run` serves one or more MCP servers at one address, without manifests.
  *
- * Creates in memory the manifests that `import` would write. Runs the servers like `dev`, on the loopback interface and
- * without authentication. Standard output contains one line, the address; all other output goes to standard error.
+ * Creates in memory the manifests that `import` would write. Runs the servers as `dev` does, on the loopback interface
+ * and without authentication. Standard output contains one line, the address; all other output goes to standard error.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,7 +1,7 @@
 /**
  * Watches the servers that `gatehouse run` started. Reports the address, the servers that answer, and each change.
  *
- * Reports the address when all servers answer or have failed, or a few seconds after the virtual server starts
+ * Reports the address when every server has answered or failed, or a few seconds after the virtual server starts
  * listening. A client that connects earlier would miss tools.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -203,7 +203,7 @@ class Watch {
     return { name, why, fix, lines: [], code: undefined }
   }
 
-  /** Reports that a process exited after it had been working. The next session starts another process. */
+  /** Reports that a process exited after it had been ready. The next session starts another process. */
   #reportExit(name: string, seen: ServerHistory, view: WorkloadView | undefined): void {
     const { restarts = 0, lastEnd, phase } = view ?? {}
     const isNew = seen.answered && restarts > seen.restarts && phase === 'ready' && lastEnd !== undefined

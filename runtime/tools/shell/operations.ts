@@ -153,7 +153,9 @@ export async function getPrompt(
   return exitCode.ok
 }
 
-/** Writes binary content unchanged to a file or pipe. On a terminal, prints a line that describes it. */
+/**
+ * Writes binary content unchanged to a file or pipe. On a terminal, prints a line that describes the content instead.
+ */
 export async function readResource(client: McpClient, uri: string, output: OutputFormat): Promise<number> {
   const result = await client.request(
     'resources/read',

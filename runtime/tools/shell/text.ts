@@ -7,7 +7,7 @@ import { isFields } from '../../../schemas/index.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** A tool, resource or prompt: the text that the user types, and the details below it. */
+/** The printed text for a tool, resource or prompt: first what the user types to use it, then the details. */
 export interface TextRow {
   readonly head: string
   readonly details: readonly string[]

@@ -118,7 +118,7 @@ function readRequest(flags: TokenFlags) {
       issuer,
       authorizeUrl: undefined,
       tokenUrl,
-      // There is no default without a server.
+      // The resource has no default when no server is given.
       resource: resource ?? (flags.server === undefined ? '' : undefined),
       scopes,
       provider: provider !== undefined && isProviderId(provider) ? provider : undefined,

@@ -1,4 +1,4 @@
-/** Adds `gatehouse up`, `down`, `status` and `restart`. */
+/** Adds the commands `gatehouse up`, `down`, `status` and `restart`. */
 import { type Command, Option } from 'commander'
 import { invalidConfig } from '../../../schemas/index.ts'
 import { variables } from '../../config/index.ts'

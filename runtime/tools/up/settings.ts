@@ -21,7 +21,7 @@ export function settingsFor(
 
 /**
  * Returns the values of the variables that the servers refer to. A process that starts at login does not have the
- * variables of a shell.
+ * environment variables of a shell.
  */
 export function knownVariables(
   entries: readonly ClientEntry[],

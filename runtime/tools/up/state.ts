@@ -30,7 +30,7 @@ export interface UpFile {
   readonly key: readonly string[]
 }
 
-/** A server that cannot run. `why` is the end of a sentence about the server. */
+/** A server that cannot run. `why` completes a sentence whose subject is the server. */
 export interface SkippedServer {
   readonly name: string
   readonly file: string
@@ -62,7 +62,7 @@ export interface UpSettings {
   readonly sources: readonly UpFile[]
   /** The servers to run, identified by file and name. */
   readonly servers: readonly { readonly file: string; readonly name: string }[]
-  /** Servers that cannot run, with the reason. These servers stay in their clients. */
+  /** Servers that cannot run, with the reason. The entries of these servers stay in their clients' files. */
   readonly skipped: readonly SkippedServer[]
   /** Files to which the gateway's entry is added. */
   readonly targets: readonly UpFile[]

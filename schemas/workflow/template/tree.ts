@@ -52,7 +52,7 @@ export interface Template {
   readonly named: ReadonlyMap<string, readonly Node[]>
 }
 
-/** All functions in the language. The evaluator implements every function. */
+/** Names of all functions in the language. The evaluator implements every function. */
 export const functionNames = [
   'and',
   'or',

@@ -70,7 +70,10 @@ export function resolveBackends(context: Context, resolver: OutgoingConfig): rea
   return withoutSharedVariables(sorted)
 }
 
-/** Reports members with duplicate names, which form one backend. Leaves the condition absent when there are none. */
+/**
+ * Reports members with duplicate names, which form one backend. Leaves the condition absent when no names are
+ * duplicated.
+ */
 function reportDuplicates({ conditions }: Context, names: readonly string[]): void {
   if (names.length === 0) return
   conditions.set(
@@ -127,8 +130,8 @@ function resolveMember(context: Context, member: GroupMember, resolver: Outgoing
 }
 
 /**
- * Reports an invalid entry that adds headers. Its headers are not read, because the entry may have been admitted under
- * older rules.
+ * Reports an invalid entry that adds headers. The entry's headers are not read, because the entry may have been
+ * admitted under older rules.
  */
 function headersFailure(context: Context, { kind, name, object }: GroupMember): SyncFailure | undefined {
   if (kind !== 'MCPServerEntry' || fieldsOf(object['spec'])['headerForward'] === undefined) return undefined

@@ -11,7 +11,7 @@ export const deprecatedReason = 'AuthzPrimaryUpstreamProviderDeprecated'
 export const deprecatedMessage =
   'authzConfig.inline.primaryUpstreamProvider is deprecated; set spec.authServerConfig.primaryUpstreamProvider'
 
-/** Sets the condition AuthConfigured, which summarizes the references. Returns undefined if one of them failed. */
+/** Sets the condition AuthConfigured, which summarizes the references. Returns undefined if a reference failed. */
 export function incomingAuth(
   context: Context,
   { values, failures }: ResolvedReferences<typeof virtualServerReferences>,

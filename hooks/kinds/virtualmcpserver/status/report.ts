@@ -108,7 +108,7 @@ function textMember(item: Fields, key: string, max: number): Fields {
 
 const timeForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/
 
-/** Truncates a timestamp to seconds, like the API server. */
+/** Truncates a timestamp to seconds, as the API server does. */
 function timeMember(item: Fields, key: string): Fields {
   const value = item[key]
   if (typeof value !== 'string' || !timeForm.test(value) || Number.isNaN(Date.parse(value))) return {}

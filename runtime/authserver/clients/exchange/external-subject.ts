@@ -23,7 +23,7 @@ import type { ExchangePolicy } from './exchange-policies.ts'
 
 export interface ExternalSubject {
   readonly sub: string
-  /** The client in the token. */
+  /** The client that the token names. */
   readonly actor: string | undefined
   readonly scopes: readonly string[]
   /** Unix seconds. */
@@ -83,7 +83,7 @@ function checkClaims(claims: JWTPayload, rules: ExternalSubjectRules): ExternalS
   return { sub, actor: policy.actorIn(claims), scopes: scopesIn(claims), expSec: exp, cnf }
 }
 
-/** Returns the reason why the token does not permit the client to act for the user; undefined if it does. */
+/** Returns the reason why the token does not allow the client to act for the user; undefined if it does. */
 function actorViolation(
   claims: JWTPayload,
   { policy, clientId, issuer }: ExternalSubjectRules,

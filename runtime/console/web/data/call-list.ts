@@ -10,7 +10,7 @@ export interface CallList {
   readonly waiting: readonly CallView[]
 }
 
-/** Updates the calls that are shown. New calls wait. */
+/** Updates the displayed calls. New calls wait. */
 export function withEvents(list: CallList, events: readonly StreamEvent[], filter: CallFilter): CallList {
   const changed = new Map<string, CallView>()
   for (const event of events)

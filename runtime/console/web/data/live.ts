@@ -127,7 +127,7 @@ async function readUntil(
       }
     } catch (error) {
       if (ended.aborted) return
-      // Stops, because the user is signed out or lacks permission and another attempt would fail too.
+      // Stops, because the user is signed out or lacks a permission, so another attempt would fail as well.
       if (error instanceof ApiError && (error.status === 401 || error.status === 403))
         return tell({ state: 'lost' })
     }

@@ -62,7 +62,7 @@ function useLoaded<T>(
   return { data: data?.value, error, loading, reload }
 }
 
-/** Returns the data to show for a key without loaded data. */
+/** Returns the data to show for a key whose data is not loaded yet. */
 function of<T>({ data }: Loaded<T>, key: string, keeps: boolean): Loaded<T> {
   return { key, loading: true, ...(keeps ? { data } : {}) }
 }

@@ -1,4 +1,7 @@
-/** Calls: newest first, with filters. New calls wait behind a button unless the list follows them. */
+/**
+ * Calls: newest first, with filters. New calls are shown only after the user presses a button, unless the list follows
+ * new calls.
+ */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { type CallView, type Me, outcomes, type ListPage } from '../../api.ts'
 import type { CallFilter } from '../../calls/filter.ts'

@@ -18,7 +18,7 @@ interface Draft {
   readonly arguments: string
 }
 
-/** Fills in the form from the link of a call. */
+/** Returns the initial values of the form, from the query of a call's link. */
 function draftOf(query: URLSearchParams): Draft {
   const action = actions.find((one) => one === query.get('action')) ?? 'call_tool'
   const caller = query.get('caller')

@@ -1,4 +1,4 @@
-/** A tool's flags, for the list and for its own page. */
+/** A tool's flags, shown in the list of tools and on the tool's page. */
 import type { Tool } from '../../api.ts'
 import { Mark } from '../parts/marks.tsx'
 import { Foreign } from '../parts/text.tsx'

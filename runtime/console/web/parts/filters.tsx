@@ -1,4 +1,4 @@
-/** Filter fields for a list. The fields update the route's query, which gives a filtered list a URL. */
+/** Filter fields for a list. The fields update the route's query, so that a filtered list has its own URL. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { BackendView, Me, ListPage } from '../../api.ts'

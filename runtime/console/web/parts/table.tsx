@@ -11,7 +11,10 @@ export interface Column<T> {
   readonly number?: true
   /** True for the row header, which is a header cell and the title of the card. */
   readonly head?: true
-  /** Line of a two-line row on phones. If a table has such columns, phones show only these columns. */
+  /**
+   * Line of the two-line row that shows the column on phones. If a table has such columns, phones show only these
+   * columns.
+   */
   readonly phone?: 'first' | 'second'
   /** Makes the column take up the remaining width. */
   readonly wide?: true

@@ -125,7 +125,7 @@ function memberOf({ name, required, plan }: PlanOf<'object'>['members'][number])
   return { name, required, included: signal(required), draft: draftOf(plan()) }
 }
 
-/** Marks a value that must not be sent. The field shows the reason. */
+/** Marks a value that must not be sent. The form field shows the reason. */
 class Invalid extends Error {}
 
 /**

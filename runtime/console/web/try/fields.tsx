@@ -27,7 +27,7 @@ export function Field(props: Props) {
   return <Single {...props} draft={draft} />
 }
 
-/** The members of an object, without a frame. */
+/** The members of an object, rendered without a frame. */
 export function ObjectFields({ draft }: { readonly draft: DraftOf<'object'> }) {
   if (draft.members.length === 0) return <p class="soft">{texts.form.noInput}</p>
   return (

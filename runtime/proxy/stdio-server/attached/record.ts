@@ -79,7 +79,7 @@ export class AttachRecord {
     if (this.#isOurs) await this.#write()
   }
 
-  /** Returns true when this proxy may attach. Acquires the record when it is free, and renews it. */
+  /** Returns true when this proxy is allowed to attach. Acquires the record when it is free, and renews it. */
   async isOurs(): Promise<boolean> {
     const found = await this.#read()
     if (!found) return true

@@ -54,7 +54,7 @@ export interface SharedServerOptions {
   readonly info: string
   /** How long a request may wait while the server is unavailable. Default 30 s. */
   readonly waitMs?: number | undefined
-  /** Called with the number of requests that were lost with the process, and the reason. */
+  /** Called with the number of requests that were lost when the process ended, and the reason. */
   readonly onLost?: ((count: number, why: string) => void) | undefined
 }
 

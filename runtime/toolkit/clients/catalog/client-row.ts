@@ -54,8 +54,8 @@ export interface EntryForm {
   /** True when an empty `allow` list offers every tool. By default, an empty list offers no tools. */
   readonly emptyAllowsAll?: true
   /**
-   * Fields that affect only the client (time limits, approvals, descriptions). These fields are reported, but not as a
-   * loss.
+   * Fields that affect only the client (time limits, approvals, descriptions). Such fields are reported, but not as
+   * lost settings.
    */
   readonly own: readonly string[]
 }
@@ -81,7 +81,7 @@ export interface ClientRow {
   readonly reservedNames?: readonly string[]
   /** Instructions for the user to apply the change. */
   readonly pickUp: string
-  /** Processes that write the file from memory. The file is not edited while one of them is running. */
+  /** Processes that write the file from memory. The file is not edited while one of these processes is running. */
   readonly rewrittenBy?: readonly string[]
   /** Returns the client's command that adds the entry. */
   readonly ownCommand?: (name: string, url: string, scope: FileScope) => readonly string[]

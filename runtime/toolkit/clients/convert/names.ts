@@ -23,7 +23,8 @@ export function objectName(name: string): string {
 export class ObjectNames {
   readonly #used = new Set<string>()
   /**
-   * The last number assigned to each name. Later searches start from this number, so many equal names take linear time.
+   * The last number assigned to each name. Later searches start from this number, so that many equal names are handled
+   * in linear time.
    */
   readonly #lastNumber = new Map<string, number>()
 

@@ -15,7 +15,7 @@ export function replacement(text: string, start: number, end: number, inserted: 
   return { offset: start, removed: text.slice(start, end), inserted }
 }
 
-/** A piece of the changed text, which is either unchanged or new. */
+/** A piece of the original or the changed text. */
 export interface DiffPiece {
   readonly text: string
   readonly origin: 'unchanged' | 'removed' | 'inserted'

@@ -122,7 +122,7 @@ function addFirst(text: string, parent: Node, key: string, value: unknown): Text
 interface Tail {
   /** Offset of the comma after the value. */
   readonly comma: number | undefined
-  /** End of the comma and the comments on the value's line. */
+  /** Offset after the comma and the comments on the value's line. */
   readonly end: number
   /** End of the last comment before the closing brace. */
   readonly lastComment: number | undefined

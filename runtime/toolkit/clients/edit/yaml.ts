@@ -41,7 +41,7 @@ export function dropYaml(text: string, path: readonly string[], file: string): T
 }
 
 interface PathMatch {
-  /** The innermost map on the path. Undefined when its key has no value yet. */
+  /** The innermost map on the path. Undefined when the key of that map has no value yet. */
   readonly map: YAMLMap | undefined
   readonly rest: readonly string[]
   readonly pair: Pair | undefined

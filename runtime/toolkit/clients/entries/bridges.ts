@@ -18,7 +18,7 @@ export interface Unwrapped<T> {
 }
 
 interface Bridge {
-  /** The meaning of each flag. `value` and `switch` mean that the flag does not affect the server. */
+  /** Maps each flag to its meaning. `value` and `switch` mean that the flag does not affect the server. */
   readonly flags: Readonly<
     Record<string, 'url' | 'header' | 'bearer' | 'transport' | 'name-and-value' | 'value' | 'switch'>
   >

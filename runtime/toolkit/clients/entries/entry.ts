@@ -49,7 +49,7 @@ export interface EntryRemote {
   readonly headers: ReadonlyMap<string, Value>
 }
 
-/** An entry that cannot be run or called. `why` is the end of a sentence about the entry. */
+/** An entry that cannot be run or called. `why` completes a sentence whose subject is the entry. */
 export interface Unusable {
   readonly kind: 'unusable'
   readonly why: string

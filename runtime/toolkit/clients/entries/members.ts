@@ -43,7 +43,7 @@ export class EntryMembers {
     return typeof value === 'string' ? value : this.#wrong(name, 'a string')
   }
 
-  /** Returns a list of strings. Numbers and booleans are converted. */
+  /** Returns a list of strings. Numbers and booleans are converted to strings. */
   texts(name: string): readonly string[] | undefined {
     const value = this.take(name)
     if (value === undefined || value === null) return undefined

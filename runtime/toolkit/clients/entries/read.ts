@@ -18,7 +18,7 @@ export interface ClientFile {
   /** The path, used in messages and to detect the client. */
   readonly file: string
   readonly text: string
-  /** Client whose format the entries use. Undefined to detect the client. */
+  /** Client whose format the entries use. If undefined, the client is detected. */
   readonly client?: ClientId | 'plain' | undefined
   /** The file's scope in the client. Undefined when the user specified the file. */
   readonly scope?: FileScope | 'file' | undefined

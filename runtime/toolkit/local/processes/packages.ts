@@ -176,7 +176,7 @@ function npxFetch(words: readonly string[], env: ProcessSpec['env'], cwd: string
     isPresent: () =>
       existsSync(join(cwd, 'node_modules', name)) ||
       (existsSync(join(folder, 'node_modules', '.package-lock.json')) && !isBroken()),
-    // Installs the package like npx, and runs an empty program instead of the server.
+    // Installs the package as npx does, and runs an empty program instead of the server.
     argv: ['npx', '--yes', `--package=${spec}`, '--', 'node', '--eval', ''],
     repair: (output) => (brokenNpm.test(output) || isBroken() ? removeCommand(folder) : undefined),
   }
@@ -224,7 +224,7 @@ function uvxFetch(words: readonly string[]): PackageFetch | undefined {
   const spec = from ?? (words[at] ?? '').replace('@latest', '').replace('@', '==')
   const name = /^[\w.-]+/.exec(spec)?.[0]
   if (spec === '') return undefined
-  // Installs the package like uvx, and runs an empty program instead of the server.
+  // Installs the package as uvx does, and runs an empty program instead of the server.
   const command = [...options, '--from', spec, 'python', '-c', '']
   return {
     key: `uvx ${name ?? spec}`,

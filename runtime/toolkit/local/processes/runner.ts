@@ -23,7 +23,7 @@ export interface RunnerState {
   readonly phase: 'starting' | 'ready' | 'failed'
   /** The failure reason, or the readiness condition that was not met by the start deadline. */
   readonly why?: string
-  /** Why the server does not respond. Undefined while the server is ready, and during an ordinary start. */
+  /** Reason why the server does not respond. Undefined while the server is ready, and during an ordinary start. */
   readonly cause?: Cause
   /** The last lines of the process's output. */
   readonly lines?: readonly string[]
@@ -70,7 +70,7 @@ export class ProcessRunner {
     this.#loop = this.#run()
   }
 
-  /** Stops the process and its descendants. Resolves when all of them have exited. */
+  /** Stops the process and its descendants. Resolves when the process and its descendants have exited. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await Promise.all([this.#process?.stop(graceMs), this.#bridge?.close()])

@@ -17,7 +17,7 @@ export interface MemberState {
   readonly why: string | undefined
   /** The next step in the phase `failed`, if it is known. */
   readonly fix?: string | undefined
-  /** True when the server's process ended, or cannot be started. */
+  /** True when the server's process has ended or cannot be started. */
   readonly hasEnded: boolean
   /** Set in the phase `sign in`: the address to open, with the key. */
   readonly signInUrl?: string

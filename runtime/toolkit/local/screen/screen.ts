@@ -2,7 +2,8 @@
  * Draws the screen of `gatehouse dev`: each resource's state and the reason for it, the addresses, and how to connect a
  * client.
  *
- * A terminal is redrawn on each change. On other outputs, one line is printed per change, so that logs stay readable.
+ * A terminal is redrawn on each change. When the output is not a terminal, one line is printed per change, so that logs
+ * stay readable.
  */
 import { painter, print } from '../../terminal/output.ts'
 import { forTerminal } from '../../terminal/plain-text.ts'

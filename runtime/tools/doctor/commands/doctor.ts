@@ -26,7 +26,7 @@ export interface DoctorFlags extends LoginFlags {
   readonly filename?: string[]
   readonly gateway?: string
   readonly client?: string
-  /** With `client`, the only entry to check. */
+  /** Name of the only entry to check in the client's file; used with `client`. */
   readonly entry?: string
   readonly redis?: string
   /** True for the current context. */

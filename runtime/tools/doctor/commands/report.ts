@@ -83,7 +83,10 @@ export function reportLines(
   return [...lines, '', counts.map(([result, count]) => `${count} ${result}`).join(', ')]
 }
 
-/** The results ok and skipped share one line per hop. Other results have separate lines. */
+/**
+ * Findings with the result `ok` or `skipped` share one line per hop. Findings with any other result have separate
+ * lines.
+ */
 function hopLines(findings: readonly Finding[], paint: ReturnType<typeof painter>): readonly string[] {
   const hops = [...new Set(findings.map(({ hop }) => hop))]
   const width = Math.max(...hops.map((hop) => hop.length))

@@ -1,4 +1,4 @@
-/** Providers with few known quirks. */
+/** Profiles of providers with few known quirks. */
 import type { Profile } from './profile.ts'
 
 export const ping: Profile = {

@@ -1,6 +1,6 @@
 /**
- * Checks a registered client: its id, redirect URI, scopes and resource. Calls the authorization endpoint like a
- * browser, without logging in, and the token endpoint with a code that cannot exist.
+ * Checks a registered client: its id, redirect URI, scopes and resource. Calls the authorization endpoint as a browser
+ * does, but without a login, and calls the token endpoint with a code that cannot exist.
  * Source: RFC 6749 sections 4.1.2.1 and 5.2; RFC 8707 section 2.
  */
 import { jsonFields, own } from '../../../../schemas/index.ts'

@@ -147,8 +147,8 @@ const session: readonly Row[] = [
 ]
 
 /**
- * Checks for a gateway's backend, which has its own credential. These checks test only whether the backend can be
- * reached.
+ * Checks that run for a gateway's backend, which has its own credential. These checks test only whether the backend can
+ * be reached.
  */
 const backendChecks: readonly Row[] = [
   ...network,
@@ -156,7 +156,8 @@ const backendChecks: readonly Row[] = [
 ]
 
 /**
- * Checks for a standalone issuer. These checks test the metadata and keys that a token validator needs, but no login.
+ * Ids of the checks that run for a standalone issuer. These checks test the metadata and keys that a token validator
+ * needs, but no login.
  */
 const issuerIds: ReadonlySet<string> = new Set([
   'issuer-document',

@@ -26,7 +26,7 @@ export interface RemoteFacts {
   readonly peers: Peers
   readonly clean: Clean
   readonly options: RemoteOptions
-  /** Secrets to redact in text. A login adds its own secrets. */
+  /** Secrets to redact in text. A login adds its secrets to this list. */
   readonly secrets: string[]
   /** State of the login if --login is set. */
   readonly signIn?: SignIn | undefined

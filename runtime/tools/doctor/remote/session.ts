@@ -1,6 +1,6 @@
 /**
- * Checks a session with the server in its protocol era: the handshake, the tools, the response for a lost session, and
- * whether every request reaches the session. The caller ends the session.
+ * Checks a session with the server in its protocol era: the handshake, the tools, the response to a request with an
+ * unknown session id, and whether every request reaches the session. The caller ends the session.
  */
 import { headerName, statelessVersion, allVersions } from '../../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../../oauth/index.ts'
@@ -137,7 +137,7 @@ export async function checkUnknownSession(facts: RemoteFacts): Promise<CheckOutc
   return warning('session.unknown-id', `status ${got.reply.status}`)
 }
 
-/** Sends every call over a separate connection, like clients behind a load balancer. */
+/** Sends every call over a separate connection, as happens to clients behind a load balancer. */
 export async function checkAffinity(facts: RemoteFacts): Promise<CheckOutcome> {
   if (facts.session?.id === undefined) return skipped('the server has no sessions')
   const calls = await Promise.all(Array.from({ length: affinityCalls }, () => inSession(facts, 'ping')))

@@ -7,7 +7,7 @@ import { redactText } from '../../../observe/index.ts'
 
 const maxText = 300
 
-/** Cleans the text from one examination. */
+/** Cleans text for the report of one run. */
 export type Clean = (text: unknown, maxLength?: number) => string
 
 /** `secrets` are redacted. A login adds its secrets to the list. */

@@ -19,7 +19,7 @@ export async function makeApprover({ env, toolLocks }: ApproverParts): Promise<A
   const paths = pathsIn(env[vmcpEnvironment.consoleManifests])
   const lockOf = (reviewed: ReviewedDrift) => lockFor(toolLocks(), reviewed)
   if (!paths) return { way: (reviewed) => byHand(lockOf(reviewed), env, reviewed), approve: rejectApproval }
-  // This loads the hooks' code, which must not be loaded in a pod.
+  // This import loads the hooks' code, which must not be loaded in a pod.
   const { approveInFile, fileOfLock } = await import('./file.ts')
   const soughtLock = (lock: input.RuntimeToolLock, { backend }: ReviewedDrift) => ({
     paths,

@@ -1,6 +1,6 @@
 /**
- * Converts a server's webhooks from a developer's machine. The `--webhook-config` file becomes an MCPWebhookConfig. The
- * lists in a run configuration become an MCPWebhookConfig that the server refers to.
+ * Converts the webhooks of a server that runs on a developer's machine. The `--webhook-config` file becomes an
+ * MCPWebhookConfig. The lists in a run configuration become an MCPWebhookConfig that the server refers to.
  *
  * Certificates and secrets are in files and stores on that machine, so the created Secret contains their keys with
  * empty values. A server does not start while any value for its webhooks is empty.

@@ -10,7 +10,7 @@ const delegate = 'for a client that exchanges users’ tokens, add an entry with
 const platform =
   'declare the issuers in trustedIssuers and their subjects in inboundGrants.jwtBearer, with the scopes of each subject'
 
-/** Scopes that require a user. A machine cannot get these scopes. */
+/** Scopes that require a user. A client without a user cannot get these scopes. */
 const userScopes: ReadonlySet<unknown> = new Set(['openid', 'profile', 'email', 'offline_access'])
 
 /**
@@ -69,7 +69,7 @@ function convertIssuerPolicies(draft: MigrationDraft, at: string, scopes: readon
 const onlyFiles = 'only bundles in a ConfigMap are supported'
 const onlyJwt = 'only JWT-SVIDs are accepted'
 
-/** Converts trust domains and their clients. Both are lists, from which unsupported items are removed. */
+/** Converts trust domains and their clients. Unsupported items are removed from both lists. */
 function convertWorkloads(draft: MigrationDraft, at: string, server: Mutable): void {
   const domains = new Map(
     fieldsIn(server['spiffeTrustDomains']).map((domain) => [domain['name'], toTrustDomain(domain)]),

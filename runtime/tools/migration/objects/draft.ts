@@ -1,8 +1,8 @@
 /**
  * A document that is being converted. Edits fields by path, and records a report row for each edit.
  *
- * Paths refer to the source. `spec.steps[].onError.maxRetries` visits every item of a list, and `backends{}` visits
- * every value of a map. A missing field results in no edit and no row.
+ * Paths refer to the source document. `spec.steps[].onError.maxRetries` visits every item of a list, and `backends{}`
+ * visits every value of a map. A missing field results in no edit and no row.
  */
 import { cloneJson, below, type Fields, isFields, type Violation } from '../../../../schemas/index.ts'
 import type { FieldEffect, MigrationRow } from '../row.ts'

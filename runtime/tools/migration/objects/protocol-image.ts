@@ -20,7 +20,7 @@ const goImage = {
 /** Words between the package runner and the package name. */
 const verbs: Readonly<Record<string, readonly string[]>> = { npx: ['-y'], uvx: [], go: ['run'] }
 
-/** `builder` replaces the public image. Returns undefined for an ordinary image and for a local folder. */
+/** If set, `builder` replaces the public image. Returns undefined for an ordinary image and for a local folder. */
 export function runnerImage(image: string, builder?: string): RunnerImage | undefined {
   const [, scheme = '', name = ''] = /^(npx|uvx|go):\/\/([^\s]+)$/.exec(image) ?? []
   const runner = scheme === 'go' ? goImage : runnerImages[scheme]

@@ -3,7 +3,8 @@
  * relays the pages to browsers.
  *
  * Each form or passkey response belongs to a login, whose id is in the path and in a cookie of the browser that began
- * the login. Each enrolment belongs to the key of its link. The server rejects requests from other sites.
+ * the login. Each enrolment form belongs to the key in its enrolment link. The server rejects requests from other
+ * sites.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'

@@ -1,6 +1,6 @@
 /**
  * Stores the users of `gatehouse up --login` in a file that only its owner can read. The file contains hashes of
- * passwords and of enrolment keys, and public keys of passkeys.
+ * passwords, hashes of the keys in enrolment links, and the public keys of passkeys.
  */
 import { randomBytes, randomUUID, timingSafeEqual } from 'node:crypto'
 import { chmodSync, mkdirSync, readFileSync } from 'node:fs'

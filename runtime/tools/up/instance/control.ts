@@ -1,6 +1,6 @@
 /**
- * The control listener of a running `gatehouse up`, which `status`, `restart` and `down` call. It binds to the loopback
- * interface and requires a token that only the instance's owner can read.
+ * The control listener of a running `gatehouse up`, which `status`, `restart` and `down` call. The listener binds to
+ * the loopback interface and requires a token that only the instance's owner can read.
  */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
