@@ -1,0 +1,156 @@
+/** Mutations of document 1: the proxy command. */
+import type { Mutation } from './mutation.ts'
+
+const settings = 'runtime/config/proxy/settings.ts'
+const remote = 'runtime/config/proxy/remote.ts'
+const exchange = 'runtime/config/proxy/exchange.ts'
+
+export const proxyCommand: readonly Mutation[] = [
+  {
+    id: '1.does.forward',
+    file: 'runtime/proxy/forward/request-headers.ts',
+    from: "    'expect',\n    'origin',",
+    to: "    'expect',\n    'user-agent',\n    'origin',",
+    tests: ['behaviour/proxy/forward.test.ts'],
+  },
+  {
+    id: '1.rule.3.b',
+    file: 'runtime/config/common/setting-errors.ts',
+    from: 'if (from.file !== undefined && violations.given(from.file)) return',
+    to: 'if (from.file !== undefined && violations.given(from.file) && !readVariable(env, from.variable)) return',
+    tests: ['unit/config/proxy.test.ts'],
+  },
+  {
+    id: '1.rule.5',
+    file: remote,
+    from: "  violations.exclusive('remoteAuthIssuer', 'remoteAuthTokenUrl')\n",
+    to: '',
+    tests: ['unit/config/proxy.test.ts'],
+  },
+  {
+    id: '1.rule.6',
+    file: remote,
+    from: '[...triggers, ...oauthOnly].filter',
+    to: '[...oauthOnly].filter',
+    tests: ['unit/config/proxy.test.ts'],
+  },
+  {
+    id: '1.scenario.bidirectional',
+    file: 'runtime/proxy/forward/request-headers.ts',
+    from: 'if (!options.passAuthorization) for',
+    to: 'if (options.passAuthorization) for',
+    tests: ['behaviour/proxy/credentials.test.ts'],
+  },
+  {
+    id: '1.command.server-name',
+    file: settings,
+    from: '{1,253}$/',
+    to: '{1,63}$/',
+    tests: ['unit/config/proxy.test.ts'],
+  },
+  {
+    id: '1.flag.host',
+    file: settings,
+    from: "?? '127.0.0.1'",
+    to: "?? '0.0.0.0'",
+    tests: ['unit/config/proxy.test.ts'],
+  },
+  {
+    id: '1.flag.target-uri',
+    file: 'runtime/config/proxy/target.ts',
+    from: "url.username !== '' || url.password !== '' || hasUserInfo.test(uri)",
+    to: "url.password !== ''",
+    tests: ['unit/config/proxy.test.ts'],
+  },
+  {
+    id: '1.flag.allowed-origins.loopback',
+    file: 'runtime/net/listener/origin.ts',
+    from: "['localhost', '127.0.0.1', '[::1]']",
+    to: "['localhost', '127.0.0.1']",
+    tests: ['security/dns-rebinding.test.ts'],
+  },
+  {
+    id: '1.flag.oidc-scopes.default',
+    file: 'runtime/incoming/document.ts',
+    from: ": ['openid']",
+    to: ": ['profile']",
+    tests: ['unit/incoming/document.test.ts'],
+  },
+  {
+    id: '1.flag.oidc-audience',
+    file: 'runtime/config/proxy/oidc.ts',
+    from: "const dependent = [\n  'oidcAudience',\n",
+    to: 'const dependent = [\n',
+    tests: ['unit/config/proxy.test.ts'],
+  },
+  {
+    id: '1.flag.remote-auth-scopes.default',
+    file: 'runtime/outgoing/login/locate.ts',
+    from: "const userScopes = ['openid', 'profile', 'email']",
+    to: "const userScopes = ['openid', 'profile']",
+    tests: ['behaviour/proxy/login/login.test.ts'],
+  },
+  {
+    id: '1.flag.remote-forward-headers',
+    file: 'runtime/config/proxy/injected-headers.ts',
+    from: "line.indexOf('=')",
+    to: "line.lastIndexOf('=')",
+    tests: ['unit/config/proxy.test.ts'],
+  },
+  {
+    id: '1.flag.token-exchange-header-name.default',
+    file: exchange,
+    from: "if (name === undefined || name.toLowerCase() === 'authorization') return undefined",
+    to: "if (name === undefined) return 'X-Exchanged-Token'",
+    tests: ['behaviour/proxy/credentials.test.ts'],
+  },
+  {
+    id: '1.flag.token-exchange-subject-token-type',
+    file: exchange,
+    from: "?? 'access_token'",
+    to: "?? 'jwt'",
+    tests: ['behaviour/proxy/credentials.test.ts'],
+  },
+  {
+    id: '1.auth.incoming',
+    file: 'runtime/oauth/jwt.ts',
+    from: '    ...(rules.issuer === undefined ? {} : { issuer: rules.issuer }),\n',
+    to: '',
+    tests: ['behaviour/incoming/oidc.test.ts'],
+  },
+  {
+    id: '1.auth.incoming.introspection',
+    file: 'runtime/incoming/verifier.ts',
+    from: 'aud === audience ||',
+    to: "typeof aud === 'string' ||",
+    tests: ['behaviour/incoming/oidc.test.ts'],
+  },
+  {
+    id: '1.auth.outgoing.code-flow',
+    file: 'runtime/oauth/login/callback.ts',
+    from: ' || !isOurState(params, waiting.state)',
+    to: '',
+    tests: ['behaviour/proxy/login/login.test.ts'],
+  },
+  {
+    id: '1.error.public-bind-warning',
+    file: 'runtime/proxy/server/server.ts',
+    from: 'if (guard.origins === undefined && !isLoopbackHost(options.host))',
+    to: 'if (guard.origins === undefined && isLoopbackHost(options.host))',
+    tests: ['security/dns-rebinding.test.ts'],
+  },
+  {
+    id: '1.limit.callback-port',
+    file: remote,
+    from: '?? 8666',
+    to: '?? 8667',
+    tests: ['unit/config/proxy.test.ts'],
+  },
+  {
+    id: '1.limit.oauth-timeout',
+    file: remote,
+    from: "violations.duration('remoteAuthTimeout') ?? 30_000",
+    to: "violations.duration('remoteAuthTimeout') ?? 60_000",
+    tests: ['unit/config/proxy.test.ts'],
+  },
+]
