@@ -113,7 +113,7 @@ export const externalAuth: readonly Mutation[] = [
     file: 'runtime/config/authserver/file.ts',
     from: "from.subjectClaim ?? 'sub'",
     to: "from.subjectClaim ?? 'email'",
-    tests: ['behaviour/authserver/upstream/oidc.test.ts'],
+    tests: ['behaviour/authserver/startup-files.test.ts'],
   },
   {
     id: '2.oidcConfig.additionalAuthorizationParams.managed',
@@ -183,7 +183,7 @@ export const externalAuth: readonly Mutation[] = [
     file: 'runtime/config/authserver/file.ts',
     from: '}/oauth/callback`',
     to: '}/callback`',
-    tests: ['behaviour/authserver/upstream/oidc.test.ts'],
+    tests: ['behaviour/authserver/startup-files.test.ts'],
   },
   {
     id: '2.call.sts',
@@ -243,10 +243,10 @@ export const externalAuth: readonly Mutation[] = [
   },
   {
     id: '2.error.exclusive.addr-sentinelConfig',
-    file: 'runtime/store/redis-config.ts',
-    from: '(config.addr === undefined) === (config.sentinel === undefined)',
-    to: 'config.addr === undefined && config.sentinel === undefined',
-    tests: ['unit/store/redis-outage.test.ts'],
+    file: authServerSchema,
+    from: '"rule": "has(self.addr) != has(self.sentinelConfig)"',
+    to: '"rule": "has(self.addr) || has(self.sentinelConfig)"',
+    tests: ['unit/schemas/fields/auth-server.test.ts'],
   },
   {
     id: '2.limit.cloudSts.sessionDuration',
@@ -307,8 +307,8 @@ export const externalAuth: readonly Mutation[] = [
   {
     id: '2.version.rotation',
     file: 'runtime/authserver/tokens/key-ring.ts',
-    from: "mac: (purpose, data) => macBy(purpose, 0, data)",
-    to: "mac: (purpose, data) => macBy(purpose, secrets.length - 1, data)",
+    from: 'mac: (purpose, data) => macBy(purpose, 0, data)',
+    to: 'mac: (purpose, data) => macBy(purpose, secrets.length - 1, data)',
     tests: ['unit/authserver/key-ring.test.ts'],
   },
   {

@@ -109,7 +109,7 @@ export const proxyCommand: readonly Mutation[] = [
     file: exchange,
     from: "?? 'access_token'",
     to: "?? 'jwt'",
-    tests: ['behaviour/proxy/credentials.test.ts'],
+    tests: ['unit/config/proxy.test.ts'],
   },
   {
     id: '1.auth.incoming',

@@ -72,7 +72,7 @@ export const virtualServer: readonly Mutation[] = [
     file: 'runtime/observe/audit/events.ts',
     from: 'from.filter((type) => exclude?.includes(type) !== true)',
     to: 'from.filter((type) => include?.includes(type) === true || exclude?.includes(type) !== true)',
-    tests: ['behaviour/observe/audit-destinations.test.ts'],
+    tests: ['behaviour/observe/audit-exchanges.test.ts'],
   },
   {
     id: '3.config.codeMode.stepLimit',
@@ -90,10 +90,10 @@ export const virtualServer: readonly Mutation[] = [
   },
   {
     id: '3.config.compositeTools.steps.onError.retryCount',
-    file: 'runtime/vmcp/features/workflows/compile.ts',
-    from: "onError?.action === 'retry' ? (onError.retryCount ?? 0) : 0",
-    to: 'onError?.retryCount ?? 0',
-    tests: ['unit/vmcp/workflows/steps.test.ts'],
+    file: 'schemas/workflow/steps.ts',
+    from: "if (!onError || onError.action === 'retry') return []",
+    to: "if (!onError || onError.action !== 'abort') return []",
+    tests: ['unit/schemas/workflow/checks.test.ts'],
   },
   {
     id: '3.config.compositeTools.steps.maxIterations',
@@ -111,10 +111,10 @@ export const virtualServer: readonly Mutation[] = [
   },
   {
     id: '3.config.rateLimiting.key-expiry',
-    file: 'runtime/store/memory.ts',
-    from: 'now + 2 * bucket.refillMs',
-    to: 'now + bucket.refillMs',
-    tests: ['unit/store/memory.test.ts'],
+    file: 'runtime/store/scripts.ts',
+    from: 'math.ceil(2 * ARGV[2 * i + 1])',
+    to: 'math.ceil(ARGV[2 * i + 1])',
+    tests: ['unit/policy/rate-limit.test.ts'],
   },
   {
     id: '3.config.rateLimiting.perUser',
@@ -219,7 +219,7 @@ export const virtualServer: readonly Mutation[] = [
     file: 'hooks/kinds/virtualmcpserver/validate.ts',
     from: 'if (!config?.optimizer || embeddingServerRef || config.optimizer.embeddingService) return []',
     to: 'if (!config?.optimizer || !embeddingServerRef || config.optimizer.embeddingService) return []',
-    tests: ['unit/hooks/kinds/virtual-server.test.ts'],
+    tests: ['unit/hooks/admission.test.ts'],
   },
   {
     id: '3.error.authz.both',

@@ -30,12 +30,18 @@ await t.test('mutations: every test that must fail exists', async (t) => {
   }
 })
 
-await t.test('mutations: at least 50 rows, and at least three for each chapter of the specification', async (t) => {
-  t.ok(mutations.length >= 50, `${mutations.length} rows`)
-  const unplaced = requirements.filter(({ id }) => chapterOf(id) === undefined)
-  t.same(unplaced, [], 'every requirement belongs to a chapter')
-  const counts = Map.groupBy(mutations, ({ id }) => chapterOf(id))
-  t.notOk(counts.has(undefined), 'every row has the id of a requirement')
-  for (const chapter of Object.keys(chapters))
-    t.ok((counts.get(chapter)?.length ?? 0) >= 3, `chapter ${chapter} has ${counts.get(chapter)?.length ?? 0} rows`)
-})
+await t.test(
+  'mutations: at least 50 rows, and at least three for each chapter of the specification',
+  async (t) => {
+    t.ok(mutations.length >= 50, `${mutations.length} rows`)
+    const unplaced = requirements.filter(({ id }) => chapterOf(id) === undefined)
+    t.same(unplaced, [], 'every requirement belongs to a chapter')
+    const counts = Map.groupBy(mutations, ({ id }) => chapterOf(id))
+    t.notOk(counts.has(undefined), 'every row has the id of a requirement')
+    for (const chapter of Object.keys(chapters))
+      t.ok(
+        (counts.get(chapter)?.length ?? 0) >= 3,
+        `chapter ${chapter} has ${counts.get(chapter)?.length ?? 0} rows`,
+      )
+  },
+)

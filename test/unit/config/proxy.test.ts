@@ -12,6 +12,8 @@ import {
 import { proves } from '../../helpers/proves.ts'
 
 proves(
+  '1.command.server-name',
+  '1.flag.token-exchange-subject-token-type',
   '1.limit.callback-port',
   '1.rule.3',
   '1.rule.3.a',
@@ -82,6 +84,29 @@ await t.test('settings: the target is an absolute http URL without a path', asyn
   t.equal(resolve({ targetUri: 'HTTPS://MCP.Example:443/?key=1#f' }).target.origin, 'https://mcp.example')
 })
 
+await t.test('settings: the name has 1 to 253 printable characters', async (t) => {
+  const named = (name: string) => () => resolveProxyConfig(name, base, {})
+  for (const name of ['a', 'a'.repeat(253), '~!']) t.doesNotThrow(named(name), `${name.length} characters`)
+  for (const name of ['', 'a'.repeat(254), 'a b', 'é', 'a\n'])
+    t.throws(
+      named(name),
+      { message: /SERVER_NAME: must consist of 1 to 253 printable/ },
+      JSON.stringify(name),
+    )
+})
+
+await t.test('settings: an access token is exchanged unless another type is set', async (t) => {
+  const urn = 'urn:ietf:params:oauth:token-type:'
+  const typeOf = (given: ProxyInput) =>
+    resolve({ tokenExchangeUrl: 'https://x.example/t', ...given }).exchange?.subjectTokenType
+  t.equal(typeOf({}), `${urn}access_token`)
+  t.equal(typeOf({ tokenExchangeSubjectTokenType: 'id_token' }), `${urn}id_token`)
+  t.equal(typeOf({ tokenExchangeSubjectTokenType: `${urn}jwt` }), `${urn}jwt`)
+  t.match(violations({ tokenExchangeUrl: 'https://x.example/t', tokenExchangeSubjectTokenType: 'saml2' }), [
+    /--token-exchange-subject-token-type: must be access_token, id_token, jwt/,
+  ])
+})
+
 await t.test('settings: an incomplete security setting is rejected', async (t) => {
   const cases: readonly [ProxyInput, RegExp][] = [
     [{ oidcAudience: 'a' }, /--oidc-audience: requires --oidc-issuer/],
@@ -121,6 +146,14 @@ await t.test('settings: alternatives exclude one another', async (t) => {
         remoteAuthTokenUrl: 'https://i.example/t',
       },
       /--remote-auth-issuer, --remote-auth-authorize-url: set only one/,
+    ],
+    [
+      {
+        remoteAuth: true,
+        remoteAuthIssuer: 'https://i.example',
+        remoteAuthTokenUrl: 'https://i.example/t',
+      },
+      /--remote-auth-issuer, --remote-auth-token-url: set only one/,
     ],
     [{ remoteAuthBearerToken: 't', remoteAuthBearerTokenFile: file('b', 'x') }, /set only one of them/],
     [{ remoteAuthBearerToken: 't', remoteAuth: true }, /mutually exclusive/],

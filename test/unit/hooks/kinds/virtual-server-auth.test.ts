@@ -211,15 +211,14 @@ t.test('authServerConfig: becomes a second file, with keys mounted and secrets n
       },
     ],
   })
-  const wrong = door(
-    { incomingAuth: issued, authServerConfig: embedded({ issuer: 'https://other.example.com' }) },
-    oidcConfig(),
-  )
-  t.match(condition(wrong, 'AuthServerConfigValidated'), {
-    status: 'False',
-    message: /issuer must match the MCPOIDCConfig of incomingAuth/,
-  })
-  t.match(statusOf(wrong), { phase: 'Failed' })
+  for (const issuer of ['https://other.example.com', 'https://login.example.com/other']) {
+    const wrong = door({ incomingAuth: issued, authServerConfig: embedded({ issuer }) }, oidcConfig())
+    t.match(condition(wrong, 'AuthServerConfigValidated'), {
+      status: 'False',
+      message: /issuer must match the MCPOIDCConfig of incomingAuth/,
+    })
+    t.match(statusOf(wrong), { phase: 'Failed' })
+  }
 })
 
 t.test(
