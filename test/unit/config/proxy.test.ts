@@ -13,6 +13,9 @@ import { proves } from '../../helpers/proves.ts'
 
 proves(
   '1.command.server-name',
+  '1.flag.remote-auth-bearer-token',
+  '1.flag.remote-auth-scope-param-name',
+  '1.flag.resource-url',
   '1.flag.token-exchange-subject-token-type',
   '1.limit.callback-port',
   '1.rule.3',
@@ -194,6 +197,21 @@ await t.test('target: a user name or password is rejected and not shown', async 
     t.throws(() => parseTarget(targetUri, { withPath: true }), { code: 'INVALID_CONFIG' })
   }
   t.same(violations({ targetUri: 'https://mcp.example/?at=a@b' }), [])
+})
+
+await t.test('settings: bearer tokens, resource URLs and parameter names have a fixed form', async (t) => {
+  for (const remoteAuthBearerToken of ['a b', ' a', 'a\n', 'é'])
+    t.match(violations({ remoteAuthBearerToken }), [/--remote-auth-bearer-token: .*without spaces/])
+  for (const resourceUrl of ['https://mcp.example/#f', 'ftp://mcp.example', '/mcp'])
+    t.match(violations({ resourceUrl }), [/--resource-url: .*http or https URL without a fragment/])
+  for (const name of [
+    ...['response_type', 'client_id', 'redirect_uri', 'state', 'code_challenge'],
+    ...['code_challenge_method', 'nonce'],
+  ])
+    t.match(violations({ remoteAuth: true, remoteAuthScopeParamName: name }), [
+      `--remote-auth-scope-param-name: ${name} is reserved for the flow`,
+    ])
+  t.same(violations({ remoteAuth: true, remoteAuthScopeParamName: 'scope' }), [])
 })
 
 await t.test('settings: an unknown provider is named', async (t) => {

@@ -52,6 +52,16 @@ t.test(
   },
 )
 
+t.test('aggregation: without settings, the file contains the defaults of the schema', async (t) => {
+  proves(
+    '3.config.aggregation.conflictResolution',
+    '3.config.aggregation.conflictResolutionConfig.prefixFormat',
+  )
+  const found = configOf(door({}))['aggregation']
+  t.match(found, { conflictResolution: 'prefix', conflictResolutionConfig: { prefixFormat: '{workload}_' } })
+  t.same(found, configOf(door({ config: { aggregation: {} } }))['aggregation'])
+})
+
 t.test('service: has the requested type, affinity, account and address', async (t) => {
   proves('3.spec.serviceAccount', '3.status.url')
   const plain = door({})
