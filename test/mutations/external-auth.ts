@@ -1,13 +1,11 @@
-/** Mutations of document 2: external authentication and the authorization server. */
+/** Mutations of document 2: external authentication, and the schema of the authorization server. */
 import type { Mutation } from './mutation.ts'
 
 const authServerSchema = 'schemas/common/embedded-auth-server.json'
 const kindSchema = 'schemas/kinds/mcpexternalauthconfig.json'
 const statusSchema = 'schemas/common/status.json'
-const validation = 'runtime/config/authserver/validate.ts'
 const roleMapping = 'runtime/outgoing/aws/role-mapping.ts'
 const cloudSts = 'runtime/outgoing/strategies/cloud-sts.ts'
-const oauth2 = 'runtime/authserver/upstream/oauth2-upstream.ts'
 
 export const externalAuth: readonly Mutation[] = [
   {
@@ -67,39 +65,11 @@ export const externalAuth: readonly Mutation[] = [
     tests: ['behaviour/outgoing/token-exchange.test.ts'],
   },
   {
-    id: '2.embeddedAuthServer.issuer.form',
-    file: validation,
-    from: "  if (value.endsWith('/')) return failure('must not end with a slash')\n",
-    to: '',
-    tests: ['behaviour/authserver/startup.test.ts'],
-  },
-  {
-    id: '2.embeddedAuthServer.hmacSecretRefs',
-    file: 'runtime/authserver/tokens/key-ring.ts',
-    from: 'return secrets.some((_, index) => timingSafeEqual(macBy(purpose, index, data), given))',
-    to: 'return timingSafeEqual(macBy(purpose, 0, data), given)',
-    tests: ['unit/authserver/key-ring.test.ts'],
-  },
-  {
     id: '2.embeddedAuthServer.disableUpstreamTokenInjection',
     file: 'runtime/proxy/run/auth-server.ts',
     from: "['authorization', 'cookie', 'proxy-authorization']",
     to: "['authorization', 'proxy-authorization']",
     tests: ['e2e/authserver/proxy.test.ts'],
-  },
-  {
-    id: '2.cimd.cacheFallbackTtl',
-    file: 'runtime/authserver/clients/client-documents.ts',
-    from: 'now() - known.fetchedAtMs < cimd.cacheTtlMs',
-    to: 'now() - known.fetchedAtMs < 2 * cimd.cacheTtlMs',
-    tests: ['behaviour/authserver/clients/cimd.test.ts'],
-  },
-  {
-    id: '2.tokenLifespans.authCodeLifespan',
-    file: 'runtime/authserver/tokens/grants.ts',
-    from: 'expiresAtMs: now() + lives.authCodeMs,',
-    to: 'expiresAtMs: now() + lives.authCodeMs + 60_000,',
-    tests: ['behaviour/authserver/token.test.ts'],
   },
   {
     id: '2.storage.redis.sentinelConfig.sentinelService.namespace',
@@ -109,39 +79,11 @@ export const externalAuth: readonly Mutation[] = [
     tests: ['unit/hooks/kinds/auth-server-file.test.ts'],
   },
   {
-    id: '2.oidcConfig.subjectClaim',
-    file: 'runtime/config/authserver/file.ts',
-    from: "from.subjectClaim ?? 'sub'",
-    to: "from.subjectClaim ?? 'email'",
-    tests: ['behaviour/authserver/startup-files.test.ts'],
-  },
-  {
     id: '2.oidcConfig.additionalAuthorizationParams.managed',
     file: authServerSchema,
     from: "'code_challenge', 'code_challenge_method', 'nonce'])",
     to: "'code_challenge', 'code_challenge_method'])",
     tests: ['unit/schemas/fields/auth-server.test.ts'],
-  },
-  {
-    id: '2.oauth2Config.synthesized',
-    file: oauth2,
-    from: "return `tk-${createHash('sha256').update(accessToken).digest('hex').slice(0, 32)}`",
-    to: "return `tk-${createHash('sha256').update(accessToken).digest('hex').slice(0, 16)}`",
-    tests: ['behaviour/authserver/upstream/oauth2.test.ts'],
-  },
-  {
-    id: '2.identityFromToken.namePath',
-    file: oauth2,
-    from: "typeof value === 'string' && value !== '' ? value : undefined",
-    to: 'value === undefined ? undefined : String(value)',
-    tests: ['behaviour/authserver/upstream/oauth2.test.ts'],
-  },
-  {
-    id: '2.userInfo.fieldMapping.subjectFields',
-    file: 'runtime/authserver/upstream/user-info.ts',
-    from: '  for (const field of fields) {',
-    to: '  for (const field of fields.toReversed()) {',
-    tests: ['behaviour/authserver/upstream/oauth2.test.ts'],
   },
   {
     id: '2.status.referenceCount',
@@ -163,27 +105,6 @@ export const externalAuth: readonly Mutation[] = [
     from: "reason: 'EnterpriseRequired'",
     to: "reason: 'InvalidConfig'",
     tests: ['unit/hooks/kinds/outgoing-obo.test.ts'],
-  },
-  {
-    id: '2.endpoint.authorize.override',
-    file: 'runtime/authserver/model/urls.ts',
-    from: 'token: `${issuer}${paths.token}`',
-    to: 'token: `${config.authorizationEndpointBaseUrl ?? issuer}${paths.token}`',
-    tests: ['behaviour/authserver/discovery.test.ts'],
-  },
-  {
-    id: '2.endpoint.register',
-    file: 'runtime/authserver/model/urls.ts',
-    from: "register: '/oauth/register'",
-    to: "register: '/oauth/clients'",
-    tests: ['behaviour/authserver/clients/register.test.ts', 'behaviour/authserver/discovery.test.ts'],
-  },
-  {
-    id: '2.endpoint.callback',
-    file: 'runtime/config/authserver/file.ts',
-    from: '}/oauth/callback`',
-    to: '}/callback`',
-    tests: ['behaviour/authserver/startup-files.test.ts'],
   },
   {
     id: '2.call.sts',
@@ -221,13 +142,6 @@ export const externalAuth: readonly Mutation[] = [
     tests: ['unit/outgoing/role-mapping.test.ts'],
   },
   {
-    id: '2.error.baselineClientScopes',
-    file: validation,
-    from: '.filter((scope) => !supported.has(scope))',
-    to: '.filter((scope) => supported.size === 0)',
-    tests: ['behaviour/authserver/startup.test.ts'],
-  },
-  {
     id: '2.error.disableUpstreamTokenInjection',
     file: 'hooks/kinds/common/proxy/config.ts',
     from: "(type !== 'tokenExchange' && type !== 'cloudSts')",
@@ -256,25 +170,11 @@ export const externalAuth: readonly Mutation[] = [
     tests: ['unit/schemas/fields/external-auth.test.ts'],
   },
   {
-    id: '2.limit.hmac-secret',
-    file: 'runtime/authserver/tokens/key-ring.ts',
-    from: 'secret.length < 32',
-    to: 'secret.length < 31',
-    tests: ['unit/authserver/key-ring.test.ts'],
-  },
-  {
     id: '2.limit.cimd.cacheMaxSize',
     file: authServerSchema,
     from: '"minimum": 1,\n          "default": 256,',
     to: '"minimum": 1,\n          "default": 255,',
     tests: ['unit/schemas/fields/auth-server.test.ts'],
-  },
-  {
-    id: '2.limit.tokenLifespans',
-    file: validation,
-    from: "'accessTokenMs', minute, 24 * hour, '1m to 24h'",
-    to: "'accessTokenMs', minute, 48 * hour, '1m to 24h'",
-    tests: ['behaviour/authserver/startup.test.ts'],
   },
   {
     id: '2.limit.store-timeouts',
@@ -296,20 +196,6 @@ export const externalAuth: readonly Mutation[] = [
     from: '"maxLength": 32768',
     to: '"maxLength": 65536',
     tests: ['unit/schemas/fields/status.test.ts'],
-  },
-  {
-    id: '2.version.rotation',
-    file: 'runtime/authserver/tokens/key-ring.ts',
-    from: 'const [signing] = keys\n',
-    to: 'const signing = keys.at(-1)\n',
-    tests: ['unit/authserver/key-ring.test.ts'],
-  },
-  {
-    id: '2.version.rotation',
-    file: 'runtime/authserver/tokens/key-ring.ts',
-    from: 'mac: (purpose, data) => macBy(purpose, 0, data)',
-    to: 'mac: (purpose, data) => macBy(purpose, secrets.length - 1, data)',
-    tests: ['unit/authserver/key-ring.test.ts'],
   },
   {
     id: '2.version.obo-optional',
@@ -340,41 +226,6 @@ export const externalAuth: readonly Mutation[] = [
     tests: ['unit/hooks/kinds/outgoing-auth.test.ts'],
   },
   {
-    id: '2.cimd.cacheMaxSize',
-    file: 'runtime/authserver/clients/client-documents.ts',
-    from: 'max: cimd.cacheMaxSize })',
-    to: 'max: cimd.cacheMaxSize + 1 })',
-    tests: ['behaviour/authserver/clients/cimd.test.ts'],
-  },
-  {
-    id: '2.tokenLifespans.refreshTokenLifespan',
-    file: 'runtime/authserver/tokens/grants.ts',
-    from: 'expiresAtMs: Math.min(nowMs + lives.refreshTokenMs, nowMs + lives.grantMs)',
-    to: 'expiresAtMs: nowMs + lives.grantMs',
-    tests: ['behaviour/authserver/refresh.test.ts'],
-  },
-  {
-    id: '2.tokenLifespans.refreshTokenLifespan',
-    file: 'runtime/authserver/tokens/grants.ts',
-    from: 'const expiresAtMs = Math.min(nowMs + lives.refreshTokenMs, family.endsAtMs)',
-    to: 'const expiresAtMs = nowMs + lives.refreshTokenMs',
-    tests: ['behaviour/authserver/refresh.test.ts'],
-  },
-  {
-    id: '2.limit.provider-name',
-    file: 'runtime/config/authserver/validate.ts',
-    from: '{0,61}[a-z0-9])?$/',
-    to: '{0,62}[a-z0-9])?$/',
-    tests: ['behaviour/authserver/startup.test.ts'],
-  },
-  {
-    id: '2.error.exclusive.clientId-dcrConfig',
-    file: 'runtime/config/authserver/validate.ts',
-    from: '...(bothOrNone ?',
-    to: '...(bothOrNone && !dcr ?',
-    tests: ['behaviour/authserver/startup.test.ts'],
-  },
-  {
     id: '2.status.referencingWorkloads',
     file: 'hooks/kinds/referrers.ts',
     from: "return reference.kind !== 'MCPServerEntry'",
@@ -387,5 +238,19 @@ export const externalAuth: readonly Mutation[] = [
     from: 'configHash: failure ? previousHash(context) : currentHash(kind, context)',
     to: 'configHash: currentHash(kind, context)',
     tests: ['unit/hooks/kinds/config-kinds.test.ts'],
+  },
+  {
+    id: '2.error.issuer.http',
+    file: 'hooks/externalauth/embedded-auth-server.ts',
+    from: "hostname === 'localhost' || hostname === '[::1]'",
+    to: "hostname.startsWith('localhost') || hostname === '[::1]'",
+    tests: ['unit/hooks/kinds/virtual-server-auth.test.ts'],
+  },
+  {
+    id: '2.limit.cloudSts.sessionDuration',
+    file: 'runtime/outgoing/strategies/cloud-sts.ts',
+    from: 'sessionDuration <= 43_200',
+    to: 'sessionDuration <= 86_400',
+    tests: ['unit/outgoing/registry.test.ts'],
   },
 ]

@@ -1,14 +1,12 @@
-/** Mutations of document 3: the virtual MCP server. */
+/** Mutations of document 3: the kind VirtualMCPServer. */
 import type { Mutation } from './mutation.ts'
 
 const configSchema = 'schemas/common/vmcp-config.json'
 const kindSchema = 'schemas/kinds/virtualmcpserver.json'
-const tools = 'runtime/vmcp/catalog/tools.ts'
 const health = 'hooks/kinds/virtualmcpserver/status/health.ts'
 const authServer = 'hooks/kinds/virtualmcpserver/config/auth-server.ts'
 const incoming = 'hooks/kinds/virtualmcpserver/config/incoming.ts'
 const warnings = 'hooks/kinds/virtualmcpserver/warnings.ts'
-const monitor = 'runtime/vmcp/backends/health/monitor.ts'
 
 export const virtualServer: readonly Mutation[] = [
   {
@@ -54,39 +52,11 @@ export const virtualServer: readonly Mutation[] = [
     tests: ['unit/hooks/kinds/outgoing-auth.test.ts'],
   },
   {
-    id: '3.config.aggregation.conflictResolution.priority',
-    file: tools,
-    from: 'const winner = order\n',
-    to: 'const winner = order\n      .toReversed()\n',
-    tests: ['unit/vmcp/catalog/catalog.test.ts'],
-  },
-  {
-    id: '3.config.aggregation.tools.overrides.annotations',
-    file: tools,
-    from: 'return { ...own, ...Object.fromEntries(set) }',
-    to: 'return Object.fromEntries(set)',
-    tests: ['unit/vmcp/catalog/catalog.test.ts'],
-  },
-  {
-    id: '3.config.audit.excludeEventTypes',
-    file: 'runtime/observe/audit/events.ts',
-    from: 'from.filter((type) => exclude?.includes(type) !== true)',
-    to: 'from.filter((type) => include?.includes(type) === true || exclude?.includes(type) !== true)',
-    tests: ['behaviour/observe/audit-exchanges.test.ts'],
-  },
-  {
     id: '3.config.codeMode.stepLimit',
     file: configSchema,
     from: '"default": 100000,',
     to: '"default": 1000000,',
     tests: ['unit/schemas/fields/vmcp-config.test.ts'],
-  },
-  {
-    id: '3.config.compositeTools.steps.onDecline',
-    file: 'runtime/vmcp/features/workflows/compile.ts',
-    from: "onDecline: step.onDecline?.action ?? 'abort'",
-    to: "onDecline: step.onDecline?.action ?? 'continue'",
-    tests: ['unit/vmcp/workflows/questions.test.ts'],
   },
   {
     id: '3.config.compositeTools.steps.onError.retryCount',
@@ -103,27 +73,6 @@ export const virtualServer: readonly Mutation[] = [
     tests: ['unit/schemas/workflow/workflow.test.ts'],
   },
   {
-    id: '3.config.optimizer.hybridSearchSemanticRatio',
-    file: 'runtime/vmcp/features/search/fusion.ts',
-    from: '[keyword, 1 - ratio],',
-    to: '[keyword, 1],',
-    tests: ['unit/vmcp/optimizer/parts.test.ts'],
-  },
-  {
-    id: '3.config.rateLimiting.key-expiry',
-    file: 'runtime/store/scripts.ts',
-    from: 'math.ceil(2 * ARGV[2 * i + 1])',
-    to: 'math.ceil(ARGV[2 * i + 1])',
-    tests: ['unit/policy/rate-limit.test.ts'],
-  },
-  {
-    id: '3.config.rateLimiting.perUser',
-    file: 'runtime/policy/limits/rate-limit.ts',
-    from: '`${issuer}\\0${subject}`',
-    to: '`${subject}`',
-    tests: ['unit/policy/rate-limit.test.ts'],
-  },
-  {
     id: '3.status.backendCount',
     file: health,
     from: "status === 'ready' || status === 'unauthenticated'",
@@ -138,41 +87,6 @@ export const virtualServer: readonly Mutation[] = [
     tests: ['unit/hooks/kinds/phase.test.ts'],
   },
   {
-    id: '3.state.backend.unhealthy',
-    file: monitor,
-    from: 'isFinal || watch.failures >= this.#options.settings.unhealthyThreshold',
-    to: 'isFinal || watch.failures > this.#options.settings.unhealthyThreshold',
-    tests: ['unit/vmcp/monitor.test.ts'],
-  },
-  {
-    id: '3.state.circuit.half-open',
-    file: 'runtime/net/breaker.ts',
-    from: 'this.#options.now() >= this.#changedAt + this.#options.timeoutMs',
-    to: 'this.#options.now() >= this.#changedAt + 2 * this.#options.timeoutMs',
-    tests: ['unit/net/breaker.test.ts'],
-  },
-  {
-    id: '3.endpoint.tools-list',
-    file: tools,
-    from: 'base: override?.name ?? item.key',
-    to: 'base: item.key',
-    tests: ['unit/vmcp/catalog/catalog.test.ts'],
-  },
-  {
-    id: '3.endpoint.execute-tool-script',
-    file: 'runtime/vmcp/features/scripts/feature.ts',
-    from: 'if (isLast && permitted)',
-    to: 'if (isLast)',
-    tests: ['behaviour/vmcp/codemode/guards.test.ts'],
-  },
-  {
-    id: '3.endpoint.protected-resource',
-    file: 'runtime/incoming/document.ts',
-    from: "const root = '/.well-known/oauth-protected-resource'",
-    to: "const root = '/.well-known/oauth-resource'",
-    tests: ['unit/incoming/document.test.ts'],
-  },
-  {
     id: '3.auth.incoming.3',
     file: authServer,
     from: 'if (oidc.issuer !== server.issuer)',
@@ -185,13 +99,6 @@ export const virtualServer: readonly Mutation[] = [
     from: 'const name = entry ?? (usesOwnReference(outgoing, listed) ? own : undefined)',
     to: 'const name = (usesOwnReference(outgoing, listed) ? own : undefined) ?? entry',
     tests: ['unit/hooks/kinds/outgoing-auth.test.ts'],
-  },
-  {
-    id: '3.auth.incoming.1',
-    file: 'runtime/incoming/config.ts',
-    from: '  if (!config.audience && !config.resource) {',
-    to: '  if (!config.audience && !config.resource && !config.issuer) {',
-    tests: ['unit/incoming/config.test.ts'],
   },
   {
     id: '3.event.AuthzPrimaryUpstreamProviderDeprecated',
@@ -234,20 +141,6 @@ export const virtualServer: readonly Mutation[] = [
     from: "if (config.spec.type !== 'cedarv1') {",
     to: "if (config.spec.type === '') {",
     tests: ['unit/hooks/last-applied.test.ts'],
-  },
-  {
-    id: '3.error.partialFailure.fail',
-    file: 'runtime/vmcp/catalog/lookup.ts',
-    from: "if (partialFailureMode === 'fail') this.#requireAll(view, list)",
-    to: "if (partialFailureMode !== 'fail') this.#requireAll(view, list)",
-    tests: ['behaviour/vmcp/backends/failures.test.ts'],
-  },
-  {
-    id: '3.error.audit.application',
-    file: 'runtime/observe/exchange/reporter.ts',
-    from: 'audit.detectApplicationErrors ? ended.response : undefined',
-    to: 'audit.detectApplicationErrors ? undefined : ended.response',
-    tests: ['behaviour/observe/audit-exchanges.test.ts'],
   },
   {
     id: '3.limit.optimizer.maxToolsToReturn',
@@ -299,20 +192,6 @@ export const virtualServer: readonly Mutation[] = [
     tests: ['unit/hooks/admission.test.ts'],
   },
   {
-    id: '3.config.aggregation.excludeAllTools',
-    file: 'runtime/vmcp/catalog/tools.ts',
-    from: '  if (aggregation.excludeAllTools) return false\n',
-    to: '',
-    tests: ['unit/vmcp/catalog/catalog.test.ts'],
-  },
-  {
-    id: '3.config.aggregation.tools.filter',
-    file: 'runtime/vmcp/catalog/tools.ts',
-    from: 'filter.length === 0 || ',
-    to: '',
-    tests: ['unit/vmcp/catalog/catalog.test.ts'],
-  },
-  {
     id: '3.config.aggregation.conflictResolutionConfig.prefixFormat',
     file: 'hooks/kinds/virtualmcpserver/references.ts',
     from: "prefixFormat: '{workload}_'",
@@ -320,66 +199,52 @@ export const virtualServer: readonly Mutation[] = [
     tests: ['unit/hooks/kinds/virtual-server.test.ts'],
   },
   {
-    id: '3.config.compositeTools.timeout',
-    file: 'runtime/vmcp/features/workflows/compile.ts',
-    from: 'const workflowMs = 30 * 60_000',
-    to: 'const workflowMs = 60 * 60_000',
-    tests: ['unit/vmcp/workflows/steps.test.ts'],
-  },
-  {
-    id: '3.config.compositeTools.steps.timeout',
-    file: 'runtime/vmcp/features/workflows/compile.ts',
-    from: 'const stepMs = 5 * 60_000',
-    to: 'const stepMs = 6 * 60_000',
-    tests: ['unit/vmcp/workflows/steps.test.ts'],
-  },
-  {
-    id: '3.config.compositeTools.steps.onError.retryDelay',
-    file: 'runtime/vmcp/features/workflows/compile.ts',
-    from: 'const retryMs = 1_000',
-    to: 'const retryMs = 2_000',
-    tests: ['unit/vmcp/workflows/steps.test.ts'],
-  },
-  {
-    id: '3.config.rateLimiting.bucket.refillPeriod',
-    file: 'runtime/store/bucket.ts',
-    from: 'return Math.min(bucket.capacity, last.tokens + gained)',
-    to: 'return last.tokens + gained',
-    tests: ['unit/store/memory.test.ts'],
-  },
-  {
-    id: '3.state.backend.healthy',
-    file: 'runtime/vmcp/backends/health/monitor.ts',
-    from: '  #recordSuccess(watch: Watch, tookMs: number): void {\n    watch.failures = 0\n',
-    to: '  #recordSuccess(watch: Watch, tookMs: number): void {\n',
-    tests: ['unit/vmcp/monitor.test.ts'],
-  },
-  {
-    id: '3.state.circuit.open',
-    file: 'runtime/net/breaker.ts',
-    from: 'this.#failures >= this.#options.failureThreshold',
-    to: 'this.#failures > this.#options.failureThreshold',
-    tests: ['unit/net/breaker.test.ts'],
-  },
-  {
-    id: '3.state.circuit.half-open',
-    file: 'runtime/net/breaker.ts',
-    from: "    if (this.#state === 'half-open') this.#become('open')\n    else if",
-    to: '    if',
-    tests: ['unit/net/breaker.test.ts'],
-  },
-  {
-    id: '3.config.outgoingAuth.upstreamInject.providerName',
-    file: 'runtime/outgoing/strategies/upstream-inject.ts',
-    from: "    return providerViolations('upstreamInject.providerName', block.providerName, parts)\n",
-    to: '    return []\n',
-    tests: ['unit/outgoing/registry.test.ts'],
-  },
-  {
     id: '3.status.phase',
     file: 'hooks/kinds/virtualmcpserver/status/health.ts',
     from: "return notReady('Degraded', 'NoRoutableBackends'",
     to: "return notReady('Failed', 'NoRoutableBackends'",
     tests: ['unit/hooks/kinds/phase.test.ts'],
+  },
+  {
+    id: '3.service.precedence',
+    file: 'hooks/kinds/virtualmcpserver/config/config.ts',
+    from: 'storage || !own.sessionStorage',
+    to: '!own.sessionStorage',
+    tests: ['unit/hooks/kinds/virtual-server.test.ts'],
+  },
+  {
+    id: '3.config.backends.mode',
+    file: 'hooks/kinds/virtualmcpserver/config/backends.ts',
+    from: "if (context.parent.spec.outgoingAuth?.source === 'inline') {",
+    to: "if (context.parent.spec.outgoingAuth?.source !== 'discovered') {",
+    tests: ['unit/hooks/kinds/outgoing-auth.test.ts'],
+  },
+  {
+    id: '3.config.backends.metadata',
+    file: 'hooks/kinds/virtualmcpserver/config/backends.ts',
+    from: '{ ...backend.metadata, group }',
+    to: '{ group, ...backend.metadata }',
+    tests: ['unit/hooks/kinds/outgoing-auth.test.ts'],
+  },
+  {
+    id: '3.status.discoveredBackends.authType',
+    file: 'hooks/kinds/virtualmcpserver/respond.ts',
+    from: 'return failure ? undefined : (',
+    to: 'return (',
+    tests: ['unit/hooks/kinds/outgoing-auth.test.ts'],
+  },
+  {
+    id: '3.state.phase',
+    file: 'hooks/kinds/virtualmcpserver/status/health.ts',
+    from: "return notReady('Failed', 'DeploymentFailed', pods.failure)",
+    to: "return notReady('Pending', 'DeploymentFailed', pods.failure)",
+    tests: ['unit/hooks/kinds/phase.test.ts'],
+  },
+  {
+    id: '3.event.AuthServerConfigValidated',
+    file: 'hooks/kinds/virtualmcpserver/config/auth-server.ts',
+    from: "'AuthServerConfigValid',\n",
+    to: "'AuthServerConfigured',\n",
+    tests: ['unit/hooks/kinds/virtual-server-auth.test.ts'],
   },
 ]

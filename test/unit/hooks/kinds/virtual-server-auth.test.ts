@@ -234,15 +234,28 @@ t.test(
         { incomingAuth: issued, authServerConfig: embedded({ issuer, ...more }) },
         oidcConfig({ issuer, insecureAllowHTTP: true }),
       )
-    t.match(condition(at('http://login.example.com'), 'AuthServerConfigValidated'), {
-      status: 'False',
-      reason: 'AuthServerConfigInvalid',
-    })
+    for (const host of [
+      'login.example.com',
+      'localhost.example.com',
+      '127.0.0.1.example.com',
+      '128.0.0.1',
+      '[::2]',
+    ]) {
+      t.match(condition(at(`http://${host}`), 'AuthServerConfigValidated'), {
+        status: 'False',
+        reason: 'AuthServerConfigInvalid',
+      })
+    }
     t.match(
       condition(at('http://login.example.com', { insecureAllowHTTP: true }), 'AuthServerConfigValidated'),
       { status: 'True' },
     )
-    t.match(condition(at('http://localhost:8080'), 'AuthServerConfigValidated'), { status: 'True' })
+    for (const host of ['localhost:8080', '127.0.0.1', '127.9.9.9:8080', '[::1]:8080'])
+      t.match(
+        condition(at(`http://${host}`), 'AuthServerConfigValidated'),
+        { status: 'True', reason: 'AuthServerConfigValid' },
+        host,
+      )
   },
 )
 

@@ -275,6 +275,15 @@ t.test('config: fields of spec override the same fields of spec.config', async (
       },
     },
   })
+  const redis = (address: string) => ({ provider: 'redis', address })
+  const stored = door({
+    sessionStorage: redis('spec:6379'),
+    config: { sessionStorage: redis('config:6379') },
+  })
+  t.match(configOf(stored)['sessionStorage'], { address: 'spec:6379' })
+  t.match(configOf(door({ config: { sessionStorage: redis('config:6379') } }))['sessionStorage'], {
+    address: 'config:6379',
+  })
   t.strictSame(configOf(w)['passthroughHeaders'], ['X-Spec'])
   t.strictSame(configOf(w)['incomingAuth'], { type: 'anonymous' })
   t.strictSame(configOf(w)['outgoingAuth'], { source: 'discovered' })
