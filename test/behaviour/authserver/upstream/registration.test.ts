@@ -176,7 +176,7 @@ t.test(
         store: makeMemoryStore(),
         upstreams: ({ issuer }) => [upstream(issuer, peer.url, { dcr, ...change })],
       })
-      const registered = () => peer.seen.find(({ method }) => method === 'POST')
+      const registered = () => peer.seen.slice(before).find(({ method }) => method === 'POST')
       await until(() => registered() !== undefined)
       t.match(JSON.parse(registered()?.body ?? ''), expected)
     }
