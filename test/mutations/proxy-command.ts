@@ -46,7 +46,7 @@ export const proxyCommand: readonly Mutation[] = [
     file: settings,
     from: '{1,253}$/',
     to: '{1,63}$/',
-    tests: ['unit/config/proxy.test.ts'],
+    tests: ['unit/config/proxy-values.test.ts'],
   },
   {
     id: '1.flag.host',
@@ -109,7 +109,7 @@ export const proxyCommand: readonly Mutation[] = [
     file: exchange,
     from: "?? 'access_token'",
     to: "?? 'jwt'",
-    tests: ['unit/config/proxy.test.ts'],
+    tests: ['unit/config/proxy-values.test.ts'],
   },
   {
     id: '1.auth.incoming',
@@ -165,7 +165,7 @@ export const proxyCommand: readonly Mutation[] = [
     file: 'runtime/config/proxy/settings.ts',
     from: " || resourceUrl.includes('#')",
     to: '',
-    tests: ['unit/config/proxy.test.ts'],
+    tests: ['unit/config/proxy-values.test.ts'],
   },
   {
     id: '1.flag.remote-auth-callback-port',
@@ -186,14 +186,14 @@ export const proxyCommand: readonly Mutation[] = [
     file: 'runtime/config/proxy/remote.ts',
     from: '/^[\\x21-\\x7e]+$/.test(value)',
     to: '/^[\\x20-\\x7e]+$/.test(value)',
-    tests: ['unit/config/proxy.test.ts'],
+    tests: ['unit/config/proxy-values.test.ts'],
   },
   {
     id: '1.flag.remote-auth-scope-param-name',
     file: 'runtime/config/proxy/remote.ts',
     from: "name !== 'scope' && managedParameters.has(name)",
     to: "name === 'state'",
-    tests: ['unit/config/proxy.test.ts'],
+    tests: ['unit/config/proxy-values.test.ts'],
   },
   {
     id: '1.auth.incoming',

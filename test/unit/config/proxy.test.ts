@@ -12,11 +12,6 @@ import {
 import { proves } from '../../helpers/proves.ts'
 
 proves(
-  '1.command.server-name',
-  '1.flag.remote-auth-bearer-token',
-  '1.flag.remote-auth-scope-param-name',
-  '1.flag.resource-url',
-  '1.flag.token-exchange-subject-token-type',
   '1.limit.callback-port',
   '1.rule.3',
   '1.rule.3.a',
@@ -85,29 +80,6 @@ await t.test('settings: the target is an absolute http URL without a path', asyn
   t.match(violations({ targetUri: '' }), ['--target-uri: is required'])
   t.notMatch(violations({ targetUri: 'https://u:s3cret@h.example/p?k=s3cret' }).join(), /s3cret/)
   t.equal(resolve({ targetUri: 'HTTPS://MCP.Example:443/?key=1#f' }).target.origin, 'https://mcp.example')
-})
-
-await t.test('settings: the name has 1 to 253 printable characters', async (t) => {
-  const named = (name: string) => () => resolveProxyConfig(name, base, {})
-  for (const name of ['a', 'a'.repeat(253), '~!']) t.doesNotThrow(named(name), `${name.length} characters`)
-  for (const name of ['', 'a'.repeat(254), 'a b', 'é', 'a\n'])
-    t.throws(
-      named(name),
-      { message: /SERVER_NAME: must consist of 1 to 253 printable/ },
-      JSON.stringify(name),
-    )
-})
-
-await t.test('settings: an access token is exchanged unless another type is set', async (t) => {
-  const urn = 'urn:ietf:params:oauth:token-type:'
-  const typeOf = (given: ProxyInput) =>
-    resolve({ tokenExchangeUrl: 'https://x.example/t', ...given }).exchange?.subjectTokenType
-  t.equal(typeOf({}), `${urn}access_token`)
-  t.equal(typeOf({ tokenExchangeSubjectTokenType: 'id_token' }), `${urn}id_token`)
-  t.equal(typeOf({ tokenExchangeSubjectTokenType: `${urn}jwt` }), `${urn}jwt`)
-  t.match(violations({ tokenExchangeUrl: 'https://x.example/t', tokenExchangeSubjectTokenType: 'saml2' }), [
-    /--token-exchange-subject-token-type: must be access_token, id_token, jwt/,
-  ])
 })
 
 await t.test('settings: an incomplete security setting is rejected', async (t) => {
@@ -197,21 +169,6 @@ await t.test('target: a user name or password is rejected and not shown', async 
     t.throws(() => parseTarget(targetUri, { withPath: true }), { code: 'INVALID_CONFIG' })
   }
   t.same(violations({ targetUri: 'https://mcp.example/?at=a@b' }), [])
-})
-
-await t.test('settings: bearer tokens, resource URLs and parameter names have a fixed form', async (t) => {
-  for (const remoteAuthBearerToken of ['a b', ' a', 'a\n', 'é'])
-    t.match(violations({ remoteAuthBearerToken }), [/--remote-auth-bearer-token: .*without spaces/])
-  for (const resourceUrl of ['https://mcp.example/#f', 'ftp://mcp.example', '/mcp'])
-    t.match(violations({ resourceUrl }), [/--resource-url: .*http or https URL without a fragment/])
-  for (const name of [
-    ...['response_type', 'client_id', 'redirect_uri', 'state', 'code_challenge'],
-    ...['code_challenge_method', 'nonce'],
-  ])
-    t.match(violations({ remoteAuth: true, remoteAuthScopeParamName: name }), [
-      `--remote-auth-scope-param-name: ${name} is reserved for the flow`,
-    ])
-  t.same(violations({ remoteAuth: true, remoteAuthScopeParamName: 'scope' }), [])
 })
 
 await t.test('settings: an unknown provider is named', async (t) => {
