@@ -101,7 +101,7 @@ export const virtualServerRuntime: readonly Mutation[] = [
     file: 'runtime/vmcp/catalog/lookup.ts',
     from: "if (partialFailureMode === 'fail') this.#requireAll(view, list)",
     to: "if (partialFailureMode !== 'fail') this.#requireAll(view, list)",
-    tests: ['behaviour/vmcp/backends/failures.test.ts'],
+    tests: ['behaviour/vmcp/backends/left-out.test.ts'],
   },
   {
     id: '3.error.audit.application',
