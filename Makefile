@@ -6,7 +6,7 @@ export npm_config_update_notifier := false
 
 INSTALLED := node_modules/.package-lock.json
 
-.PHONY: help run test check build package binary images lint schemas format fuzz bench scale migration soak recording pictures unit clean
+.PHONY: help run test check build package binary images lint schemas format fuzz bench scale migration soak recording pictures mutations unit clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -66,6 +66,9 @@ unit: $(INSTALLED) ## The unit tests only
 
 fuzz: $(INSTALLED) ## The generators of hostile input, with ten times as many cases as in the tests
 	@FC_RUNS=3000 tap --reporter=terse --timeout=3600 $$(grep -rlE --include='*.test.ts' 'FC_RUNS|startWatched' test)
+
+mutations: $(INSTALLED) ## Change rules of the specification, one at a time, and check that a test fails for each
+	@node test/mutations/main.ts
 
 scale: build ## Reconcile thousands of objects with a real API server and Metacontroller (METACONTROLLER names it)
 	@node test/bench/scale.ts

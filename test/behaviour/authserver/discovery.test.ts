@@ -38,6 +38,7 @@ t.test(
       introspection_endpoint: `${issuer}/oauth/introspect`,
       jwks_uri: `${issuer}/.well-known/jwks.json`,
     })
+    for (const [name, value] of Object.entries(members)) t.same(document[name], value, name)
     t.notOk('client_id_metadata_document_supported' in document, 'absent while cimd is off')
     const openid = await jsonOf(await fetch(`${issuer}/.well-known/openid-configuration`))
     t.match(openid, {

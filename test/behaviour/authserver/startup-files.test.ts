@@ -12,7 +12,10 @@ import { loadAuthServerConfig } from '../../../runtime/config/index.ts'
 import { parseAuthServerConfig } from '../../../runtime/config/authserver/file.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { keepingLog } from '../../helpers/authserver/authserver.ts'
+import { proves } from '../../helpers/proves.ts'
 import { until } from '../../helpers/redis.ts'
+
+proves('2.oidcConfig.subjectClaim', '2.oidcConfig.redirectUri', '2.limit.store-timeouts')
 
 const hour = 3_600_000
 

@@ -72,6 +72,20 @@ await t.test('JWT: an explicit key set URL is used, and discovery is not', async
   t.same(idp.requests, ['/jwks'])
 })
 
+await t.test('JWT: a token with another issuer and a known key is rejected', async (t) => {
+  proves('1.auth.incoming')
+  const idp = await startOidcProvider({ clients, resources: { [resource]: {} } })
+  t.teardown(() => idp.close())
+  const accepts = async (issuer: string): Promise<unknown> => {
+    const oidc = { issuer, jwksUrl: `${idp.issuer}/jwks`, audience: resource }
+    const authenticator = makeAuthenticator({ type: 'oidc', oidc })
+    t.teardown(() => authenticator.close())
+    return authenticator.authenticate(`Bearer ${await idp.accessToken({ clientId: 'app', resource })}`)
+  }
+  t.match(await accepts(idp.issuer), { subject: 'alice' })
+  await t.rejects(accepts('https://idp.example'), { code: 'INVALID_TOKEN' })
+})
+
 await t.test('JWT: a token of another issuer is rejected', async (t) => {
   const evil = await startOidcProvider({ clients, resources: { [resource]: {} } })
   t.teardown(() => evil.close())

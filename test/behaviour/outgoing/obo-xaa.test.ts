@@ -65,6 +65,19 @@ await t.test('obo: assertion and secret in the body, audience as default scope',
   t.equal(server.seen[0]?.headers.authorization, undefined)
 })
 
+await t.test('obo: the default scope of an audience has one slash and one suffix', async (t) => {
+  proves('2.obo.audience')
+  for (const audience of ['api://backend/', 'api://backend/.default']) {
+    const config = (url: string): StrategyConfig => ({
+      type: 'obo',
+      obo: { ...oboConfig(url).obo, audience },
+    })
+    const { server, send } = await rig(t, config, () => good, { enableObo: true })
+    await send()
+    t.equal(server.seen[0]?.form.get('scope'), 'api://backend/.default', audience)
+  }
+})
+
 await t.test(
   'obo: scopes override the audience, an upstream token can be the assertion, and the skew is the renewal margin',
   async (t) => {

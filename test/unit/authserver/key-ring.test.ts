@@ -64,6 +64,8 @@ t.test('keys: all are published, the first one signs, and a repeated key is publ
   const ring = await makeKeyRing({ signingKeys: [a, b, a], hmacSecrets: [] })
   t.equal(ring.jwks.keys.length, 2)
   t.equal(ring.signing.kid, ring.jwks.keys[0]?.kid)
+  const rotated = await makeKeyRing({ signingKeys: [b, a], hmacSecrets: [] })
+  t.same([ring.signing.alg, rotated.signing.alg], ['ES256', 'EdDSA'])
 })
 
 t.test('hmac: the first secret signs, all secrets verify, and dropped secrets do not', async (t) => {

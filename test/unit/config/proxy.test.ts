@@ -122,6 +122,14 @@ await t.test('settings: alternatives exclude one another', async (t) => {
       },
       /--remote-auth-issuer, --remote-auth-authorize-url: set only one/,
     ],
+    [
+      {
+        remoteAuth: true,
+        remoteAuthIssuer: 'https://i.example',
+        remoteAuthTokenUrl: 'https://i.example/t',
+      },
+      /--remote-auth-issuer, --remote-auth-token-url: set only one/,
+    ],
     [{ remoteAuthBearerToken: 't', remoteAuthBearerTokenFile: file('b', 'x') }, /set only one of them/],
     [{ remoteAuthBearerToken: 't', remoteAuth: true }, /mutually exclusive/],
     [

@@ -101,6 +101,10 @@ const broken: readonly (readonly [StrategyConfig, readonly RegExp[]])[] = [
       /cloudSts: set fallbackRoleArn or roleMappings/,
     ],
   ],
+  ...[899, 43_201, 3600.5].map((sessionDuration): (typeof broken)[number] => [
+    { type: 'cloud_sts', cloudSts: { region: 'us-east-1', fallbackRoleArn: role, sessionDuration } },
+    [/sessionDuration: .*900 to 43200/],
+  ]),
   [
     {
       type: 'cloud_sts',

@@ -102,6 +102,12 @@ t.test('oauth2: userinfo: the first non-empty field is used, and numbers keep ev
   t.equal((await outcome(self))['sub'], first['sub'], 'the same id as text')
   responses.userinfo = { headers: { 'content-type': 'application/json' }, body: '{"id": 9007199254740992}' }
   t.not((await outcome(self))['sub'], first['sub'], 'the next id is another user')
+  const both = { login: 'ada', email: 'first@x.test', mail: 'second@x.test' }
+  responses.userinfo = { body: { ...both, id: 1 } }
+  const byLogin = await outcome(self)
+  t.equal(byLogin['email'], 'first@x.test', 'the order of the fields decides')
+  responses.userinfo = { body: { ...both, id: 2 } }
+  t.equal((await outcome(self))['sub'], byLogin['sub'], 'the first field identifies the user')
 })
 
 t.test('oauth2: a failed userinfo request, or one without a subject, ends the login', async (t) => {

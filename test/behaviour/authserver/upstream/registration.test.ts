@@ -6,6 +6,7 @@ import { type PeerResponse, startLoopback } from '../../../helpers/loopback.ts'
 import { outcome, type PeerAnswers, startPeer, upstream } from '../../../helpers/authserver/oauth2-peer.ts'
 import { startOidcProvider } from '../../../helpers/authserver/oidc-provider.ts'
 import { proves } from '../../../helpers/proves.ts'
+import { until } from '../../../helpers/redis.ts'
 
 proves('2.oauth2Config.dcrConfig', '2.dcrConfig.discoveryUrl', '2.dcrConfig.discoveryUrl.fields')
 proves('2.dcrConfig.registrationEndpoint', '2.dcrConfig.initialAccessTokenRef', '2.dcrConfig.softwareId')
@@ -153,3 +154,31 @@ t.test('registration: a document of another issuer, or without the endpoint, is 
   t.equal((await login(without)).response.searchParams.get('error'), 'server_error')
   t.equal(peer.seen.filter(({ method }) => method === 'POST').length, 0, 'no endpoint is guessed')
 })
+
+t.test(
+  'registration: configured scopes override published ones, and an https callback makes a web client',
+  async (t) => {
+    proves('2.oauth2Config.scopes')
+    const peer = await startLoopback((seen) => {
+      if (seen.method === 'POST') return { status: 201, body: { client_id: 'c', client_secret: 's' } }
+      const [issuer, registration_endpoint] = [peer.url, `${peer.url}/register`]
+      return { body: { issuer, registration_endpoint, scopes_supported: ['a', 'b'] } }
+    })
+    t.teardown(() => peer.close())
+    const dcr = { discoveryUrl: `${peer.url}/.well-known/oauth-authorization-server` }
+    const secure = { redirectUri: 'https://gateway.example.com/oauth/callback', scopes: [] }
+    for (const [change, expected] of [
+      [{ scopes: ['repo'] }, { scope: 'repo', application_type: 'native' }],
+      [secure, { scope: 'a b', application_type: 'web', redirect_uris: [secure.redirectUri] }],
+    ] as const) {
+      const before = peer.seen.length
+      await startAuthServer(t, {
+        store: makeMemoryStore(),
+        upstreams: ({ issuer }) => [upstream(issuer, peer.url, { dcr, ...change })],
+      })
+      const registered = () => peer.seen.slice(before).find(({ method }) => method === 'POST')
+      await until(() => registered() !== undefined)
+      t.match(JSON.parse(registered()?.body ?? ''), expected)
+    }
+  },
+)

@@ -264,10 +264,15 @@ await t.test('machine: a server without PKCE is used, because no user logs in', 
   t.teardown(() => idp.close())
   const target = await startTarget(t, () => idp.url, [])
   const world = { target } as unknown as World
-  const run = await startMachine(world, withSecret)
-  t.teardown(() => run.proxy.close({ graceMs: 0 }))
-  await run.proxy.ready
-  t.equal((await run.call()).status, 200)
+  for (const input of [withSecret, { ...withSecret, remoteAuthIssuer: idp.url }]) {
+    const run = await startMachine(world, input)
+    t.teardown(() => run.proxy.close({ graceMs: 0 }))
+    await run.proxy.ready
+    t.equal((await run.call()).status, 200)
+    const request = idp.seen.findLast(({ path }) => path === '/token')
+    t.equal(request?.form.get('grant_type'), 'client_credentials')
+    t.notOk(request?.form.has('scope'), 'without a user, no identity scopes are requested')
+  }
 })
 
 await t.test('machine: the secret never goes to a guessed endpoint', async (t) => {

@@ -136,6 +136,7 @@ t.test(
       name: 'broken',
       status: 'unavailable',
     })
+    t.equal(statusOf(w, 'VirtualMCPServer', 'door').discoveredBackends[0]?.authType, undefined, 'not known')
     t.equal(statusOf(w, 'VirtualMCPServer', 'door').phase, 'Degraded')
   },
 )

@@ -211,15 +211,14 @@ t.test('authServerConfig: becomes a second file, with keys mounted and secrets n
       },
     ],
   })
-  const wrong = door(
-    { incomingAuth: issued, authServerConfig: embedded({ issuer: 'https://other.example.com' }) },
-    oidcConfig(),
-  )
-  t.match(condition(wrong, 'AuthServerConfigValidated'), {
-    status: 'False',
-    message: /issuer must match the MCPOIDCConfig of incomingAuth/,
-  })
-  t.match(statusOf(wrong), { phase: 'Failed' })
+  for (const issuer of ['https://other.example.com', 'https://login.example.com/other']) {
+    const wrong = door({ incomingAuth: issued, authServerConfig: embedded({ issuer }) }, oidcConfig())
+    t.match(condition(wrong, 'AuthServerConfigValidated'), {
+      status: 'False',
+      message: /issuer must match the MCPOIDCConfig of incomingAuth/,
+    })
+    t.match(statusOf(wrong), { phase: 'Failed' })
+  }
 })
 
 t.test(
@@ -235,15 +234,28 @@ t.test(
         { incomingAuth: issued, authServerConfig: embedded({ issuer, ...more }) },
         oidcConfig({ issuer, insecureAllowHTTP: true }),
       )
-    t.match(condition(at('http://login.example.com'), 'AuthServerConfigValidated'), {
-      status: 'False',
-      reason: 'AuthServerConfigInvalid',
-    })
+    for (const host of [
+      'login.example.com',
+      'localhost.example.com',
+      '127.0.0.1.example.com',
+      '128.0.0.1',
+      '[::2]',
+    ]) {
+      t.match(condition(at(`http://${host}`), 'AuthServerConfigValidated'), {
+        status: 'False',
+        reason: 'AuthServerConfigInvalid',
+      })
+    }
     t.match(
       condition(at('http://login.example.com', { insecureAllowHTTP: true }), 'AuthServerConfigValidated'),
       { status: 'True' },
     )
-    t.match(condition(at('http://localhost:8080'), 'AuthServerConfigValidated'), { status: 'True' })
+    for (const host of ['localhost:8080', '127.0.0.1', '127.9.9.9:8080', '[::1]:8080'])
+      t.match(
+        condition(at(`http://${host}`), 'AuthServerConfigValidated'),
+        { status: 'True', reason: 'AuthServerConfigValid' },
+        host,
+      )
   },
 )
 

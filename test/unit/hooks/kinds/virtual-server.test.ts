@@ -52,6 +52,16 @@ t.test(
   },
 )
 
+t.test('aggregation: without settings, the file contains the defaults of the schema', async (t) => {
+  proves(
+    '3.config.aggregation.conflictResolution',
+    '3.config.aggregation.conflictResolutionConfig.prefixFormat',
+  )
+  const found = configOf(door({}))['aggregation']
+  t.match(found, { conflictResolution: 'prefix', conflictResolutionConfig: { prefixFormat: '{workload}_' } })
+  t.same(found, configOf(door({ config: { aggregation: {} } }))['aggregation'])
+})
+
 t.test('service: has the requested type, affinity, account and address', async (t) => {
   proves('3.spec.serviceAccount', '3.status.url')
   const plain = door({})
@@ -264,6 +274,15 @@ t.test('config: fields of spec override the same fields of spec.config', async (
         default: { type: 'header_injection', headerInjection: { headerName: 'X', headerValue: 'v' } },
       },
     },
+  })
+  const redis = (address: string) => ({ provider: 'redis', address })
+  const stored = door({
+    sessionStorage: redis('spec:6379'),
+    config: { sessionStorage: redis('config:6379') },
+  })
+  t.match(configOf(stored)['sessionStorage'], { address: 'spec:6379' })
+  t.match(configOf(door({ config: { sessionStorage: redis('config:6379') } }))['sessionStorage'], {
+    address: 'config:6379',
   })
   t.strictSame(configOf(w)['passthroughHeaders'], ['X-Spec'])
   t.strictSame(configOf(w)['incomingAuth'], { type: 'anonymous' })

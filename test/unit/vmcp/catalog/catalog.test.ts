@@ -234,6 +234,7 @@ t.test(
       catalog({ tools: [{ workload: 'a', overrides, filter }] }, { a: { tools: ['echo', 'x'] } })
     t.same(routes(by(['say'])), ['a_say -> a.echo'])
     t.same(routes(by(['echo'])), [])
+    t.same(routes(by([])), ['a_say -> a.echo', 'a_x -> a.x'], 'an empty list allows every tool')
     const hidden = by(['say']).tools.get('a_x')
     t.match(hidden, { advertised: false, backend: 'a', original: 'x' })
   },
