@@ -18,7 +18,7 @@ export interface SuiteRun {
   readonly mode: 'server' | 'client' | 'authorization'
   /** Revision whose required set ran, or whose wire format the scenarios used. */
   readonly revision?: string
-  /** Ids of failed checks by scenario. Empty: the scenario passes. */
+  /** Ids of failed checks by scenario, as in `ScenarioResult`. Empty: the scenario passes. */
   readonly scenarios: Readonly<Record<string, readonly string[]>>
 }
 

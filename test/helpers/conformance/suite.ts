@@ -12,7 +12,10 @@ export const suiteProgram = join(
 )
 
 export interface ScenarioResult {
-  /** Ids of the checks that ended with a failure or a warning, sorted; `no-check-ran` if none succeeded either. */
+  /**
+   * Sorted ids of the checks that failed. ` (warning)` follows the id of a check that only warns. `no-check-ran` if no
+   * check succeeded, failed or warned.
+   */
   readonly failed: readonly string[]
   /** Output of the client that the suite started. Empty when the suite tests a server. */
   readonly stdout: string
@@ -60,8 +63,8 @@ export function readResults(folder: string): ReadonlyMap<string, ScenarioResult>
     )?.[1]
     if (scenario === undefined) continue
     const checks: { id: string; status: string }[] = JSON.parse(readFileSync(join(folder, path), 'utf8'))
-    const failed = checks.filter(({ status }) => status === 'FAILURE' || status === 'WARNING')
-    const ids = new Set(failed.map(({ id }) => id))
+    const ids = new Set(checks.filter(({ status }) => status === 'FAILURE').map(({ id }) => id))
+    for (const { id, status } of checks) if (status === 'WARNING') ids.add(`${id} (warning)`)
     if (!checks.some(({ status }) => status === 'SUCCESS') && ids.size === 0) ids.add('no-check-ran')
     const outputFile = path.replace('checks.json', 'stdout.txt')
     scenarios.set(scenario, {
