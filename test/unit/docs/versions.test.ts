@@ -95,3 +95,13 @@ t.test('the marks of alpha features and the table agree', async (t) => {
       name,
     )
 })
+
+t.test('the guides mark alpha features', async (t) => {
+  for (const [guide, count] of [
+    ['external-auth', 2],
+    ['platform-identities', 2],
+    ['proxy', 1],
+    ['up', 1],
+  ] as const)
+    t.equal(read(`docs/guides/${guide}.md`).match(/\bAlpha\b|\balpha feature\b/g)?.length, count, guide)
+})
