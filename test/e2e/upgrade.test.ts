@@ -24,7 +24,7 @@ import {
 } from '../helpers/authserver/signed-in-client.ts'
 import { freePort } from '../helpers/gatehouse.ts'
 import { openSession, stateless, type WireSession } from '../helpers/mcp/wire.ts'
-import { makeNextVersion, thisVersion } from '../helpers/next-version.ts'
+import { makeNextVersion, thisVersion } from '../helpers/kube/next-version.ts'
 import { makeCertificates, missingRedisTls, startRedis } from '../helpers/redis.ts'
 import { startAskingBackend } from '../helpers/vmcp/asking-backend.ts'
 

@@ -13,7 +13,7 @@ import { issueCertificate } from '../../../hooks/certificates/issue.ts'
 import { objectsIn } from '../../helpers/hooks/manifests.ts'
 import { type HooksProcess, startHooksProcess, writeCertificate } from '../../helpers/hooks/process.ts'
 import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
-import { makeNextVersion, thisVersion, type Version } from '../../helpers/next-version.ts'
+import { makeNextVersion, thisVersion, type Version } from '../../helpers/kube/next-version.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
 const hour = 3_600_000
