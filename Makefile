@@ -50,12 +50,14 @@ lint: $(INSTALLED) ## Format, lint, types, and that generated files are current
 	@node schemas/generate/main.ts --check
 	@node manifests/generate/main.ts --check
 	@node test/requirements/pages.ts --check
+	@node test/conformance/page.ts --check
 	@node runtime/cli/help/reference.ts --check
 
 schemas: $(INSTALLED) ## Write everything generated: validators, types, CRDs, manifests, reference pages
 	@node schemas/generate/main.ts
 	@node manifests/generate/main.ts
 	@node test/requirements/pages.ts
+	@node test/conformance/page.ts
 	@node runtime/cli/help/reference.ts
 
 format: $(INSTALLED) ## Format the sources

@@ -1057,7 +1057,7 @@ export type IdentityProvider = "entra" | "okta" | "auth0" | "google" | "github" 
 export type InboundGrants = {
   /** Exchanges a signed token (assertion) from a trusted issuer for an access token from this server (RFC 7523). A caller with a platform token needs no client id; a client with an identity assertion (id_jag) must authenticate. */
   readonly jwtBearer?: JwtBearerGrant
-  /** Clients that authenticate with a JWT-SVID from a SPIFFE trust domain (client_credentials grant). */
+  /** Clients that authenticate with a JWT-SVID from a SPIFFE trust domain (client_credentials grant). Alpha. */
   readonly spiffeClientAuth?: readonly SpiffeClientAuth[]
   /** Token exchange (RFC 8693). A client exchanges a user's access token for a token that names both the user and the client. The user's token comes from this server (subjectClients) or from a trusted issuer (issuerPolicies). */
   readonly tokenExchange?: TokenExchangeGrant
@@ -1163,7 +1163,7 @@ export type JwtBearerGrant = {
 export type JwtBearerIssuerPolicy = {
   /** Name of an entry in trustedIssuers. */
   readonly issuerRef: string
-  /** Accepted types of assertions. jwt_bearer: a platform token, without a client. id_jag: an identity provider's assertion for one of its users (ID-JAG), presented by the client that it was issued to. The client must be declared in clients or have a metadata document with keys. */
+  /** Accepted types of assertions. jwt_bearer: a platform token, without a client. id_jag: an identity provider's assertion for one of its users (ID-JAG, alpha), presented by the client that it was issued to. The client must be declared in clients or have a metadata document with keys. */
   readonly acceptedAssertionTypes: readonly ("jwt_bearer" | "id_jag")[]
   /** Maximum accepted lifetime of a jwt_bearer assertion (exp minus iat), from 1m to 24h. Default: 5m, or 1h with the kubernetes preset. For id_jag, the maximum is always 5m. */
   readonly maxAssertionAge?: string
@@ -1278,13 +1278,13 @@ export type MCPExternalAuthConfigSpec = {
   readonly embeddedAuthServer?: EmbeddedAuthServerConfig
   /** For type headerInjection: sends one header with a fixed value from a Secret. */
   readonly headerInjection?: HeaderInjectionConfig
-  /** For type obo: sends a token that a directory provider issues on behalf of the caller. Requires GATEHOUSE_ENABLE_OBO=true on the hooks and the runtime. */
+  /** For type obo: sends a token that a directory provider issues on behalf of the caller. Requires GATEHOUSE_ENABLE_OBO=true on the hooks and the runtime. Alpha. */
   readonly obo?: OboConfig
   /** For type tokenExchange: exchanges the caller's token for a token for the backend (RFC 8693). Requires a token endpoint that trusts your issuer. */
   readonly tokenExchange?: TokenExchangeConfig
   /** For type upstreamInject: sends the caller's own token from an upstream provider. Requires the embedded authorization server. */
   readonly upstreamInject?: UpstreamInjectConfig
-  /** For type xaa: sends a token obtained by identity assertion across two authorization servers. Requires an upstream ID token. */
+  /** For type xaa: sends a token obtained by identity assertion across two authorization servers. Requires an upstream ID token. Alpha. */
   readonly xaa?: XaaConfig
 }
 

@@ -1,12 +1,14 @@
 /** Runs the official suite's authorization-server mode against the embedded server: no failures and no warnings. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t from 'tap'
 import { registerClient, type Rig, startAuthServer } from '../helpers/authserver/authserver.ts'
 import { Browser } from '../helpers/authserver/cookie-browser.ts'
+import { Recorder } from '../helpers/conformance/record.ts'
+import { readResults, suiteProgram } from '../helpers/conformance/suite.ts'
 import { freePort } from '../helpers/gatehouse.ts'
 
 /** Runs the suite and acts as the user at the URL that it prints. */
@@ -16,9 +18,8 @@ async function run(
   port: number,
   out: string,
 ): Promise<{ code: number | null; output: string }> {
-  const bin = join(import.meta.dirname, '../../node_modules/@modelcontextprotocol/conformance/dist/index.js')
   const args = [
-    bin,
+    suiteProgram,
     'authorization',
     '--url',
     rig.issuer,
@@ -52,20 +53,7 @@ async function run(
   return { code, output: lines.join('\n') }
 }
 
-function checks(dir: string): readonly { id: string; status: string }[] {
-  return readdirSync(dir).flatMap((name) => {
-    const path = join(dir, name)
-    if (statSync(path).isDirectory()) return checks(path)
-    if (name !== 'checks.json') return []
-    const list: unknown = JSON.parse(readFileSync(path, 'utf8'))
-    return Array.isArray(list)
-      ? list.map((one: { id?: string; status?: string }) => ({
-          id: String(one.id),
-          status: String(one.status),
-        }))
-      : []
-  })
-}
+const recorder = new Recorder('authserver-authorization')
 
 t.test('conformance: authorization mode passes', async (t) => {
   const rig = await startAuthServer(t, {
@@ -77,10 +65,10 @@ t.test('conformance: authorization mode passes', async (t) => {
   t.teardown(() => rmSync(out, { recursive: true, force: true }))
   const { code, output } = await run(rig, clientId, port, out)
   t.equal(code, 0, output)
-  const results = checks(out)
-  t.ok(results.length >= 3, `number of checks: ${results.length}`)
-  t.same(
-    results.filter(({ status }) => status !== 'SUCCESS' && status !== 'INFO'),
-    [],
-  )
+  const scenarios = readResults(out)
+  t.ok(scenarios.size > 0, 'scenarios ran')
+  for (const [name, { failed }] of scenarios) t.same(failed, [], name)
+  recorder.addRun({ title: 'embedded authorization server', mode: 'authorization' }, scenarios)
 })
+
+t.test('the conformance page shows these results', async (t) => recorder.compare(t))

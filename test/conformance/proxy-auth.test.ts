@@ -2,10 +2,9 @@
  * Runs the official suite's client scenarios with the proxy command as the OAuth client: the required scenarios of both
  * revisions (which include the whole suite `auth`), the servers of the oldest revision, and all extensions.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { Recorder } from '../helpers/conformance/record.ts'
 import { nodeCommand, runConformance } from '../helpers/conformance/suite.ts'
 import { proves } from '../helpers/proves.ts'
 import { startTurnstile } from './fixtures/turnstile.ts'
@@ -16,25 +15,27 @@ t.setTimeout(900_000)
 const turnstile = await startTurnstile(3)
 t.teardown(() => turnstile.close())
 
+const recorder = new Recorder('proxy-auth')
 const command = nodeCommand(join(import.meta.dirname, 'fixtures/proxy-client.ts'))
 
 /** Outcome of each scenario's client, because the suite ignores it when it runs many scenarios. */
-async function runClient(t: Test, args: readonly string[]): Promise<ReadonlyMap<string, string>> {
-  const dir = mkdtempSync(join(tmpdir(), 'client-suite-'))
-  t.teardown(() => rmSync(dir, { recursive: true, force: true }))
-  const { code, output } = await runConformance(
-    ['client', '--command', command, '--timeout', '600000', '--verbose', '-o', dir, ...args],
+async function runClient(
+  t: Test,
+  run: { readonly title: string; readonly revision?: string },
+  args: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const { code, output, scenarios } = await runConformance(
+    ['client', '--command', command, '--timeout', '600000', '--verbose', ...args],
     { CONFORMANCE_TURNSTILE: String(turnstile.port) },
   )
   if (code !== 0) t.comment(output.slice(-20_000))
   t.equal(code, 0, 'the suite passes')
-  const outcomes = new Map<string, string>()
-  for (const path of readdirSync(dir, { recursive: true, encoding: 'utf8' })) {
-    const scenario = /^(.+)-\d{4}-\d\d-\d\dT[\d-]+Z\/stdout\.txt$/.exec(path)?.[1]
-    if (scenario === undefined) continue
-    outcomes.set(scenario, /^outcome: (.*)$/m.exec(readFileSync(join(dir, path), 'utf8'))?.[1] ?? 'none')
-  }
-  return outcomes
+  // Extensions have a run of their own. In the run of a revision, they are not scored.
+  const own = [...scenarios].filter(([name]) => run.revision === undefined || !extension.test(name))
+  recorder.addRun({ ...run, mode: 'client' }, new Map(own))
+  return new Map(
+    [...scenarios].map(([name, { stdout }]) => [name, /^outcome: (.*)$/m.exec(stdout)?.[1] ?? 'none']),
+  )
 }
 
 const extension = /^auth\/(client-credentials|enterprise|wif|dpop)/
@@ -59,7 +60,7 @@ const revisions = [
 
 for (const { revision, required, refused } of revisions) {
   await t.test(`proxy as OAuth client, ${revision}: every required scenario passes`, async (t) => {
-    const outcomes = await runClient(t, ['--requirements', revision])
+    const outcomes = await runClient(t, { title: 'proxy', revision }, ['--requirements', revision])
     const own = [...outcomes].filter(([scenario]) => !extension.test(scenario))
     t.ok(own.length >= required, `${own.length} scenarios ran`)
     const others = own.filter(([, outcome]) => !/^\d+ tools called$/.test(outcome))
@@ -68,12 +69,12 @@ for (const { revision, required, refused } of revisions) {
 }
 
 await t.test('proxy as OAuth client: servers of revision 2025-03-26 pass', async (t) => {
-  const outcomes = await runClient(t, ['--suite', 'backcompat'])
+  const outcomes = await runClient(t, { title: 'proxy, servers of 2025-03-26' }, ['--suite', 'backcompat'])
   t.same([...outcomes.values()], ['1 tools called', '1 tools called'])
 })
 
 await t.test('proxy as OAuth client: every extension passes', async (t) => {
-  const outcomes = await runClient(t, ['--suite', 'extensions'])
+  const outcomes = await runClient(t, { title: 'proxy, extensions' }, ['--suite', 'extensions'])
   for (const scenario of [
     'auth/client-credentials-jwt',
     'auth/client-credentials-basic',
@@ -84,3 +85,5 @@ await t.test('proxy as OAuth client: every extension passes', async (t) => {
   ])
     t.equal(outcomes.get(scenario), '1 tools called', scenario)
 })
+
+await t.test('the conformance page shows these results', async (t) => recorder.compare(t))

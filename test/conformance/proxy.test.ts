@@ -8,11 +8,13 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { makeAuthenticator } from '../../runtime/incoming/index.ts'
+import { Recorder } from '../helpers/conformance/record.ts'
 import { runConformance } from '../helpers/conformance/suite.ts'
 import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
 import { startOidcProvider } from '../helpers/authserver/oidc-provider.ts'
 import { startRig } from '../helpers/proxy/rig.ts'
 
+const recorder = new Recorder('proxy')
 const revisions = ['2025-11-25', '2026-07-28'] as const
 const resource = 'https://tools.example/mcp'
 
@@ -50,13 +52,14 @@ for (const revision of revisions) {
   await t.test(`proxy, ${revision}: every required scenario passes`, { timeout: 300_000 }, async (t) => {
     const rig = await startRig(await target(t))
     t.teardown(() => rig.close())
-    const { code, output } = await runConformance([
+    const { code, output, scenarios } = await runConformance([
       'server',
       '--url',
       `${rig.url}/mcp`,
       '--requirements',
       revision,
     ])
+    recorder.addRun({ title: 'proxy', mode: 'server', revision }, scenarios)
     t.equal(code, 0, output.slice(-4000))
   })
 
@@ -82,14 +85,17 @@ for (const revision of revisions) {
         'a request without a token is rejected',
       )
       to.port = rig.port
-      const { code, output } = await runConformance([
+      const { code, output, scenarios } = await runConformance([
         'server',
         '--url',
         `${shim}/mcp`,
         '--requirements',
         revision,
       ])
+      recorder.addRun({ title: 'proxy that requires a token (OIDC)', mode: 'server', revision }, scenarios)
       t.equal(code, 0, output.slice(-4000))
     },
   )
 }
+
+await t.test('the conformance page shows these results', async (t) => recorder.compare(t))

@@ -6,13 +6,15 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { runConformance } from '../helpers/conformance/suite.ts'
+import { Recorder } from '../helpers/conformance/record.ts'
+import { runConformance, type ScenarioResult } from '../helpers/conformance/suite.ts'
 import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
 import { openSession, post, statelessRequest } from '../helpers/mcp/wire.ts'
 import { bareNames, startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(900_000)
 
+const recorder = new Recorder('vmcp')
 const revisions = ['2025-11-25', '2026-07-28'] as const
 const eraOf = { '2025-11-25': 'session', '2026-07-28': 'stateless' } as const
 const otherEraOf = { '2025-11-25': 'stateless', '2026-07-28': 'session' } as const
@@ -32,7 +34,7 @@ async function runServerSet(
   const { body, headers } = statelessRequest('server/discover')
   const { status } = await post(fixture.url, body, headers)
   t.equal(status === 200, era === 'stateless', 'the backend speaks only one era')
-  const { code, output } = await runConformance([
+  const { code, output, scenarios } = await runConformance([
     'server',
     '--url',
     vmcp.url,
@@ -40,6 +42,8 @@ async function runServerSet(
     revision,
     ...more,
   ])
+  const backend = era === 'session' ? '2025-11-25' : '2026-07-28'
+  recorder.addRun({ title: `virtual server, backend of ${backend}`, mode: 'server', revision }, scenarios)
   t.equal(code, 0, output.slice(-4000))
 }
 
@@ -80,10 +84,15 @@ const clientScenarios = {
 }
 const driver = join(import.meta.dirname, '../helpers/conformance/client.ts')
 
-for (const [revision, scenarios] of Object.entries(clientScenarios)) {
-  for (const scenario of scenarios) {
+const clientResults = {
+  '2025-11-25': new Map<string, ScenarioResult>(),
+  '2026-07-28': new Map<string, ScenarioResult>(),
+}
+
+for (const revision of revisions) {
+  for (const scenario of clientScenarios[revision]) {
     await t.test(`vmcp as a client, ${revision}: ${scenario}`, { timeout: 60_000 }, async (t) => {
-      const { code, output } = await runConformance([
+      const { code, output, scenarios } = await runConformance([
         'client',
         '--command',
         `${process.execPath} ${driver}`,
@@ -92,7 +101,13 @@ for (const [revision, scenarios] of Object.entries(clientScenarios)) {
         '--spec-version',
         revision,
       ])
+      for (const [name, result] of scenarios) clientResults[revision].set(name, result)
       t.equal(code, 0, output.slice(-4000))
     })
   }
 }
+
+for (const revision of revisions)
+  recorder.addRun({ title: 'virtual server', mode: 'client', revision }, clientResults[revision])
+
+await t.test('the conformance page shows these results', async (t) => recorder.compare(t))

@@ -35,12 +35,13 @@ export const hooksProgram = resolve(
   dist === undefined ? 'hooks/server/main.ts' : `${dist}/gatehouse-hooks.js`,
 )
 
-/** Starts `gatehouse` with arguments. */
+/** Starts `gatehouse` with arguments. Default: the build under test. */
 export function startGatehouse(
   args: readonly string[],
   env: NodeJS.ProcessEnv = process.env,
+  path: string = program,
 ): RunningGatehouse {
-  const child = spawn(process.execPath, [program, ...args], {
+  const child = spawn(process.execPath, [path, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env,
   })

@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { type Peer, Recorder } from '../helpers/conformance/record.ts'
 import { freePort, program } from '../helpers/gatehouse.ts'
 import { bareNames, startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 import { startRig } from '../helpers/proxy/rig.ts'
@@ -21,6 +22,18 @@ async function inspect(args: readonly string[]): Promise<{ code: number | null; 
   const [code] = (await once(child, 'close')) as [number | null]
   return { code, output }
 }
+
+const recorder = new Recorder('inspector')
+const everythingOver = (transport: Peer['transport']): Peer => ({
+  name: 'server-everything from npm',
+  era: 'session',
+  transport,
+})
+const inspectorOver = (transport: Peer['transport']): Peer => ({
+  name: 'MCP Inspector',
+  era: 'session',
+  transport,
+})
 
 const callEcho = ['--method', 'tools/call', '--tool-name', 'echo', '--tool-arg', 'message=inspected']
 
@@ -52,6 +65,13 @@ for (const [transport, path, flag] of [
     const at = [`${rig.url}${path}`, '--transport', flag]
     t.match(await inspect([...at, '--method', 'tools/list']), { code: 0, output: /"echo"/ })
     t.match(await inspect([...at, ...callEcho]), { code: 0, output: /Echo: inspected/ })
+    const over = flag === 'sse' ? 'HTTP+SSE' : 'streamable HTTP'
+    recorder.addTested(t, {
+      client: inspectorOver(over),
+      through: 'proxy',
+      server: everythingOver(over),
+      operations: ['tools/list', 'tools/call'],
+    })
   })
 }
 
@@ -59,6 +79,12 @@ t.test('inspector: uses proxy stdio as its server', { timeout: 90_000 }, async (
   const url = await startEverything(t, 'streamableHttp')
   const command = [process.execPath, program, 'proxy', 'stdio', `${url}/mcp`]
   t.match(await inspect([...command, ...callEcho]), { code: 0, output: /Echo: inspected/ })
+  recorder.addTested(t, {
+    client: inspectorOver('stdio'),
+    through: 'proxy stdio',
+    server: everythingOver('streamable HTTP'),
+    operations: ['tools/call'],
+  })
 })
 
 t.test('inspector: sees a vMCP as one server', { timeout: 90_000 }, async (t) => {
@@ -68,4 +94,12 @@ t.test('inspector: sees a vMCP as one server', { timeout: 90_000 }, async (t) =>
   const at = [server.url, '--transport', 'http']
   t.match(await inspect([...at, '--method', 'tools/list']), { code: 0, output: /"echo"/ })
   t.match(await inspect([...at, ...callEcho]), { code: 0, output: /Echo: inspected/ })
+  recorder.addTested(t, {
+    client: inspectorOver('streamable HTTP'),
+    through: 'virtual server',
+    server: everythingOver('streamable HTTP'),
+    operations: ['tools/list', 'tools/call'],
+  })
 })
+
+t.test('the conformance page shows these results', async (t) => recorder.compare(t))

@@ -13,12 +13,21 @@ import {
   ListRootsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import t, { type Test } from 'tap'
+import { type Peer, Recorder } from '../helpers/conformance/record.ts'
 import { startEverything } from '../helpers/mcp/everything.ts'
 import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
 import { proves } from '../helpers/proves.ts'
 import { program } from '../helpers/gatehouse.ts'
 
 proves('1.command.stdio')
+
+const recorder = new Recorder('proxy-stdio-clients')
+
+/** Records the operations of a client that started `proxy stdio`. */
+function record(t: Test, sdk: 1 | 2, era: Peer['era'], server: Peer, operations: readonly string[]): void {
+  const client = { name: `TypeScript SDK ${sdk}`, era, transport: 'stdio' } as const
+  recorder.addTested(t, { client, through: 'proxy stdio', server, operations })
+}
 
 function command(url: string, ...more: string[]) {
   return {
@@ -96,6 +105,9 @@ for (const kind of ['streamableHttp', 'sse'] as const) {
       ({ message }) => !message.includes('progress notification for an unknown token'),
     )
     t.same(odd, [], 'only messages were printed')
+    const transport = kind === 'sse' ? 'HTTP+SSE' : 'streamable HTTP'
+    const server = { name: 'server-everything from npm', era: 'session', transport } as const
+    record(t, 1, 'session', server, ['tools', 'progress', 'sampling'])
   })
 }
 
@@ -134,6 +146,8 @@ t.test(
     await client.close()
     t.equal(fixture.state.requests.at(-1)?.method, 'DELETE')
     t.same(violations, [])
+    const server = { name: 'SDK 1 server', era: 'session', transport: 'streamable HTTP' } as const
+    record(t, 1, 'session', server, ['tools', 'changed lists', 'elicitation', 'roots', 'cancellation'])
   },
 )
 
@@ -178,6 +192,14 @@ t.test('sdk2, stateless fixture: tools, input_required results, subscriptions, c
     'no session to end',
   )
   t.same(violations, [])
+  const server = { name: 'SDK 2 server', era: 'stateless', transport: 'streamable HTTP' } as const
+  record(t, 2, 'stateless', server, [
+    'tools',
+    'elicitation',
+    'mirrored headers',
+    'changed lists',
+    'cancellation',
+  ])
 })
 
 t.test('sdk2 detects the era of the server through the bridge', async (t) => {
@@ -190,6 +212,9 @@ t.test('sdk2 detects the era of the server through the bridge', async (t) => {
     const { client } = await connect2(t, fixture.url, 'auto')
     t.equal(client.getServerVersion()?.name, name)
     t.match(textOf(await client.callTool({ name: 'test_simple_text', arguments: {} })), 'simple text')
+    const sdk = era === 'session' ? 1 : 2
+    const server = { name: `SDK ${sdk} server`, era, transport: 'streamable HTTP' } as const
+    record(t, 2, 'either', server, ['detection of the era', 'tools'])
   }
 })
 
@@ -200,4 +225,8 @@ t.test('sdk2 in the session era, the deprecated HTTP+SSE transport', async (t) =
   t.match(textOf(await client.callTool({ name: 'test_simple_text', arguments: {} })), 'simple text')
   t.match(textOf(await client.callTool({ name: 'test_roots', arguments: {} })), 'file:///project')
   t.same(violations, [])
+  const server = { name: 'SDK 1 server', era: 'session', transport: 'HTTP+SSE' } as const
+  record(t, 2, 'session', server, ['tools', 'roots'])
 })
+
+t.test('the conformance page shows these results', async (t) => recorder.compare(t))

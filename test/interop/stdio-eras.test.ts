@@ -7,7 +7,14 @@ import { EventEmitter, once } from 'node:events'
 import t, { type Test } from 'tap'
 import { silentLog } from '../../runtime/net/index.ts'
 import { startStdioBridge } from '../../runtime/proxy/index.ts'
-import { type ClientKind, connect, connectToProgram, type TestClient } from '../helpers/mcp/clients.ts'
+import { Recorder } from '../helpers/conformance/record.ts'
+import {
+  type ClientKind,
+  connect,
+  connectToProgram,
+  httpClients,
+  type TestClient,
+} from '../helpers/mcp/clients.ts'
 import {
   type Control,
   controlOf as stateOf,
@@ -21,6 +28,12 @@ t.setTimeout(300_000)
 
 const clients = ['sdk1', 'sdk1-sse', 'sdk2-session', 'sdk2-stateless'] as const
 const programs = ['session', 'stateless', 'both'] as const
+const serverNames = {
+  session: 'SDK 1 server',
+  stateless: 'SDK 2 server',
+  both: 'server of both eras',
+} as const
+const recorder = new Recorder('stdio-eras')
 
 /** Controls the program with its own tools, and reads its reports from standard error. */
 function controlOf(client: TestClient, lines: EventEmitter): Control {
@@ -77,6 +90,11 @@ for (const era of programs) {
   for (const kind of clients) {
     t.test(`${kind} client, ${era} program`, { timeout: 120_000 }, async (t) => {
       const cell = await start(t, kind, era)
+      const passed = recorder.addCell({
+        client: httpClients[kind],
+        through: 'proxy in front of a program',
+        server: { name: serverNames[era], era: era === 'both' ? 'either' : era, transport: 'stdio' },
+      })
       const untouched = era !== 'stateless' && kind !== 'sdk2-stateless'
       for (const [name, operation] of Object.entries(own)) {
         // Without translation, the program filters log messages itself, and this program does not filter.
@@ -84,6 +102,7 @@ for (const era of programs) {
         await t.test(name, async (t) => {
           cell.client.asked.length = 0
           await operation(t, cell)
+          if (t.passing()) passed(name)
         })
       }
     })
@@ -107,11 +126,19 @@ for (const [kind, era] of [
     })
     t.equal(client.version()?.name, `fixture-${era}`)
     const cell = { client, control: stateOf(fixture.state) }
+    const passed = recorder.addCell({
+      client: { ...httpClients[kind], transport: 'stdio' },
+      through: 'proxy stdio',
+      server: { name: serverNames[era], era, transport: 'streamable HTTP' },
+    })
     for (const [name, operation] of Object.entries(own)) {
       await t.test(name, async (t) => {
         client.asked.length = 0
         await operation(t, cell)
+        if (t.passing()) passed(name)
       })
     }
   })
 }
+
+t.test('the conformance page shows these results', async (t) => recorder.compare(t))

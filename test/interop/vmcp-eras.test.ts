@@ -3,7 +3,8 @@
  * backends, and the deprecated HTTP+SSE transport on either side, through one virtual server.
  */
 import t, { type Test } from 'tap'
-import { type ClientKind, connect } from '../helpers/mcp/clients.ts'
+import { type Peer, Recorder } from '../helpers/conformance/record.ts'
+import { type ClientKind, connect, httpClients } from '../helpers/mcp/clients.ts'
 import { controlOf, type EraCell, eraOperations } from '../helpers/mcp/era-operations.ts'
 import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
 import { proves } from '../helpers/proves.ts'
@@ -14,7 +15,13 @@ t.setTimeout(300_000)
 proves('3.service.one-server', '3.endpoint.transports', '3.config.backends.transport', '3.config.name')
 
 const clients = ['sdk1', 'sdk1-sse', 'sdk2-session', 'sdk2-stateless'] as const
+const servers = {
+  session: { name: 'SDK 1 server', era: 'session', transport: 'streamable HTTP' },
+  stateless: { name: 'SDK 2 server', era: 'stateless', transport: 'streamable HTTP' },
+  sse: { name: 'SDK 1 server', era: 'session', transport: 'HTTP+SSE' },
+} as const satisfies Record<string, Peer>
 const backends = ['session', 'stateless', 'sse'] as const
+const recorder = new Recorder('vmcp-eras')
 
 async function start(
   t: Test,
@@ -72,11 +79,19 @@ const operations: Readonly<Record<string, (t: Test, cell: EraCell) => Promise<vo
 for (const backend of backends) {
   for (const kind of clients) {
     t.test(`${kind} client, ${backend} backend`, { timeout: 120_000 }, async (t) => {
+      const passed = recorder.addCell({
+        client: httpClients[kind],
+        through: 'virtual server',
+        server: servers[backend],
+      })
       for (const [name, operation] of Object.entries(operations)) {
-        await t.test(`${name}: behaves like a native server`, async (t) =>
-          operation(t, await start(t, kind, backend, name === 'pagination' ? 2_300 : 0)),
-        )
+        await t.test(`${name}: behaves like a native server`, async (t) => {
+          await operation(t, await start(t, kind, backend, name === 'pagination' ? 2_300 : 0))
+          if (t.passing()) passed(name)
+        })
       }
     })
   }
 }
+
+t.test('the conformance page shows these results', async (t) => recorder.compare(t))

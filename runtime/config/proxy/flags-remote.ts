@@ -89,7 +89,7 @@ export const remoteFlags = {
     values: ['authorization_code', 'client_credentials', 'jwt-bearer', 'id-jag'],
     default: 'authorization_code',
     group: outgoing,
-    help: 'authorization_code: a user logs in with a browser; client_credentials: the client gets a token for itself; jwt-bearer: a token from the platform, such as a Kubernetes service account token, is the credential; id-jag: the ID token of a user who signed in elsewhere is exchanged at the identity provider',
+    help: 'authorization_code: a user logs in with a browser; client_credentials: the client gets a token for itself; jwt-bearer: a token from the platform, such as a Kubernetes service account token, is the credential; id-jag (alpha): the ID token of a user who signed in elsewhere is exchanged at the identity provider',
     added: true,
   },
   remoteAuthPrivateKeyFile: {

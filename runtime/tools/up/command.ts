@@ -41,7 +41,11 @@ export function addUpCommand(program: Command): void {
     .option('-y, --yes', 'do not ask for confirmation before changing files', false)
     .option('--dry-run', 'show the changes without making them; values in the files stay hidden', false)
     .option('--background', 'run in the background until "gatehouse down"', false)
-    .option('--at-login', 'run in the background, and start again at each login', false)
+    .option(
+      '--at-login',
+      'run in the background, and start again at each login (alpha on macOS and Windows)',
+      false,
+    )
     .option(
       '-p, --port <number>',
       'port to listen on (default: 4483, or a free port if it is in use)',

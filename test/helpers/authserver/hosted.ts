@@ -205,8 +205,11 @@ export function oidcOf(origin: string) {
 
 export interface Gateway {
   readonly running: () => RunningGatehouse
-  /** Sends a signal to the process, waits for its end, and starts it again with the same files. */
-  restart(): Promise<void>
+  /**
+   * Sends a signal to the process, waits for its end, and starts it again with the same files. `path` is the program of
+   * another version.
+   */
+  restart(path?: string): Promise<void>
   /** Moves the clock of the current process ahead. A restarted process has the normal time again. */
   ahead(ms: number): Promise<void>
 }
@@ -229,8 +232,8 @@ export async function startGateway(
     TEST_CLOCK_FILE: clock,
     ...options.env,
   }
-  const start = async (): Promise<RunningGatehouse> => {
-    const started = startGatehouse(options.args, env)
+  const start = async (path?: string): Promise<RunningGatehouse> => {
+    const started = startGatehouse(options.args, env, path)
     await started.waitFor(options.ready)
     return started
   }
@@ -239,9 +242,9 @@ export async function startGateway(
   t.teardown(() => running.interrupt())
   return {
     running: () => running,
-    async restart() {
+    async restart(path) {
       await running.interrupt()
-      running = await start()
+      running = await start(path)
       moves = 0
     },
     async ahead(ms) {

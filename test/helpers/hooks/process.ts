@@ -25,19 +25,35 @@ export function writeCertificate(folder: string, pair: { certificate: string; ke
   writeFileSync(join(folder, 'tls.key'), pair.key, { mode: 0o600 })
 }
 
-/** Starts `gatehouse-hooks` on a free port with the certificate in `folder`, if any. */
+export interface HooksBuild {
+  readonly program: string
+  readonly version: string
+}
+
+/** Starts `gatehouse-hooks` on a free port with the certificate in `folder`, if any. Default: the build under test. */
 export async function startHooksProcess(
   t: Pick<Test, 'teardown'>,
   folder?: string,
   nodeOptions: readonly string[] = [],
   flags: readonly string[] = [],
+  build?: HooksBuild,
 ): Promise<HooksProcess> {
   const files =
     folder === undefined
       ? []
       : ['--tls-cert-file', join(folder, 'tls.crt'), '--tls-key-file', join(folder, 'tls.key')]
-  const args = [...nodeOptions, hooksProgram, '--host', '127.0.0.1', '--port', '0', ...files, ...flags]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+  const args = [
+    ...nodeOptions,
+    build?.program ?? hooksProgram,
+    '--host',
+    '127.0.0.1',
+    '--port',
+    '0',
+    ...files,
+    ...flags,
+  ]
+  const env = build ? { ...process.env, GATEHOUSE_VERSION: build.version } : process.env
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], env })
   const stop = () => end(child)
   t.teardown(stop)
   if (!child.stderr) throw new Error('the process has no standard error')

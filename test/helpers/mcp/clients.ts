@@ -21,6 +21,14 @@ import {
 
 export type ClientKind = 'sdk1' | 'sdk2-session' | 'sdk2-stateless'
 
+/** Clients over HTTP, with the deprecated transport, as the conformance page describes them. */
+export const httpClients = {
+  sdk1: { name: 'TypeScript SDK 1', era: 'session', transport: 'streamable HTTP' },
+  'sdk1-sse': { name: 'TypeScript SDK 1', era: 'session', transport: 'HTTP+SSE' },
+  'sdk2-session': { name: 'TypeScript SDK 2', era: 'session', transport: 'streamable HTTP' },
+  'sdk2-stateless': { name: 'TypeScript SDK 2', era: 'stateless', transport: 'streamable HTTP' },
+} as const
+
 export interface CallOptions {
   readonly onprogress?: (progress: { progress: number; total?: number | undefined }) => void
   readonly signal?: AbortSignal
