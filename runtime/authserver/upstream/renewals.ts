@@ -119,7 +119,7 @@ export class Renewals {
     try {
       tokens = await this.#refresh(seen.value, upstream)
     } catch (error) {
-      log.warn('refreshing an upstream token failed', { upstream: upstream.name, err: error })
+      log.warn('failed to refresh an upstream token', { upstream: upstream.name, err: error })
       if (!endsRefreshToken(error)) throw unavailable(error)
       // The backend may be wrong to reject an unexpired token. Without a refresh token, keeping the access token has no
       // downside.

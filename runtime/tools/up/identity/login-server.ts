@@ -212,7 +212,7 @@ class LoginPages {
     if (length < min || length > max)
       return this.#showEnrolment(res, 422, key, `The password must have ${min} to ${max} characters.`)
     if (password !== form.get('repeated'))
-      return this.#showEnrolment(res, 422, key, 'The two passwords are different.')
+      return this.#showEnrolment(res, 422, key, 'The passwords do not match.')
     const hashed = await hashPassword(password).catch(busyAsUndefined)
     if (hashed === undefined) return this.#showEnrolment(res, 503, key, busy)
     const user = this.#users.enrol(key, { password: hashed })

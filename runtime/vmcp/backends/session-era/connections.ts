@@ -1,6 +1,7 @@
 /**
- * The live connections to a session-era backend. There is one connection for each client session, one for reading the
- * lists of each kind of client, and a pool. The number of connections is bounded, and idle connections are closed.
+ * The live connections to a session-era backend: one per client session, one per kind of client for reading lists, and
+ * a pool whose connections serve one request at a time. The number of connections is bounded, and idle connections are
+ * closed.
  *
  * If the backend's responses depend on the caller, every key contains the requester's identity. A client session gets a
  * different backend session when its credentials or passed-through headers change. Each caller that uses the pool also

@@ -6,7 +6,7 @@
  * messages arrive on a GET stream, over HTTP+SSE, or on a stream after its request has ended. On a connection for one
  * client session, these messages belong to the newest request in flight. Without a request in flight, these messages
  * belong to the session. On a connection for several callers, a message is delivered only if it can belong to just one
- * of the callers. Otherwise, a log message is dropped and reported, and a question is answered with an error.
+ * of the callers. Otherwise, a log message is dropped, the drop is reported, and a request is answered with an error.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
