@@ -162,6 +162,7 @@ function bodyOf({ fields, method }: ApiOperation, context: ArgumentContext): Req
     return undefined
   }
   const entries = fieldsOf(content)
+  context.references.limitMembers(entries)
   const json = jsonEntry(entries)
   const form = Object.entries(entries).find(([media]) => essenceOf(media) === formMedia)
   if (!json && !form) {

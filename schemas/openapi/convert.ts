@@ -78,7 +78,8 @@ interface Conversion {
 function toolOf(operation: ApiOperation, settings: OpenApiSettings, conversion: Conversion): OpenApiTool {
   const { method, fields } = operation
   if (method === 'TRACE') throw new OperationSkipped('trace', 'TRACE is not supported')
-  if (Object.keys(fieldsOf(fields['callbacks'])).length > 0)
+  conversion.references.limitMembers(fields)
+  if (conversion.references.limitMembers(fieldsOf(fields['callbacks'])) > 0)
     throw new OperationSkipped('callbacks', 'the operation sends callbacks')
   const path = pathParts(operation.path)
   const override = overrideOf(operation, settings)

@@ -41,6 +41,7 @@ export const skipReasons = {
   body_on_get: 'Use POST for an operation with a body.',
   form_body: 'Describe the form as an object with properties.',
   schema_too_large: 'Simplify the schema, or fix parts of the body with overrides.<operation>.set.',
+  too_many_members: 'Exclude the operation, or split the large object or list.',
   unresolved_reference: 'Correct the $ref, or add the missing component.',
   equal_names: 'Give all but one of these operations another name with overrides.<operation>.name.',
   invalid_name: 'Use 1 to 128 letters, digits, `_`, `-` and `.`.',

@@ -23,8 +23,13 @@ export interface ApiOperation {
 }
 
 /** Throws INVALID_CONFIG when the document has no paths or more than 2,000 operations. */
-export function operationsOf({ root }: OpenApiDocument, references: References): readonly ApiOperation[] {
+export function operationsOf(
+  { root, is30 }: OpenApiDocument,
+  references: References,
+): readonly ApiOperation[] {
   const { paths } = root
+  // A document with webhooks alone is valid since 3.1.
+  if (paths === undefined && !is30) return []
   if (!isFields(paths)) throw documentRejected('structure', 'the document has no paths')
   const found: ApiOperation[] = []
   for (const [path, item] of Object.entries(paths)) {
@@ -141,10 +146,10 @@ function namesMethod({ methods: named = [], operationIds = [] }: OperationFilter
 /** An entry without fields matches nothing, so that a typing mistake does not select every operation. */
 function matches(filter: OperationFilter, one: ApiOperation): boolean {
   const { operationIds, tags, methods: named, paths } = filter
-  const own = new Set(listOf(one.fields['tags']))
+  const own = listOf(one.fields['tags'])
   const rules = [
     operationIds?.includes(one.id),
-    tags?.some((tag) => own.has(tag)),
+    tags?.some((tag) => own.includes(tag)),
     named?.some((method) => method.toUpperCase() === one.method),
     paths?.some((path) => matchesPath(path, one.path)),
   ].filter((rule) => rule !== undefined)

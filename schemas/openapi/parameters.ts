@@ -49,7 +49,10 @@ export function parametersOf(
   context: ParameterContext,
 ): readonly RequestParameter[] {
   const merged = new Map<string, Fields>()
-  for (const value of [...operation.commonParameters, ...listOf(operation.fields['parameters'])]) {
+  const own = listOf(operation.fields['parameters'])
+  context.references.limitMembers(own)
+  context.references.limitMembers(operation.commonParameters)
+  for (const value of [...operation.commonParameters, ...own]) {
     const fields = context.references.object(value, 'a parameter')
     const { in: location, name } = fields
     if (typeof name !== 'string' || name === '' || typeof location !== 'string')
@@ -111,6 +114,7 @@ function parameterOf(
   const shown = clipped(name, 80)
   if (location === 'path' && allowReserved === true)
     throw new OperationSkipped('path_reserved', `the path parameter ${shown} has allowReserved`)
+  if (isFields(content)) context.references.limitMembers(content)
   const shape = isFields(content) ? contentSchema(shown, content) : fields['schema']
   const converted = context.isFixed(location, name)
     ? {}

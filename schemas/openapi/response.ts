@@ -11,13 +11,15 @@ export interface OperationResponse {
   readonly outputSchema?: Fields
 }
 
-/** Never skips the operation: a response without a usable schema only has no output schema. */
+/** A response without a usable schema does not skip the operation: the tool only has no output schema. */
 export function responseOf(
   { fields, method }: ApiOperation,
   { response = {} }: OpenApiSettings,
   context: ArgumentContext,
 ): OperationResponse {
-  const contents = method === 'HEAD' ? [] : successContents(fieldsOf(fields['responses']), context)
+  const responses = fieldsOf(fields['responses'])
+  context.references.limitMembers(responses)
+  const contents = method === 'HEAD' ? [] : successContents(responses, context)
   const json = contents.map(jsonEntry).find((entry) => entry !== undefined)
   if (!json) return { plan: planWithoutJson(contents) }
   const selected = response.fields?.length ? { fields: response.fields } : {}
@@ -45,7 +47,9 @@ function successContents(responses: Fields, { references, note }: ArgumentContex
     if (responses[status] === undefined) return []
     try {
       const { content } = references.object(responses[status], `the response ${status}`)
-      return isFields(content) ? [content] : []
+      if (!isFields(content)) return []
+      references.limitMembers(content)
+      return [content]
     } catch (error) {
       if (!(error instanceof OperationSkipped)) throw error
       note('response', error.message)

@@ -4,6 +4,8 @@ import { oneLine, quantity } from '../../toolkit/terminal/plain-text.ts'
 
 /** Models choose badly among more tools. */
 const manyTools = 40
+/** Output schemas that cost more are worth a look. */
+const manyTokens = 10_000
 const maxNameLength = 64
 /** Lists in the text output are shortened; `--json` prints everything. */
 const maxListed = 20
@@ -66,6 +68,11 @@ function lintOf({ tools }: OpenApiConversion): readonly string[] {
   if (tools.length > manyTools)
     lines.push(
       `${tools.length} tools are more than models handle well: select fewer, or use tool search (config.optimizer)`,
+    )
+  const outputTokens = tokensOf(tools) - tokensOf(tools.map(({ outputSchema: _, ...tool }) => tool))
+  if (outputTokens > manyTokens)
+    lines.push(
+      `Output schemas take about ${outputTokens} of the tokens: keep some members with --field, or use --no-output-schemas`,
     )
   report(
     tools.filter(({ description }) => description === ''),

@@ -7,10 +7,13 @@ import { OperationSkipped } from '../failures.ts'
 /** Maximum number of references that lead to one another. */
 const maxHops = 20
 const maxReferenceLength = 1_000
+/** Maximum number of members of one object or list that a conversion reads. */
+const maxMembers = 3_000
 
 export class References {
   readonly #root: Fields
   readonly #found = new Map<string, unknown>()
+  readonly #oversized = new WeakSet<object>()
 
   constructor(root: Fields) {
     this.#root = root
@@ -28,6 +31,21 @@ export class References {
     return target
   }
 
+  /**
+   * Throws OperationSkipped for an object or list with more than 3,000 members. Remembers it, because many operations
+   * can refer to the same one, and counting its members takes long. Returns the number of members.
+   */
+  limitMembers(container: object): number {
+    const size = this.#oversized.has(container)
+      ? Infinity
+      : Array.isArray(container)
+        ? container.length
+        : Object.keys(container).length
+    if (size <= maxMembers) return size
+    this.#oversized.add(container)
+    throw new OperationSkipped('too_many_members', `an object or list has more than ${maxMembers} members`)
+  }
+
   /** Returns an object, following references. Throws OperationSkipped for anything else; `what` names the part. */
   object(value: unknown, what: string): Fields {
     let at = value
@@ -35,7 +53,10 @@ export class References {
       if (!isFields(at))
         throw new OperationSkipped('structure', `${what}: expected an object, got ${shapeOf(at)}`)
       const { $ref: reference } = at
-      if (typeof reference !== 'string') return at
+      if (typeof reference !== 'string') {
+        this.limitMembers(at)
+        return at
+      }
       at = this.target(reference)
     }
     throw new OperationSkipped('unresolved_reference', `${what}: the $ref leads to itself`)

@@ -19,6 +19,8 @@ const maxUnits = 3_000
 /** Units for all schemas of a document: about a hundred times the units of a large real document. */
 const maxTotalUnits = 4_000_000
 const maxDescriptionLength = 1_000
+/** Maximum depth of a converted schema, so that no schema exhausts the stack. */
+const maxDepth = 200
 
 /** Whether a schema describes what clients send or what they receive. */
 export type SchemaDirection = 'request' | 'response'
@@ -66,6 +68,7 @@ interface AttemptOptions {
 
 class Attempt {
   units = 0
+  #depth = 0
   readonly #references: References
   readonly #direction: SchemaDirection
   readonly #options: AttemptOptions
@@ -96,11 +99,15 @@ class Attempt {
       this.#invalid.add('a schema')
       return {}
     }
+    this.#enter(value)
+    if (this.#depth >= maxDepth) throw tooLarge
+    this.#depth += 1
     const omitted = hidden ?? new Set<string>()
     const converted =
       typeof value['$ref'] === 'string'
         ? this.#reference(value['$ref'], value, omitted)
         : this.#own(value, omitted)
+    this.#depth -= 1
     return hidden === undefined ? withoutRequired(converted, omitted) : converted
   }
 
@@ -135,7 +142,11 @@ class Attempt {
   /** Returns undefined to drop the keyword. */
   #keyword(keyword: string, part: unknown, hidden: Set<string>): unknown {
     const read = own(plainKeywords, keyword)
-    if (read) return this.#plain(keyword, read(part), part)
+    if (read) {
+      if (typeof part !== 'string') this.#data(part)
+      return this.#plain(keyword, read(part), part)
+    }
+    if (typeof part === 'object' && part !== null) this.#enter(part)
     if (keyword === 'properties') return isFields(part) ? this.#properties(part, hidden) : this.#drop(keyword)
     if (schemaKeywords.has(keyword)) {
       if (typeof part === 'boolean' && keyword !== 'items') return part
@@ -159,9 +170,7 @@ class Attempt {
     }
     if (keyword === 'description' && typeof kept === 'string')
       return this.#text(clipped(kept, maxDescriptionLength))
-    if (typeof kept === 'string') return this.#text(kept)
-    this.#spend(sizeOf(kept))
-    return kept
+    return typeof kept === 'string' ? this.#text(kept) : kept
   }
 
   #text(text: string): string {
@@ -190,6 +199,23 @@ class Attempt {
     if (typeof reference !== 'string') return isFlagged === true
     if (isFlagged === true && !this.#options.is30) return true
     return fieldsOf(this.#references.target(reference))[flag] === true
+  }
+
+  /** Spends units for every value of JSON data, such as a default or the list of an enum. */
+  #data(value: unknown): void {
+    if (typeof value === 'string') this.#text(value)
+    if (typeof value !== 'object' || value === null) return
+    this.#enter(value)
+    for (const [name, member] of Object.entries(value)) {
+      this.#spend(1)
+      this.#text(name)
+      this.#data(member)
+    }
+  }
+
+  /** Spends units for the members of an object or list before anything reads them. */
+  #enter(container: object): void {
+    this.#spend(Math.floor(this.#references.limitMembers(container) / 16))
   }
 
   #spend(units: number): void {
@@ -249,15 +275,6 @@ function withoutRequired(schema: Fields, hidden: ReadonlySet<string>): Fields {
     ...(left.length > 0 && { required: left }),
     ...(Array.isArray(parts) && { allOf: parts.map((part) => withoutRequired(fieldsOf(part), hidden)) }),
   }
-}
-
-function sizeOf(value: unknown): number {
-  if (typeof value === 'string') return 1 + Math.floor(value.length / 64)
-  if (typeof value !== 'object' || value === null) return 0
-  let size = 0
-  for (const [name, member] of Object.entries(value))
-    size += 1 + Math.floor(name.length / 64) + sizeOf(member)
-  return size
 }
 
 /** Shortens text at the end, without splitting a character. */

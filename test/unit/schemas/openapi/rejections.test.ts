@@ -31,7 +31,8 @@ const cases: readonly (readonly [name: string, source: unknown, rule: string, me
   ['OpenAPI 3.2', { ...valid, openapi: '3.2.0' }, 'version', /got OpenAPI 3.2.0/],
   ['no version', { paths: {} }, 'version', /without a version/],
   ['a list', [], 'structure', /got an empty list/],
-  ['no paths', { openapi: '3.1.0' }, 'structure', /has no paths/],
+  ['no paths', { openapi: '3.0.0' }, 'structure', /has no paths/],
+  ['only webhooks', { openapi: '3.1.0', webhooks: {} }, 'no-operations', /has no operations/],
   ['invalid JSON', `{"a": ${' '.repeat(100_000)}`, 'syntax', /not valid JSON/],
   ['invalid YAML', 'a: [', 'syntax', /line 1/],
   ['two YAML documents', 'a: 1\n---\nb: 2\n', 'structure', /one YAML document, got 2/],
@@ -114,9 +115,8 @@ await t.test('rejections: schemas that multiply themselves are bounded', async (
   const { tool, notices } = outcomeOf({ parameters: [query('q', json(ref('S0')))] }, { schemas })
   t.match(notices, [{ code: 'reference_cut' }])
   t.ok(JSON.stringify(tool?.inputSchema).length < 100_000)
-  const wide = {
-    S0: { properties: Object.fromEntries(Array.from({ length: 3_001 }, (_, i) => [`p${i}`, {}])) },
-  }
+  const members = Object.fromEntries(Array.from({ length: 1_600 }, (_, i) => [`p${i}`, {}]))
+  const wide = { S0: { properties: { a: { properties: members }, b: { properties: members } } } }
   t.equal(
     outcomeOf({ parameters: [query('q', json(ref('S0')))] }, { schemas: wide }).reason,
     'schema_too_large',
@@ -161,4 +161,45 @@ await t.test('rejections: names of members cannot change objects', async (t) => 
   )
   const { tools } = convertOpenApi(text.replaceAll('NAME', '__proto__'))
   t.ok(Object.hasOwn(tools[0]?.inputSchema['properties'] ?? {}, '__proto__'))
+})
+
+await t.test('rejections: huge objects that many operations share are counted once', async (t) => {
+  const members = (make: (i: number) => unknown) =>
+    Object.fromEntries(Array.from({ length: 200_000 }, (_, i) => [`m${i}`, make(i)]))
+  const list = Array.from({ length: 200_000 }, (_, i) => i)
+  const Huge = members(() => ({}))
+  const operations: readonly object[] = [
+    { parameters: [query('q', { schema: { properties: Huge } })] },
+    { parameters: [query('q', { schema: { enum: list } })] },
+    { parameters: [query('q', { schema: { default: { a: [list] } } })] },
+    { parameters: [query('q', { schema: { required: list.map(String) } })] },
+    { parameters: [query('q', { schema: Huge })] },
+    { parameters: list },
+    { responses: Huge },
+    { callbacks: Huge },
+  ]
+  for (const operation of operations) {
+    const item = { get: operation }
+    const paths = Object.fromEntries(Array.from({ length: 1_999 }, (_, i) => [`/p${i}`, item]))
+    const shared = Object.fromEntries(Object.keys(paths).map((path) => [path, { $ref: '#/x-item' }]))
+    const found = convertOpenApi({
+      openapi: '3.1.0',
+      'x-item': item,
+      paths: { ...shared, '/other': { get: { operationId: 'other' } } },
+    })
+    t.equal(found.skipped.length, 1_999)
+    t.match(found.skipped[0]?.reason, /too_many_members|schema_too_large/)
+  }
+})
+
+await t.test('rejections: a long chain of references does not exhaust the stack', async (t) => {
+  const schemas = Object.fromEntries(
+    Array.from({ length: 5_000 }, (_, i) => [
+      `S${i}`,
+      { properties: { next: { allOf: [{ $ref: `#/components/schemas/S${i + 1}` }] } } },
+    ]),
+  )
+  const operation = { parameters: [query('q', json({ $ref: '#/components/schemas/S0' }))] }
+  const { notices } = outcomeOf(operation, { schemas: { ...schemas, S5000: {} } })
+  t.match(notices, [{ code: 'reference_cut' }])
 })
