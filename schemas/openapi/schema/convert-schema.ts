@@ -87,7 +87,10 @@ class Attempt {
     if (this.#cut.size > 0)
       note('reference_cut', `the ${this.#direction} accepts any value below ${listed(this.#cut)}`)
     if (this.#invalid.size > 0)
-      note('schema_keyword', `the ${this.#direction} schema has invalid values for ${listed(this.#invalid)}`)
+      note(
+        'schema_keyword',
+        `the ${this.#direction} schema omits keywords without a usable value: ${listed(this.#invalid)}`,
+      )
   }
 
   /** `hidden` collects properties of the described object that this direction omits. */
@@ -147,6 +150,7 @@ class Attempt {
       return this.#plain(keyword, read(part), part)
     }
     if (typeof part === 'object' && part !== null) this.#enter(part)
+    if (keyword === '$dynamicRef' || keyword === '$recursiveRef') return this.#drop(keyword)
     if (keyword === 'properties') return isFields(part) ? this.#properties(part, hidden) : this.#drop(keyword)
     if (schemaKeywords.has(keyword)) {
       if (typeof part === 'boolean' && keyword !== 'items') return part

@@ -267,6 +267,13 @@ await t.test('mapping: keywords next to a $ref count in 3.1 only', async (t) => 
   t.match(propertiesOf(operation, { schemas, version: '3.1.0' }), { q: { type: 'string', description: 'B' } })
 })
 
+await t.test('mapping: dynamic references are left out and reported', async (t) => {
+  const schema = { type: 'array', items: { $dynamicRef: '#item' } }
+  const { tool, notices } = outcomeOf({ parameters: [query('q', { schema })] }, { version: '3.1.0' })
+  t.same(tool?.inputSchema['properties'], { q: { type: 'array', items: {} } })
+  t.match(notices, [{ code: 'schema_keyword', message: /\$dynamicRef/ }])
+})
+
 await t.test('mapping: integers that a double would round are not offered', async (t) => {
   const text = JSON.stringify(
     documentWith({ parameters: [query('q', { schema: { enum: [1], maximum: 7 } })] }),
