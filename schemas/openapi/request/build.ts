@@ -63,10 +63,9 @@ function valueOf(input: RequestInput, args: Fields): unknown {
 
 function pathOf(plan: RequestPlan, given: Given): string {
   const texts = new Map(given.map(([input, value]) => [input.name, pathText(input, value)]))
-  const path = plan.path
-    .map((part) => ('text' in part ? part.text : (texts.get(part.parameter) ?? '')))
-    .join('')
-  if (!hasSameShape(plan, path))
+  const parts = plan.path.map((part) => ('text' in part ? part.text : texts.get(part.parameter)))
+  const path = parts.join('')
+  if (parts.includes(undefined) || !hasSameShape(plan, path))
     throw new GatehouseError('INVALID_PARAMS', {
       detail: 'the arguments would change the path of the operation',
     })
@@ -77,7 +76,8 @@ function pathOf(plan: RequestPlan, given: Given): string {
 function hasSameShape(plan: RequestPlan, path: string): boolean {
   const template = plan.path.map((part) => ('text' in part ? part.text : 'x')).join('')
   const url = URL.parse(`http://host${path}`)
-  return path.split('/').length === template.split('/').length && url?.pathname === path
+  const hasSameSegments = path.split('/').length === template.split('/').length
+  return hasSameSegments && !path.startsWith('//') && url?.pathname === path
 }
 
 function pairsOf(plan: RequestPlan, location: RequestInput['in'], given: Given): readonly EncodedPair[] {

@@ -64,6 +64,17 @@ await t.test('requests: the final path has the shape of the template', async (t)
   t.ok(toolFor({ parameters: [id] }, { at: 'get /v1/things:{id}/' }))
 })
 
+await t.test('requests: a plan that was changed in storage cannot leave the template', async (t) => {
+  const { request } = toolFor({ parameters: [id] }, { at: 'get /a/{id}/b' })
+  const path = (...parts: readonly ({ readonly text: string } | { readonly parameter: string })[]) =>
+    buildRequest({ ...request, path: parts }, { id: 'x' })
+  t.equal(path({ text: '/c/' }, { parameter: 'id' }).path, '/c/x')
+  t.throws(() => path({ text: '/a/../' }, { parameter: 'id' }), { message: /change the path/ })
+  t.throws(() => path({ text: '//host/' }, { parameter: 'id' }), { message: /change the path/ })
+  t.throws(() => path({ text: '/a?' }, { parameter: 'id' }), { message: /change the path/ })
+  t.throws(() => path({ text: '/a/' }, { parameter: 'other' }), { message: /change the path/ })
+})
+
 await t.test('requests: a query value cannot add a parameter', async (t) => {
   const { request } = toolFor({ parameters: [query('q'), query('o', { schema: { type: 'object' } })] })
   t.equal(buildRequest(request, { q: 'a&b=c#d+e f' }).query, 'q=a%26b%3Dc%23d%2Be%20f')
