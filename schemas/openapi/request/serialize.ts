@@ -64,15 +64,29 @@ export function queryPairs(
     return parts.items.length === 0 ? [] : [[name, parts.items.map(encoded).join(delimiterOf(input))]]
   }
   if (style === 'deepObject')
-    return parts.members.map(([key, member]) => [`${name}%5B${encode(key)}%5D`, encoded(member)])
+    return parts.members.map(([key, member]) => {
+      if (/[[\]]/.test(key)) throw invalidArgument(input, 'must not contain names with brackets')
+      refuseReserved(input, `${input.name}[${key}]`, reserved)
+      return [`${name}%5B${encode(key)}%5D`, encoded(member)]
+    })
   if (explode) {
-    for (const [key] of parts.members)
-      if (reserved.has(key))
-        throw invalidArgument(input, `must not contain ${JSON.stringify(key.slice(0, 80))}`)
+    for (const [key] of parts.members) refuseReserved(input, key, reserved)
     return parts.members.map(([key, member]) => [encode(key), encoded(member)])
   }
   const flat = parts.members.flatMap(([key, member]) => [encode(key), encoded(member)])
   return flat.length === 0 ? [] : [[name, flat.join(delimiterOf(input))]]
+}
+
+/**
+ * Rejects a member that a server could read as another parameter. Servers differ in case, and several read `a[]` and
+ * `a[b]` as `a`.
+ */
+function refuseReserved(input: RequestInput, name: string, reserved: ReadonlySet<string>): void {
+  const lower = name.toLowerCase()
+  const names = new Set([lower, lower.split('[', 1)[0]])
+  for (const other of reserved)
+    if (names.has(other.toLowerCase()))
+      throw invalidArgument(input, `must not contain ${JSON.stringify(name.slice(0, 80))}`)
 }
 
 export function headerText(input: RequestInput, value: unknown): string {

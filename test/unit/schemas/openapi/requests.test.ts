@@ -84,6 +84,12 @@ await t.test('requests: a query value cannot add a parameter', async (t) => {
     invalid,
     'a member cannot replace another parameter',
   )
+  for (const name of ['Q', 'q[]', 'q[a]', 'Q[]'])
+    t.throws(() => buildRequest(request, { o: { [name]: 'x' } }), invalid, name)
+  const deep = toolFor({ parameters: [query('f', { style: 'deepObject' }), query('f[a]')] }).request
+  t.equal(buildRequest(deep, { f: { b: 1 }, f_a: 2 }).query, 'f%5Bb%5D=1&f%5Ba%5D=2')
+  for (const name of ['a', 'A', 'b][c', '['])
+    t.throws(() => buildRequest(deep, { f: { [name]: 1 } }), invalid, name)
   t.throws(() => buildRequest(request, { q: '\udc00' }), invalid)
   t.throws(() => buildRequest(request, { o: { '\udc00': 1 } }), invalid)
 })
