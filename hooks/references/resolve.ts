@@ -58,7 +58,7 @@ export function configCalled<K extends KindName>(
 export interface ConfigCondition extends ConfigReasons {
   readonly type: string
   readonly valid: string
-  /** Message while the object is valid. Defaults to `The <kind> is valid`. */
+  /** Condition message while the object is valid. Defaults to `The <kind> is valid`. */
   readonly message?: string
 }
 
@@ -116,7 +116,7 @@ export function configHashOf(context: Context, kind: string, name: string): stri
   return typeof hash === 'string' && hash !== '' ? hash : undefined
 }
 
-/** Returns a failure when the ConfigMap with trust anchors or its key does not exist. */
+/** Returns a failure if the ConfigMap that contains the trust anchors, or its key, does not exist. */
 export function caBundleFailure(context: Context, source: CABundleSource): SyncFailure | undefined {
   const { name, key } = source.configMapRef
   const map = context.configMap(name)
@@ -171,8 +171,8 @@ function caBundleName(configMap: string, key: string | undefined): string {
 }
 
 /**
- * Returns true when the CA bundle of a related object must be mounted. The ConfigMap is not part of the request, so the
- * object's status decides.
+ * Returns true when the CA bundle of a related object must be mounted. The request does not contain the ConfigMap, so
+ * the function reads the object's status.
  *
  * If the reason is CABundleRefAbsent but there is no list, all optional bundles are treated as absent. An
  * MCPServerEntry has only one bundle, so it needs no list. An older version wrote no list for a configuration, so pods

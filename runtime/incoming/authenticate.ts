@@ -48,8 +48,8 @@ export interface Authenticator {
   /** Returns the WWW-Authenticate value for an error from another module; undefined when the type is not oidc. */
   challenge(failure?: ChallengeError): string | undefined
   /**
-   * For `Stages.recover`: sends a 401 as OAuth JSON with the challenge. Returns false for other errors, without a
-   * response.
+   * For `Stages.recover`: sends a 401 as OAuth JSON with the challenge. For any other error, returns false and does not
+   * send a response.
    */
   sendChallenge(exchange: Exchange, error: unknown): boolean
   /** Closes the connections, and ends the open streams of authenticated callers. */

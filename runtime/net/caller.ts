@@ -98,8 +98,9 @@ const identities = new WeakMap<Caller, string>()
 
 /**
  * Returns a digest of the caller and its permissions. The digest covers the issuer, the subject, and all claims that
- * every token from one login shares. Tokens from one login have the same identity; tokens of the same user with
- * different scopes, roles or clients do not. The digest does not contain the token, and is computed once per caller.
+ * every token from one login shares. Tokens from one login have the same identity. Tokens of one user have different
+ * identities if their scopes, roles or clients differ. The digest does not contain the token, and is computed once per
+ * caller.
  */
 export function identityOf(caller: Caller): string {
   const known = identities.get(caller)

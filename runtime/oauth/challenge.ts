@@ -16,8 +16,9 @@ export interface Challenge {
   /** Names are in lower case. If a name is repeated, the first value is used. */
   readonly params: ReadonlyMap<string, string>
   /**
-   * Set by `tokenChallenge` if the server accepts tokens that are bound to a key. `accepted`: it also accepts bearer
-   * tokens. `required`: it accepts only bound tokens. `unsupported`: it accepts only bound tokens, but not our proofs.
+   * Set by `tokenChallenge` if the server accepts tokens that are bound to a key. `accepted`: the server also accepts
+   * bearer tokens. `required`: it accepts only bound tokens. `unsupported`: it accepts only bound tokens, but does not
+   * support our proof algorithm.
    */
   readonly proof?: 'accepted' | 'required' | 'unsupported' | undefined
 }

@@ -250,7 +250,7 @@ function factsIn(facts: FactsResponse): Facts | undefined {
   return typeof facts === 'string' || facts instanceof GatehouseError ? undefined : facts
 }
 
-/** Uses the error text of the core, so clients cannot distinguish the two responses. */
+/** Uses the core's error text, so clients cannot distinguish the two responses. */
 export function notFound({ action, id }: AccessRequest): GatehouseError {
   if (action === 'read_resource') return new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri: id } })
   const what = action === 'call_tool' ? 'tool' : 'prompt'

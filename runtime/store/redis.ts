@@ -2,7 +2,8 @@
  * The store on Redis or Valkey (6.2 or newer), shared by replicas and persistent across restarts.
  *
  * Every operation is a single command or script and therefore atomic. In cluster mode, a hash tag is appended to a key
- * prefix that has none. All of a server's keys then share a slot, which is required by scripts that use several keys.
+ * prefix that does not contain a hash tag. All of a server's keys then share a slot, which is required by scripts that
+ * use several keys.
  */
 import { createHash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'

@@ -50,7 +50,7 @@ class Expression {
   #comparison = 0
   /** Levels for signs. One level is enough, because the engine accepts at most four consecutive signs. */
   #sign = 0
-  /** Depth of the deepest brackets inside the expression. */
+  /** Maximum nesting depth of the brackets inside the expression. */
   inner = 0
 
   get depth(): number {
@@ -134,7 +134,7 @@ const closers: ReadonlyMap<string, string> = new Map([
 
 interface Frame {
   readonly closer: string
-  /** Depth of the deepest expression before the current expression. */
+  /** Maximum depth of the expressions before the current expression. */
   deepest: number
   expression: Expression
 }

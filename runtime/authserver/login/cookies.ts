@@ -63,7 +63,7 @@ export function makeForm(
   return { cookie: setCookie({ ...form, secure }, value), field: keys().mac('csrf', `${value}.${subject}`) }
 }
 
-/** True when this browser was shown the form for this subject. */
+/** True when the form for this subject was created for this browser. */
 export function isOwnForm(
   exchange: Exchange,
   { subject, field }: { readonly subject: string; readonly field: string },

@@ -1,9 +1,9 @@
 /**
  * Sessions: the grants of one user to one client, with the upstream tokens behind them.
  *
- * A session is the root of everything that is issued. A grant that it does not list has ended, regardless of its
- * tokens' signatures. A new login by the same user with the same client joins the session, so the user need not sign in
- * again at connected providers. When the last grant ends, the session ends and all of its upstream tokens are deleted.
+ * A session is the root of everything that is issued. A grant that the session does not list has ended, regardless of
+ * token signatures. A new login by the same user with the same client joins the session, so the user need not sign in
+ * again at connected providers. When the last grant ends, the session and all of its upstream tokens are deleted.
  * Source: RFC 9700 section 4.14; RFC 7009 section 2.1.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -288,8 +288,8 @@ export class Sessions {
   }
 
   /**
-   * False for a deleted registration, whose tokens end with it. A client with a metadata document cannot be deleted
-   * here.
+   * False for a deleted registration, whose tokens are then invalid. A client with a metadata document cannot be
+   * deleted here.
    */
   async #clientExists(clientId: string): Promise<boolean> {
     if (this.#isDeclared(clientId)) return false

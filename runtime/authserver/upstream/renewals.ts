@@ -168,8 +168,9 @@ export class Renewals {
   }
 
   /**
-   * Stores the renewed tokens. Retries, because the provider may have rotated and losing the new token would end the
-   * connection. Keeps a row that has changed in the meantime (a new login, or the end of the session).
+   * Stores the renewed tokens. Retries, because the provider may have rotated the refresh token, and losing the new
+   * token would end the connection. Keeps a row that has changed in the meantime (a new login, or the end of the
+   * session).
    */
   async #save(id: string, seen: SeenRecord<StoredRow>, next: StoredRow): Promise<void> {
     const { state, sessions, log } = this.#parts

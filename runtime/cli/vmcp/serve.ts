@@ -117,7 +117,7 @@ export interface ServeCommandOptions
   extends ServedFile,
     Pick<StartOptions, 'host' | 'port' | 'allowedOrigins'> {
   readonly debug: boolean
-  /** Stores newly created locks for backends that have none. */
+  /** Stores newly created locks for backends that do not have a lock. */
   readonly lockKeeper?: LockKeeper | undefined
   readonly version: string
   /** Certificate files; undefined for plain HTTP. */

@@ -194,7 +194,7 @@ function oauthSettings(
   }
 }
 
-/** True for a grant that reports a missing client id itself. */
+/** True for a grant whose own validation reports a missing client id. */
 function requiresClient(grant: ReturnType<typeof grantName>): boolean {
   return grant === 'client_credentials' || grant === 'id-jag'
 }
@@ -272,7 +272,7 @@ export function offeredLogin(
   return { ...userLogin(env), optional: true }
 }
 
-/** Returns the settings of a user's login without flags. */
+/** Returns the settings of a user's login when no flags are set. */
 export function userLogin(env: Environment): OAuthSettings {
   // A variable that selects another grant applies only to configured logins.
   const ownEnv = { ...env, [variables.remoteGrant.name]: undefined }

@@ -77,8 +77,8 @@ function isPair(cert: string, key: string): boolean {
 }
 
 /**
- * Returns the text of a file with certificates. An invalid bundle would trust no server, or would make every connection
- * fail.
+ * Returns the text of a file with certificates. With an invalid bundle, no server would be trusted, or every connection
+ * would fail.
  */
 function certificates(path: string | undefined, field: string): string | undefined {
   const text = pem(path, field)

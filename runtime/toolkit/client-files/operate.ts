@@ -36,7 +36,8 @@ export interface FileOperation {
   /** Computes the edit without writing it. */
   readonly dryRun: boolean
   /**
-   * For undo: the hash of the entry that the operation wrote. Undo does nothing when another operation has followed.
+   * For undo: the hash of the entry that the operation wrote. Undo does nothing if the entry has been changed by a
+   * later operation.
    */
   readonly wrote?: string
   readonly now: () => Date

@@ -31,7 +31,7 @@ export interface ClientStatus {
   readonly servers: readonly string[]
   /** The URL in the entry, if any. */
   readonly url: string | undefined
-  /** The reason for the states unreadable and shadowed, or the command that connected the client. */
+  /** The reason for the state `unreadable` or `shadowed`, or the command that connected the client. */
   readonly why: string | undefined
 }
 

@@ -72,7 +72,7 @@ interface UsedList {
 
 /**
  * Reads a listing. Rejects with a BACKEND_* error if every declared list failed. The error is ListsFailed if the
- * backend responded, and the error from one of the lists otherwise.
+ * backend responded. Otherwise, it is the error from one of the lists.
  */
 export async function readListing(options: ListingOptions): Promise<Listing> {
   const { backend, server, pins } = options

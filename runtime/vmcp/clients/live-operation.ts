@@ -30,7 +30,7 @@ export interface LiveOperationOptions {
   readonly headers?: IncomingHttpHeaders | undefined
   readonly logLevel: string | undefined
   readonly stateFor?: string | undefined
-  /** False for a stateless client that set no log level. Such a client receives no log messages. */
+  /** False for a stateless client that has not set a log level. Such a client receives no log messages. */
   readonly sendsLogs: boolean
   readonly sink: OperationSink
 }

@@ -30,7 +30,7 @@ import type { AnyContext } from '../../../sync/context.ts'
 type ProxySpec = Pick<MCPServerSpec, (keyof MCPServerSpec & keyof MCPRemoteProxySpec) | 'rateLimiting'> &
   Pick<MCPRemoteProxySpec, 'headerForward'>
 
-/** The context for a kind that has a proxy in front of it. */
+/** The context for a kind whose servers run behind a proxy. */
 export type ProxyContext = AnyContext & { readonly spec: ProxySpec }
 
 export interface ProxyTarget {

@@ -22,7 +22,7 @@ export interface ExchangePolicy {
   readonly allowMayAct: boolean
   /** Returns the client in the issuer's token; undefined if the token contains no client. */
   readonly actorIn: (claims: Claims) => string | undefined
-  /** True when the client that the issuer's token names may have a declared client act for the user. */
+  /** True when the client in the issuer's token may let a declared client act for the user. */
   readonly acceptsActor: (claims: Claims) => boolean
   /** True when the declared client may exchange the issuer's tokens. */
   readonly allows: (clientId: string) => boolean

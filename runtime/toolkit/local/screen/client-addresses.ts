@@ -42,7 +42,7 @@ export interface ShownBackend {
   readonly health: string
   readonly error?: string
   readonly fix?: string
-  /** The address where the user must sign in, with the key. */
+  /** The address where the user must sign in, including the key. */
   readonly signInUrl?: string
 }
 

@@ -157,7 +157,7 @@ class LoginPages {
       forget()
       return this.#showLogin(res, 503, login, { name, problem: busy })
     }
-    // The user may have been removed, or have chosen another password, while the hash was computed.
+    // While the hash was being computed, the user may have been removed or may have changed the password.
     const isCurrent = user !== undefined && this.#users.withId(user.id)?.password === user.password
     if (!isCurrent || !isRight)
       return this.#showLogin(res, 403, login, { name, problem: 'The name or the password is wrong.' })

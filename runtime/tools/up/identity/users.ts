@@ -42,7 +42,10 @@ export class Users {
   readonly #now: () => number
   #users: readonly LoginUser[]
 
-  /** Throws INVALID_CONFIG when the file cannot be read. Otherwise, the next write would remove the users in it. */
+  /**
+   * Throws INVALID_CONFIG when the file cannot be read. If such a file were treated as empty, the next write would
+   * remove its users.
+   */
   constructor(path: string, now: () => number = Date.now) {
     this.#path = path
     this.#now = now
