@@ -137,8 +137,8 @@ export interface CaBundleCheck {
 }
 
 /**
- * Sets the condition of an object's own CA bundles, if it has any. The condition lists every absent bundle. A missing
- * optional bundle is not a failure, because the default trust anchors apply.
+ * Sets the condition that reports an object's own CA bundles, if the object has any. The condition lists every absent
+ * bundle. A missing optional bundle is not a failure, because the default trust anchors apply.
  */
 export function checkCaBundles(context: Context, sources: readonly CABundleSource[]): CaBundleCheck {
   if (sources.length === 0) return {}
@@ -175,9 +175,9 @@ function caBundleName(configMap: string, key: string | undefined): string {
  * the function reads the object's status.
  *
  * If the reason is CABundleRefAbsent but there is no list, all optional bundles are treated as absent. An
- * MCPServerEntry has only one bundle, so it needs no list. An older version wrote no list for a configuration, so pods
- * use the default trust anchors until the configuration's next sync. Otherwise, pods that mount a missing ConfigMap
- * could not start.
+ * MCPServerEntry has only one bundle, so it does not need a list. Older versions did not write this list for a
+ * configuration, so pods use the default trust anchors until the configuration's next sync. Otherwise, pods that mount
+ * a missing ConfigMap could not start.
  */
 export function hasCaBundle(object: KubeObject, source: unknown): boolean {
   const { name, key, optional } = fieldsOf(fieldsOf(source)['configMapRef'])

@@ -126,7 +126,7 @@ class Reader {
     return undefined
   }
 
-  /** Reads one `name = value`. Returns false and consumes nothing at the next challenge or at the end. */
+  /** Reads one `name = value`. At the next challenge or at the end of the text, returns false and does not advance. */
   #param(params: Map<string, string>): boolean {
     const start = this.#at
     const name = this.#take(tokenPattern)?.toLowerCase()

@@ -79,7 +79,7 @@ export interface UpstreamTokens {
    */
   refused?(caller: Caller, provider: string, accessToken: string): boolean
   /**
-   * Like `get`, for a token that every request of the caller requires. If the token cannot be renewed, the caller's
+   * Like `get`, but for a token that every request of the caller requires. If the token cannot be renewed, the caller's
    * grant ends, so that the client signs in again instead of refreshing forever. Absent: use `get`.
    */
   required?(caller: Caller, provider: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>

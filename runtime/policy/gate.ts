@@ -56,7 +56,8 @@ export interface GateOptions {
    */
   readonly unknownMethods: 'pass' | 'refuse'
   /**
-   * Returns true for the gateway's own tools, which are permitted when enabled. A policy can still forbid these tools.
+   * Returns true for the gateway's own tools, which are allowed while they are enabled. A policy can still forbid these
+   * tools.
    */
   readonly granted?: ((tool: string) => boolean) | undefined
   /** Shadow policies, which are evaluated for every checked request but never enforced. */
@@ -172,7 +173,7 @@ class PolicyGate implements Gate {
 
   async #subjectsOf(caller: Caller, signal: AbortSignal | undefined): Promise<Subjects> {
     const enforced = await this.#authorizer.subject(caller, signal)
-    // Shadow policies permit nothing without the upstream claims.
+    // If the upstream claims are missing, the shadow policies do not permit anything.
     const shadow = await this.#options.shadow?.subject(caller, signal).catch(() => undefined)
     return { enforced, shadow }
   }

@@ -109,7 +109,7 @@ export async function startUpstreamStep(
   // Only the first upstream step identifies the user, so the other steps support only `none`.
   const isFirst = login.user === undefined
   const prompt = request.prompt.filter((value) => value === 'none' || (isFirst && value !== 'consent'))
-  // A plain OAuth provider supports neither a silent login nor a forced one.
+  // A plain OAuth provider supports neither a silent nor a forced login.
   const needsPrompt = request.prompt.includes('none') || (isFirst && request.prompt.includes('login'))
   if (needsPrompt && upstream.type === 'oauth2') {
     return makeErrorRedirect(

@@ -26,7 +26,7 @@ export const client = record({
   softwareId: maybe(text),
   softwareVersion: maybe(text),
   issuedAtSec: count,
-  /** True after the first token was issued. An unused registration expires after a day. */
+  /** True once the first token has been issued. An unused registration expires after a day. */
   used: flag,
 })
 export type RegisteredClient = NonNullable<ReturnType<typeof client>>

@@ -162,7 +162,7 @@ export class Sessions {
     return session !== undefined && this.#keepRow(session, tokens)
   }
 
-  /** Adds the newest earlier refresh token if the provider issued none this time. */
+  /** Adds the newest earlier refresh token if the provider did not issue a refresh token this time. */
   #keepRow(session: LoginSession, tokens: UpstreamTokensRecord): Promise<boolean> {
     if (tokens.refreshToken !== undefined) return this.#putRow(session, tokens)
     const account = { ...tokens, userId: session.userId }

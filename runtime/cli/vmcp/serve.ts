@@ -101,7 +101,7 @@ export async function readChecked(
   return { ...(loaded ?? read()), parts }
 }
 
-/** Takes the place of an authorization server whose file is invalid, which avoids follow-up errors. */
+/** Replaces an authorization server whose file is invalid, to avoid follow-up errors. */
 const anyProvider: UpstreamTokens = { get: async () => undefined }
 
 function factsOf(path: string, env: Environment): AuthServerFacts | undefined {
@@ -219,8 +219,8 @@ async function serveOne(
 const pagesWithKey = ['/sign-in/']
 
 /**
- * Returns the prefixes of the paths that require no local token. If the server requires a login, these include the MCP
- * endpoint, which authenticates every request, and the login's pages and documents.
+ * Returns the prefixes of the paths that do not require the local token. If the server requires a login, these include
+ * the MCP endpoint, which authenticates every request, and the login's pages and documents.
  */
 function openPathsOf({ incomingAuth }: VmcpConfig): readonly string[] {
   if (incomingAuth.type !== 'oidc') return pagesWithKey

@@ -1,6 +1,6 @@
 /**
- * A JSON object in its original bytes. Reads single members, and returns changed copies in which all other bytes stay
- * the same.
+ * A JSON object in its original bytes. Reads individual members, and returns changed copies in which all other bytes
+ * stay the same.
  *
  * An object with a duplicate member is rejected, because two readers could use different values. A policy decision
  * could then apply to a value other than the one that the backend uses.

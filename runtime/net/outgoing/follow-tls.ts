@@ -34,8 +34,8 @@ export function followTls(files: TlsFiles, field: string, log: Reporter): () => 
 }
 
 /**
- * Watches a bundle of certification authorities. `setting` is the flag or field with the path, for errors. Returns
- * undefined without a path. See `follow`.
+ * Watches a bundle of certification authorities. `setting` is the flag or field that contains the path; errors name it.
+ * Returns undefined without a path. See `follow`.
  */
 export function followCaBundle(
   path: string | undefined,

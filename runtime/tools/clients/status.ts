@@ -98,7 +98,7 @@ function urlIn(entry: unknown): string | undefined {
   return undefined
 }
 
-/** Scopes in order of precedence, as in the clients. */
+/** Scopes in the order of precedence that the clients use. */
 const order: readonly Location['scope'][] = ['local', 'project', 'profile', 'user']
 
 function shadow(row: ClientStatus, rows: readonly ClientStatus[]): ClientStatus {

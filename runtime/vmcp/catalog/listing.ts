@@ -61,7 +61,7 @@ export interface ListingOptions extends ListReadOptions {
   readonly absent: Set<ItemKind>
 }
 
-/** A list with the items to use, which may come from an earlier read. */
+/** A list, with the items that are used for it. The items can come from an earlier read. */
 interface UsedList {
   readonly kind: ItemKind
   readonly items: readonly CatalogItem[]

@@ -5,8 +5,8 @@
  *
  * There is one read at a time for each key, and concurrent callers share this read. A listing is valid until the
  * backend announces a change, or for a limited time. If a listing cannot be reread, the last good listing stays in use
- * and is marked as stale. The backend's health decides whether the backend is down. A failed read is cached briefly, so
- * a dead backend does not delay every request.
+ * and is marked as stale. The backend's health determines whether the backend is down. A failed read is cached briefly,
+ * so a dead backend does not delay every request.
  */
 import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'

@@ -12,8 +12,9 @@ export interface ClientAbilities extends Abilities {
   /** A signature that is equal for clients with equal declared capabilities. */
   readonly signature: string
   /**
-   * The capabilities without members that no protocol revision defines (extensions, experiments). A client can invent
-   * any number of such members, while the defined members have few combinations. Undefined if no members are left out.
+   * The capabilities, without the members that no protocol revision defines (extensions, experiments). A client can
+   * invent any number of such members, while the defined members have few combinations. Undefined if no members are
+   * left out.
    */
   readonly plain?: ClientAbilities | undefined
 }

@@ -20,7 +20,7 @@ export type Node =
   | { readonly kind: 'break' | 'continue' }
 
 export interface Pipe {
-  /** Variables that the pipe sets, with their `$`; up to two in a range. */
+  /** Variables that the pipe sets, including the `$`. A `range` action sets at most two. */
   readonly variables: readonly string[]
   /** True for `=`, which sets existing variables. */
   readonly assigns: boolean

@@ -37,7 +37,7 @@ export interface ProxyTarget {
   readonly context: ProxyContext
   /** Collects the environment and volumes that the configuration needs. */
   readonly needs: PodNeeds
-  /** URL of the protected resource, used when the OIDC reference does not set one. */
+  /** URL of the protected resource, used when the OIDC reference does not set a URL. */
   readonly resource: string
   /** Name of the proxy's Deployment, and its number of replicas, if the resource sets it. */
   readonly workload: { readonly names: { readonly proxy: string }; readonly replicas: number | undefined }

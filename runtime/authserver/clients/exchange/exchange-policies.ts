@@ -1,5 +1,5 @@
 /**
- * Policies for the tokens of trusted issuers that declared clients exchange (token exchange).
+ * Policies for token exchange: which tokens of trusted issuers the declared clients may exchange.
  *
  * The issuer and the rules of a policy determine its id, which the exchanged tokens contain. Changing or removing a
  * policy invalidates its earlier tokens, as removing a binding does (`assertion-policies.ts`). The policies are

@@ -53,7 +53,7 @@ export class EventFeed {
     this.#slices = new TurnQueue((slice) => this.#reader.push(slice), fail)
   }
 
-  /** Settles when everything that has arrived has been handled. Undefined if nothing is pending. Never rejects. */
+  /** Settles when all data that has arrived has been handled. Undefined if nothing is pending. Never rejects. */
   get pending(): Promise<void> | undefined {
     return this.#slices.busy ?? this.#events.busy
   }

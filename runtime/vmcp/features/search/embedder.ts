@@ -25,7 +25,7 @@ export interface Vectors {
 
 export interface QueryVector {
   readonly vector: Float32Array
-  /** The model that was known when the vector was created. */
+  /** The service's model when the vector was created, if the model was known. */
   readonly model: string | undefined
 }
 
