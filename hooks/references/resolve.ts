@@ -107,7 +107,7 @@ function verdictFailure(config: KubeObject, fallback: string): SyncFailure | und
   return { reason: mirrored, message: `${config.kind} ${config.metadata.name} is not valid: ${why}` }
 }
 
-/** Reasons that a consumer repeats unchanged. */
+/** Reasons that the conditions of referring objects repeat unchanged. */
 const mirroredReasons: ReadonlySet<string> = new Set(['EnterpriseRequired', 'InvalidConfig'])
 
 /** Returns the hash in a configuration's status; undefined before its first sync. */

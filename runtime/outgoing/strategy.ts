@@ -45,8 +45,8 @@ export interface CredentialStrategy {
   apply(request: OutgoingRequest, caller: Caller | undefined, signal?: AbortSignal): void | Promise<void>
   /**
    * Reports that the backend rejected the credential that `apply` added to this request (401), and drops the
-   * credential. `authenticate` is the response's WWW-Authenticate. Returns true when another `apply` may add a different
-   * credential, so the request is worth retrying.
+   * credential. `authenticate` is the response's WWW-Authenticate header. Returns true when another `apply` may add a
+   * different credential, so the request is worth retrying.
    */
   refused(request: OutgoingRequest, authenticate?: string | readonly string[]): boolean
 }

@@ -151,7 +151,7 @@ class CedarAuthorizer implements Authorizer {
   readonly digest: string
   readonly reads: ReadonlySet<string>
   readonly facts: ReadonlySet<TokenFact>
-  /** Subjects, keyed by the claims of the presented token, which are never mutated. */
+  /** Subjects, keyed by the presented token's claims object, which is never mutated. */
   readonly #subjects = new WeakMap<Claims, PolicySubject>()
   readonly #fromUpstream = new WeakMap<Claims, FromUpstream>()
 

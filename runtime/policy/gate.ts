@@ -89,7 +89,7 @@ const turnMs = 5
 /** Cached views of a list page. */
 const maxViews = 64
 
-/** A parsed page of a list, with its filtered versions by caller fingerprint. */
+/** A parsed page of a list, with its filtered versions, keyed by caller fingerprint. */
 interface Page extends ParsedList {
   readonly views: Map<string, Buffer>
 }

@@ -76,7 +76,7 @@ async function evaluate(
   }
 }
 
-/** Returns a store with a prefix. Closing the returned store keeps the shared connection open. */
+/** Returns a store that adds the prefix to every key. Closing the returned store keeps the shared connection open. */
 function view(link: RedisLink, prefix: string): Store {
   const command = async (
     access: CommandAccess,

@@ -1,8 +1,8 @@
 /**
  * Checks Cedar policy texts against limits in linear time, before the engine parses them.
  *
- * The engine recurses over brackets while it parses, and over operators while it evaluates. When its stack overflows,
- * the instance is unusable. The limits are half of the measured capacity (engine 4.13, V8's standard stack: 76
+ * The engine recurses over brackets while it parses, and over operators while it evaluates. After a stack overflow, the
+ * engine instance is unusable. The limits are half of the measured capacity (engine 4.13, V8's standard stack: 76
  * brackets, 100 levels of operators). Each invalid token costs the engine about ten microseconds, so the number of
  * tokens is limited.
  *

@@ -1,6 +1,6 @@
 /**
- * Removals of clients and bindings that have not been stored yet. Such removals take effect in this process even while
- * the store is down.
+ * Pending removals of clients and bindings, which the store does not contain yet. Such removals take effect in this
+ * process even while the store is down.
  */
 export class PendingRemovals {
   /** Time of each removal in Unix milliseconds. */

@@ -215,9 +215,7 @@ export class Sessions {
     return Math.max(listedMs, endsAtMs - this.#now())
   }
 
-  /**
-   * Replaces the record that was read, or adds the first record. Returns false when another writer changed it first.
-   */
+  /** Replaces the record that was read, or adds the first record. Returns false if the record has changed since. */
   async #write<T>(
     repository: Repository<T>,
     change: {

@@ -54,7 +54,7 @@ export interface ReadConfig {
 }
 
 export interface ServedFile {
-  /** Reads the configuration at startup and after each change. Throws INVALID_CONFIG. */
+  /** Reads the configuration. Called at startup and after each change. Throws INVALID_CONFIG. */
   readonly read: () => ReadConfig
   /** File to watch; undefined when the configuration never changes. */
   readonly path: string | undefined

@@ -151,7 +151,7 @@ function toBuffer(value: Buffer | string): Buffer {
   return typeof value === 'string' ? Buffer.from(value) : value
 }
 
-// Bit flags for the tokens that may come next.
+// Bit flags for the tokens that are allowed next.
 const aName = 1
 const aColon = 2
 const aValue = 4
@@ -239,7 +239,7 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
   return next === 0 ? members : undefined
 }
 
-/** Depth of the objects in a message that are read ahead. The message itself has depth 1. */
+/** Maximum depth of the objects in a message that are read ahead. The message itself has depth 1. */
 const maxReadAhead = 5
 
 /**

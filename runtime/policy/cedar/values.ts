@@ -49,7 +49,7 @@ export class Budget {
   }
 }
 
-/** Returns the maximum string length passed to policies whose patterns have this total length. */
+/** Returns the maximum length of the strings that are passed to policies whose patterns have this total length. */
 export function longestText(patternLength: number): number {
   return Math.min(maxTextLength, Math.max(minText, Math.floor(maxCompared / Math.max(1, patternLength))))
 }

@@ -82,8 +82,8 @@ function clientLines({ req }: ProxyExchange): readonly string[] {
 }
 
 /**
- * Returns a credential from a strategy. Without incoming authentication, the strategy uses the bearer token that the
- * client sent.
+ * Returns a credential that a strategy adds. Without incoming authentication, the strategy uses the bearer token that
+ * the client sent.
  */
 export function strategyCredential(strategy: CredentialStrategy): TargetCredential {
   async function linesFor(exchange: ProxyExchange, request: OutgoingRequest): Promise<readonly string[]> {

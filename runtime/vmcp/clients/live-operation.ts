@@ -1,5 +1,6 @@
 /**
- * The context of an operation for which a client is waiting. Connects the request with its reply and its cancellation.
+ * The context of an operation for which a client is waiting. Connects the client's request with its reply and its
+ * cancellation.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import {

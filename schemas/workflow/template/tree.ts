@@ -39,7 +39,7 @@ export type Operand =
   | { readonly kind: 'string'; readonly value: string }
   /** Fields of the dot. */
   | { readonly kind: 'field'; readonly names: readonly string[] }
-  /** A variable with its `$`, and fields of it; `$` is the root. */
+  /** A variable (including its `$`) and a path of fields in its value; `$` is the root. */
   | { readonly kind: 'variable'; readonly name: string; readonly names: readonly string[] }
   | { readonly kind: 'function'; readonly name: FunctionName }
   | { readonly kind: 'pipe'; readonly pipe: Pipe }

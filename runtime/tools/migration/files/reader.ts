@@ -41,7 +41,7 @@ export class Reader {
     return Object.keys(value).length > 0 ? value : undefined
   }
 
-  /** Marks fields that matter only on the original machine as read. */
+  /** Marks as read the fields that are relevant only on the original machine. */
   ignore(...fields: readonly string[]): void {
     for (const field of fields) this.#seen.add(field)
   }

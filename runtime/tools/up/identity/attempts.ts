@@ -15,7 +15,7 @@ interface Failures {
 }
 
 export class Attempts {
-  /** Keyed by the first 12 bits of the name's hash, which bounds the table. */
+  /** Keyed by the first 12 bits of the name's hash, which limits the number of entries. */
   readonly #failures = new Map<string, Failures>()
   readonly #now: () => number
 

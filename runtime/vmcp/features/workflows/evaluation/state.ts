@@ -90,7 +90,8 @@ export function dataOf(program: WorkflowProgram, state: ExecutionState, meter: T
 }
 
 /**
- * Returns the arguments with defaults. An argument that is present overrides its default, even if the argument is null.
+ * Returns the arguments with the defaults applied. An argument that is present overrides its default, even if the
+ * argument is null.
  */
 function paramsOf({ defaults }: WorkflowProgram, args: SharedBytes, meter: TemplateMeter): ValueObject {
   const given = parseJson(textOf(args), meter)
