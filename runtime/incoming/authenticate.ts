@@ -2,7 +2,7 @@
  * The authentication stage: reads the Authorization header, then either sets the exchange's caller or throws.
  *
  * Throws CREDENTIALS_MISSING, CREDENTIALS_MALFORMED or INVALID_TOKEN with the challenge as a header, and
- * AUTH_UNAVAILABLE with Retry-After when a token cannot be checked. The stage sends no response: the feature's
+ * AUTH_UNAVAILABLE with Retry-After when a token cannot be checked. The stage does not send a response: the feature's
  * `recover` calls `sendChallenge`, so that the audit log contains the rejection. The stage does not decide what a
  * caller may do.
  * Source: RFC 6750, RFC 9110 section 11.4; docs/reference/specification/proxy-command.md#incoming (incoming),

@@ -2,8 +2,8 @@
  * Authorizes MCP traffic: one check before a request is executed, and one filter for lists.
  *
  * Uses only the caller, method and params, so that the virtual server and the single-server proxy can share it. Runs
- * after authentication, and before the rate limit and any lookup. A denied request therefore consumes no quota and does
- * not reveal whether its target exists.
+ * after authentication, and before the rate limit and any lookup. A denied request therefore does not consume any quota
+ * and does not reveal whether its target exists.
  * Source: docs/reference/specification/virtual-server.md#authentication, authentication (incoming, 2); ARCHITECTURE.md,
  * "A tool call".
  */
@@ -201,7 +201,7 @@ class PolicyGate implements Gate {
     const verdict = this.#authorizer.verdict(subject, request)
     const allowed = this.#isAllowed(request, verdict)
     const shadowLacks = decided && !known && !isGranted && this.#shadowReadsFacts(subjects, question)
-    // Shadow policies cause no lookups for a denied request, and never deny a request.
+    // Shadow policies do not cause lookups for a denied request, and never deny a request.
     const shadowFacts = !shadowLacks
       ? known
       : allowed

@@ -297,7 +297,7 @@ export class Sessions {
   /** Ends one grant and its refresh and access tokens. Ending the last grant ends the session. */
   async endGrant(sessionId: string, grantId: string): Promise<void> {
     await this.#state.families.delete(grantId)
-    // One of several simultaneous callers writes the record, and the other callers find no grant.
+    // One of several simultaneous callers writes the record, and the other callers do not find the grant.
     const left = await this.#change(sessionId, (old) => {
       const grants = old.grants.filter((grant) => grant.id !== grantId)
       return grants.length === old.grants.length ? undefined : { ...old, grants }

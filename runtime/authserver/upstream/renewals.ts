@@ -60,7 +60,7 @@ export class Renewals {
   }
 
   /**
-   * Returns the row, renewed when it is about to expire or its access token was rejected. Rejects with
+   * Returns the row. Renews it first if it is about to expire or if its access token was rejected. Rejects with
    * UpstreamTokenGone or with AUTH_UNAVAILABLE.
    */
   async renewIfDue(

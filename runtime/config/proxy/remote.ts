@@ -33,7 +33,8 @@ export interface OAuthSettings {
   /** False to log in only when the target requires a login (rule 1). */
   readonly required: boolean
   /**
-   * True when no flag requested a login. Credentials from clients take precedence, and a failed login has no effect.
+   * True when none of the flags requests a login. Credentials from clients take precedence, and a failed login has no
+   * effect.
    */
   readonly optional: boolean
   readonly issuer: string | undefined
@@ -256,7 +257,7 @@ function keepIn(env: Environment): NonNullable<OAuthSettings['keep']> {
 }
 
 /**
- * Returns the settings of a login that no flag requested, for a user at a terminal; the proxy logs in if the target
+ * Returns the settings for a login that the flags do not request: a user at a terminal can log in if the target
  * requires it. Returns undefined when other credentials are configured.
  */
 export function offeredLogin(

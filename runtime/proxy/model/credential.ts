@@ -38,8 +38,8 @@ export interface TargetCredential {
 const noLines: readonly string[] = []
 
 /**
- * The proxy's own login. A client's own credential is forwarded if the target requires no login, or if the login is
- * optional.
+ * The proxy's own login. A client's own credential is forwarded if the target does not require a login, or if the login
+ * is optional.
  */
 export function loginCredential(login: TokenSource, offered = false): TargetCredential {
   function linesFor(

@@ -52,7 +52,10 @@ function fieldsIn(value: unknown): readonly Mutable[] {
   return listOf(value).filter(isFields)
 }
 
-/** Adds scopes to the bindings, or drops the grant, because a binding without scopes gets no tokens in Gatehouse. */
+/**
+ * Adds scopes to the bindings, or drops the grant, because a binding without scopes does not get any tokens in
+ * Gatehouse.
+ */
 function convertIssuerPolicies(draft: MigrationDraft, at: string, scopes: readonly unknown[]): void {
   const path = `${at}.inboundGrants.jwtBearer`
   const lists = draft.fieldsAt(`${path}.issuerPolicies[].subjectBindings`)
