@@ -22,7 +22,7 @@ export class PendingRemovals {
     }
   }
 
-  /** True when a removal made after this time is still waiting to be stored. */
+  /** True if a removal of the id after this time has not been stored yet. */
   hasSince(id: string, sinceSec: number): boolean {
     const removedAtMs = this.#removed.get(id)
     return removedAtMs !== undefined && sinceSec * 1000 <= removedAtMs

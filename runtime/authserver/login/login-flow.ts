@@ -52,8 +52,8 @@ export async function advanceLogin(
 }
 
 /**
- * True when the consent that let this login skip the page was given by the user who has signed in. Another user may be
- * using this browser, or the user may have withdrawn the consent in the meantime. Checked before the login continues.
+ * True if the user who has signed in also gave the consent that let this login skip the page. Another user may be using
+ * this browser, or the user may have withdrawn the consent in the meantime. Checked before the login continues.
  */
 async function hasConsent(context: AuthServerContext, login: IdentifiedLogin): Promise<boolean> {
   const { userId } = login.user

@@ -76,7 +76,7 @@ export class ExchangePolicies {
     await this.#removals.store(storeRemoval)
   }
 
-  /** True when the policy exists and no removal made after this time is still waiting to be stored. */
+  /** True if the policy exists and every removal of it after this time has been stored. */
   isKnownSince(policyId: string, sinceSec: number): boolean {
     return this.get(policyId) !== undefined && !this.#removals.hasSince(policyId, sinceSec)
   }

@@ -32,7 +32,7 @@ export interface LoginUser {
 const linkMs = 24 * 3_600_000
 const maxUsers = 200
 
-/** Describes the names that `invite` accepts, for messages. */
+/** Describes the names that `invite` accepts, for use in messages. */
 const nameRule =
   'must have 1 to 64 letters, digits, or the characters . _ @ + -, and begin with a letter or digit'
 const namePattern = /^[a-z0-9][a-z0-9._@+-]{0,63}$/

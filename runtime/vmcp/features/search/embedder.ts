@@ -19,7 +19,7 @@ import { EmbeddingError, type EmbeddingService, type ServiceFacts } from './embe
 export interface Vectors {
   /** The model that created the vectors, if the model is known. */
   readonly model: string | undefined
-  /** One vector for each text, in order. All vectors have the same length. */
+  /** One vector for each text, in the order of the texts. All vectors have the same length. */
   readonly list: readonly Float32Array[]
 }
 
