@@ -29,7 +29,7 @@ export function trustedIssuersPart(
   })
 }
 
-/** True for the API server of this cluster, unless the settings describe how to reach it. */
+/** True if the issuer is the API server of this cluster, unless the settings describe how to reach it. */
 function isOwnCluster({
   preset,
   issuerUrl,

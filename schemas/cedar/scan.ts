@@ -39,7 +39,7 @@ export function textViolation(text: string): string | undefined {
   return scan.end()
 }
 
-/** Tracks how deep operators nest in one expression at one level of brackets. */
+/** Tracks how deeply operators are nested in one expression at one level of brackets. */
 class Expression {
   #ifs = 0
   #ors = 0

@@ -188,8 +188,8 @@ async function withRecordErrors<T>(folder: string, work: () => Promise<T>): Prom
 }
 
 /**
- * Undoes our consecutive additions and restores the file as it was before the first addition, byte for byte. Returns
- * undefined if another program has changed the file since.
+ * Undoes Gatehouse's consecutive additions and restores the file as it was before the first addition, byte for byte.
+ * Returns undefined if another program has changed the file since.
  */
 function planRewind(operation: FileOperation, current: Current): Plan | undefined {
   const { text, path, records } = current

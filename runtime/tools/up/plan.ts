@@ -105,8 +105,8 @@ async function readOtherFile(word: string, host: Host): Promise<readonly FoundFi
 }
 
 /**
- * Returns the files to which the gateway's entry is added: those of clients with a chosen server, and those of
- * `--connect`.
+ * Returns the files to which the gateway's entry is added: the files of clients whose servers were chosen, and the
+ * files of clients in `--connect`.
  */
 function targetsOf(
   files: readonly FoundFile[],

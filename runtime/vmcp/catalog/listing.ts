@@ -106,7 +106,7 @@ export async function readListing(options: ListingOptions): Promise<Listing> {
   }
 }
 
-/** Returns a list with the tool, or an empty list if the tool's arguments are mirrored incorrectly. */
+/** Returns a list that contains the tool, or an empty list if the tool's arguments are mirrored incorrectly. */
 function callableTools(item: CatalogItem, violations: ErrorCollector): ToolItem[] {
   const tool = callableTool(item)
   if (typeof tool !== 'string') return [tool]

@@ -68,7 +68,7 @@ export function looseFields(value: Fields): ReadonlyMap<string, unknown> {
   )
 }
 
-/** Returns the fields that have a value, keyed by our names. */
+/** Returns the fields that have a value, keyed by Gatehouse's names. */
 export function renamedFields(value: Fields, names: Readonly<Record<string, string>>): Fields {
   const loose = looseFields(value)
   return Object.fromEntries(

@@ -1,5 +1,5 @@
 /**
- * The state of an execution. The server stores bytes, and templates see values.
+ * The state of an execution. The server stores bytes, but templates read parsed values.
  *
  * A value is parsed when a template first reads it, so a large unused result costs nothing.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (what templates see).
