@@ -60,7 +60,7 @@ export class Renewals {
   }
 
   /**
-   * Returns the row, renewed when it is about to expire or its access token was rejected. Rejects with
+   * Returns the row. Renews it first if it is about to expire or if its access token was rejected. Rejects with
    * UpstreamTokenGone or with AUTH_UNAVAILABLE.
    */
   async renewIfDue(
@@ -168,8 +168,9 @@ export class Renewals {
   }
 
   /**
-   * Stores the renewed tokens. Retries, because the provider may have rotated and losing the new token would end the
-   * connection. Keeps a row that has changed in the meantime (a new login, or the end of the session).
+   * Stores the renewed tokens. Retries, because the provider may have rotated the refresh token, and losing the new
+   * token would end the connection. Keeps a row that has changed in the meantime (a new login, or the end of the
+   * session).
    */
   async #save(id: string, seen: SeenRecord<StoredRow>, next: StoredRow): Promise<void> {
     const { state, sessions, log } = this.#parts

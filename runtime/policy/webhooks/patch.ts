@@ -144,7 +144,7 @@ function requireSame(before: Fields, after: Fields, free: readonly string[]): vo
   }
 }
 
-/** Throws when a member of `_meta` that the protocol defines changed. */
+/** Throws if a `_meta` member that the protocol defines has changed. */
 function requireSameMeta(before: Fields, given: unknown): void {
   const after = given === undefined ? {} : requireObject(given, '_meta')
   const reserved = reservedMetaPrefix.toString()

@@ -2,7 +2,7 @@
  * Builds one row for each resource in a session: its state, the reason, and the next step.
  *
  * Conditions from the hooks take precedence over process states. Process states take precedence over backend health
- * from a running virtual server. A problem at each of these levels can cause a problem at the next level.
+ * from a running virtual server. A problem at any of these levels can cause a problem at the next level.
  */
 import { kindOf } from '../../../../schemas/index.ts'
 import { causeFix, causeText } from '../../../observe/index.ts'

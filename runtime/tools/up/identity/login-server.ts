@@ -106,7 +106,7 @@ class LoginPages {
 
   #refuseOtherSites({ headers }: IncomingMessage): void {
     const { origin, 'sec-fetch-site': site } = headers
-    // Pages send no referrer, so browsers send the origin "null" for their forms.
+    // Pages do not send a referrer, so browsers send the origin "null" for their forms.
     const isForeign = origin !== undefined && origin !== 'null' && origin !== this.#options.origin
     if (isForeign || (site !== undefined && site !== 'same-origin')) throw new GatehouseError('ORIGIN_DENIED')
   }
@@ -157,7 +157,7 @@ class LoginPages {
       forget()
       return this.#showLogin(res, 503, login, { name, problem: busy })
     }
-    // The user may have been removed, or have chosen another password, while the hash was computed.
+    // While the hash was being computed, the user may have been removed or may have changed the password.
     const isCurrent = user !== undefined && this.#users.withId(user.id)?.password === user.password
     if (!isCurrent || !isRight)
       return this.#showLogin(res, 403, login, { name, problem: 'The name or the password is wrong.' })
@@ -252,7 +252,7 @@ const expired = messagePage(
   'Return to your MCP client and connect again. Your browser must accept cookies.',
 )
 
-/** Every login requires the passkey or the password, so a browser needs no session and can switch between users. */
+/** Every login requires the passkey or the password, so a browser can switch between users without a session. */
 function withoutSession(cookies: string | undefined): string | undefined {
   return cookies
     ?.split(';')
