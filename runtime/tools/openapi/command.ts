@@ -1,6 +1,6 @@
 /**
- * `gatehouse openapi` shows the tools that an OpenAPI document produces, and the operations that it skips. Reads one
- * file and sends nothing.
+ * `gatehouse openapi` shows the tools that an OpenAPI document produces, and the operations that are skipped. The
+ * command reads one file and sends no requests.
  */
 import { type Command, InvalidArgumentError } from 'commander'
 import { type Fields, GatehouseError, invalidConfig } from '../../../schemas/index.ts'
@@ -46,16 +46,16 @@ export function addOpenApiCommand(program: Command): void {
       collectFilter,
       [],
     )
-    .option('--exclude <filter>', 'operations to leave out, in the same form; repeatable', collectFilter, [])
-    .option('--include-deprecated', 'select deprecated operations too', false)
-    .option('--no-output-schemas', 'make tools without output schemas, which saves tokens')
+    .option('--exclude <filter>', 'operations to exclude, in the same format; repeatable', collectFilter, [])
+    .option('--include-deprecated', 'also select deprecated operations', false)
+    .option('--no-output-schemas', 'omit output schemas, which saves tokens')
     .option(
       '--field <path>',
       'response member to keep, such as data.id; repeatable (default: all)',
       collect,
       [],
     )
-    .option('--request <tool>', 'print the HTTP request that a call of this tool sends')
+    .option('--request <tool>', 'print the HTTP request that a call to this tool sends')
     .option('--args <json>', 'arguments for --request, as JSON or @file', jsonObject)
     .option('--json', 'print JSON', false)
     .addHelpText(
@@ -89,7 +89,7 @@ function showTools(file: string, options: Options): number {
   return conversion.skipped.length > 0 && options.request === undefined ? exitCode.failed : exitCode.ok
 }
 
-/** Returns the error for a document that is rejected whole. */
+/** Returns the conversion, or the error if the whole document is rejected. */
 function converted(text: string, options: Options): OpenApiConversion | GatehouseError {
   const settings: OpenApiSettings = {
     operations: { include: options.include, exclude: options.exclude },

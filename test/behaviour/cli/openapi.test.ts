@@ -13,7 +13,7 @@ t.test('openapi: shows the tools, and names the operations that it does not sele
   t.match(stdout, /^Orders \(OpenAPI 3\.0\.3\): 6 operations, 2 tools, about \d+ tokens in a list\n/)
   t.match(stdout, /orders_list +GET \/orders +\[status\] \[created\] \[cursor\] \[X-Tenant\]\n/)
   t.match(stdout, /get_orders_by_id +GET \/orders\/\{id\} +id\n/)
-  t.match(stdout, '3 operations with other methods than GET and HEAD; name them with --include')
+  t.match(stdout, '3 operations with methods other than GET and HEAD; name them with --include')
   t.match(stdout, '1 operation deprecated; add them with --include-deprecated')
 })
 
@@ -22,7 +22,7 @@ t.test('openapi: lists skipped operations with reason and fix, and exits with 1'
   t.equal(code, 1)
   t.match(
     stdout,
-    '  PUT /orders/{id}/invoice: the request body is multipart/form-data (body_media_type). Exclude the operation.',
+    '  PUT /orders/{id}/invoice: the media type of the request body is multipart/form-data (body_media_type). Exclude the operation.',
   )
   t.match(stdout, /orders_invoice +GET/)
   const without = await runGatehouse(['openapi', orders, ...every, '--exclude', 'path=/orders/*/invoice'])
