@@ -90,8 +90,8 @@ function lintOf({ tools }: OpenApiConversion): readonly string[] {
 }
 
 const unselectedTexts = {
-  method: 'with methods other than GET and HEAD; name them with --include',
-  deprecated: 'deprecated; add them with --include-deprecated',
+  method: 'with methods other than GET and HEAD; select them with --include',
+  deprecated: 'marked as deprecated; select them with --include-deprecated',
   excluded: 'excluded',
   not_included: 'not included',
 } as const
