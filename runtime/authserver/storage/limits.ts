@@ -5,7 +5,7 @@
  * server together or not at all, so a rejected client adds no keys. Limits per caller are generous, because all clients
  * behind an unlisted proxy count as one caller (server/client-address.ts). A rate per lifetime bounds pending requests
  * and unused registrations. A bucket with such a rate admits twice its capacity in the first lifetime: the initial
- * capacity, and the refill.
+ * capacity and the refill.
  */
 import { isIPv6 } from 'node:net'
 import type { Bucket, Store } from '../../store/index.ts'
