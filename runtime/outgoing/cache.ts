@@ -29,8 +29,8 @@ const maxEntries = 10_000
 const unknownLifetimeMs = 60_000
 
 /**
- * A rejected credential that is younger than this is not replaced. The age of such a credential cannot be the reason,
- * so a new credential would also be rejected.
+ * A rejected credential that is younger than this is not replaced. Its age cannot be the reason for the rejection, so
+ * a new credential would also be rejected.
  */
 const minAgeMs = 5_000
 

@@ -13,7 +13,7 @@ import { pathValueViolation } from './request/path-value.ts'
 import type { ReportNotice, SchemaConverter } from './schema/convert-schema.ts'
 import type { References } from './document/references.ts'
 
-/** Some clients reject longer argument names, and other characters in them. */
+/** Maximum length of an argument name, because some clients reject longer names. */
 const maxArgumentLength = 64
 
 export interface OperationArguments {
@@ -76,7 +76,10 @@ function fixedValues(set: Readonly<Record<string, FixedScalar>>): readonly Fixed
   return Object.entries(set).map(([key, value]) => {
     const [, location, name] = /^(path|query|header|body)\.(.+)$/s.exec(key) ?? []
     if (location === undefined || name === undefined)
-      throw new OperationSkipped('fixed_value', `set: ${key.slice(0, 80)} is not <location>.<name>`)
+      throw new OperationSkipped(
+        'fixed_value',
+        `set: ${key.slice(0, 80)} is not in the form <location>.<name>`,
+      )
     if (!['string', 'number', 'boolean'].includes(typeof value))
       throw new OperationSkipped('fixed_value', `set: ${key.slice(0, 80)} is not a string, number or boolean`)
     const one = { in: location as FixedValue['in'], name, value }
@@ -102,7 +105,7 @@ function isSameName(location: string, a: string, b: string): boolean {
   return location === 'header' ? a.toLowerCase() === b.toLowerCase() : a === b
 }
 
-/** Each fixed value needs a place: a declared path parameter or a member of a flat body. */
+/** Rejects fixed body members unless the members of the body are separate arguments. */
 function checkFixedBody(fixed: readonly FixedValue[], members: readonly Argument[] | undefined): void {
   if (members === undefined && fixed.some((one) => one.in === 'body'))
     throw new OperationSkipped(
@@ -131,14 +134,14 @@ function namedParameters(parameters: readonly RequestParameter[], taken: Set<str
       const base = argumentName(parameter.name)
       const argument = taken.has(base) ? `${base}__${parameter.in}` : base
       if (taken.has(argument))
-        throw new OperationSkipped('argument_collision', `two parameters need the argument ${argument}`)
+        throw new OperationSkipped('argument_collision', `two parameters map to the argument ${argument}`)
       taken.add(argument)
       const { schema, ...rest } = parameter
       return { input: { argument, ...rest }, schema }
     })
 }
 
-/** Returns `tags` for `tags[]`, and `filter_status` for `filter[status]`. */
+/** Returns `tags` for `tags[]`, and `filter_status` for `filter[status]`. Some clients reject other characters. */
 function argumentName(name: string): string {
   const words = name.split(/[^A-Za-z0-9_.-]+/).filter((word) => word !== '')
   return words.join('_').slice(0, maxArgumentLength) || '_'
@@ -149,7 +152,7 @@ interface RequestBody {
   readonly encoding: 'json' | 'form'
   readonly required: boolean
   readonly schema: Fields
-  /** The `encoding` map of a form. */
+  /** The `encoding` map of the media type, which describes the fields of a form. */
   readonly members: Fields
 }
 
@@ -158,7 +161,7 @@ function bodyOf({ fields, method }: ApiOperation, context: ArgumentContext): Req
   const { content, required } = context.references.object(fields['requestBody'], 'the request body')
   if (method === 'GET' || method === 'HEAD') {
     if (required === true) throw new OperationSkipped('body_on_get', `${method} requests have no body`)
-    context.note('body_on_get', `the body is left out, because ${method} requests have none`)
+    context.note('body_on_get', `the body is left out, because ${method} requests have no body`)
     return undefined
   }
   const entries = fieldsOf(content)
@@ -169,7 +172,9 @@ function bodyOf({ fields, method }: ApiOperation, context: ArgumentContext): Req
     const offered = Object.keys(entries).slice(0, 3).join(', ').slice(0, 120)
     throw new OperationSkipped(
       'body_media_type',
-      `the request body is ${offered === '' ? 'not described' : offered}`,
+      offered === ''
+        ? 'the request body has no media types'
+        : `the media type of the request body is ${offered}`,
     )
   }
   const fieldsOfMedia = json?.fields ?? fieldsOf(form?.[1])
@@ -193,7 +198,7 @@ const flatKeywords: ReadonlySet<string> = new Set([
   'additionalProperties',
 ])
 
-/** Returns one argument for each member of the body; undefined when the body becomes one argument. */
+/** Returns one argument for each member of the body; undefined when the whole body becomes a single argument. */
 function bodyMembers(
   body: RequestBody,
   parameters: readonly Argument[],
@@ -220,7 +225,7 @@ function bodyMembers(
       if (body.encoding === 'form')
         throw new OperationSkipped(
           'argument_collision',
-          `the form and a parameter need the argument ${argument}`,
+          `a form field and a parameter map to the argument ${argument}`,
         )
       return undefined
     }
@@ -238,7 +243,7 @@ function bodyMembers(
 
 const jsonMember = { style: 'json', explode: false } as const
 
-/** An object in a form is JSON text, unless the encoding sets a style. */
+/** Serializes an object in a form as JSON text, unless the `encoding` map sets a style. */
 function formStyle(schema: Fields, { style, explode }: Fields): { style: ParameterStyle; explode: boolean } {
   const styles = ['form', 'spaceDelimited', 'pipeDelimited', 'deepObject'] as const
   const chosen = styles.find((one) => one === style) ?? (schema['type'] === 'object' ? 'json' : 'form')

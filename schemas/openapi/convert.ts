@@ -1,10 +1,11 @@
 /**
- * Converts an OpenAPI document to tools: document, operations, tools with their request plans.
+ * Converts an OpenAPI document to tools: opens the document, selects operations, and creates a tool with a request plan
+ * for each operation.
  *
- * The conversion is synchronous and takes up to several seconds for the largest documents, mostly to parse YAML. Servers
- * must call it in a worker thread; the command line calls it directly. All bounds are in document/document.ts and
- * schema/convert-schema.ts. The result is plain data and never contains a value of `servers` or `securitySchemes`: the
- * address and the credentials come from configuration only.
+ * The conversion is synchronous. For the largest documents, it takes several seconds, mostly to parse YAML. Servers
+ * must call it in a worker thread; the command line calls it directly. All limits are defined in document/document.ts
+ * and schema/convert-schema.ts. The result is plain data and never contains a value of `servers` or `securitySchemes`:
+ * the address and the credentials come from configuration only.
  */
 import { fieldsOf } from '../validation/fields.ts'
 import { argumentsOf } from './arguments.ts'
@@ -31,8 +32,8 @@ const maxDescriptionLength = 2_000
 const toolName = /^[A-Za-z0-9_.-]{1,128}$/
 
 /**
- * Converts a text or a parsed document. Throws INVALID_CONFIG with `data.rule` for a document that is rejected whole. A
- * fault in one operation skips only that operation.
+ * Converts the text of a document or a parsed document. Throws INVALID_CONFIG with `data.rule` when the whole document
+ * is rejected. An error in one operation skips only that operation.
  */
 export function convertOpenApi(source: unknown, settings: OpenApiSettings = {}): OpenApiConversion {
   const document = openDocument(source)
@@ -103,7 +104,7 @@ function nameOf({ id }: ApiOperation, override: string | undefined): string {
   if (!toolName.test(name))
     throw new OperationSkipped(
       'invalid_name',
-      `the name ${JSON.stringify(clipped(name, 40))} is not a tool name`,
+      `the name ${JSON.stringify(clipped(name, 40))} is not a valid tool name`,
     )
   return name
 }
@@ -119,7 +120,7 @@ function annotationsOf(method: string): ApiToolAnnotations {
   return method === 'DELETE' ? { destructiveHint: true, idempotentHint: true } : {}
 }
 
-/** Splits a path template. Throws OperationSkipped for a path that could leave its place below the base URL. */
+/** Splits a path template. Throws OperationSkipped if the path could resolve outside the base URL. */
 function pathParts(template: string): readonly PathPart[] {
   const parts = template.split(/(\{[^{}]*\})/).filter((part) => part !== '')
   const texts = parts.filter((part) => !part.startsWith('{'))
@@ -130,11 +131,14 @@ function pathParts(template: string): readonly PathPart[] {
     !filled.startsWith('//') &&
     !/%(?:2e|2f|5c)/i.test(filled)
   if (!isSafe)
-    throw new OperationSkipped('path_template', 'the path contains characters that a path cannot have')
+    throw new OperationSkipped(
+      'path_template',
+      'the path contains characters or segments that are not allowed',
+    )
   return parts.map((part) => (part.startsWith('{') ? { parameter: part.slice(1, -1) } : { text: part }))
 }
 
-/** Skips all operations that have the same name, because none of them has a better claim to it. */
+/** Skips all operations that have the same name, because no rule determines which of them keeps it. */
 function withUniqueNames(made: readonly MadeTool[]) {
   const byName = Map.groupBy(made, ({ tool }) => tool.name)
   const isUnique = ({ tool }: MadeTool): boolean => byName.get(tool.name)?.length === 1

@@ -19,7 +19,7 @@ export function isTextMedia(media: string): boolean {
   return essence.startsWith('text/') || essence.endsWith('/xml') || essence.endsWith('+xml')
 }
 
-/** Lowercase, without parameters. */
+/** Returns the media type in lower case, without parameters. */
 export function essenceOf(media: string): string {
   return (media.split(';', 1)[0] ?? '').trim().toLowerCase()
 }

@@ -1,10 +1,10 @@
 /**
- * The data of the OpenAPI conversion: settings, tools and request plans. All of it is plain JSON data, so a conversion
+ * The data of the OpenAPI conversion: settings, tools and request plans. All types are plain JSON data, so a conversion
  * can be hashed, stored and passed between threads.
  */
 import type { Fields } from '../validation/fields.ts'
 
-/** Selects operations. All given fields must match; within a field, one value must match. */
+/** Selects operations. Every field that is present must match, and a field matches if one of its values matches. */
 export interface OperationFilter {
   readonly operationIds?: readonly string[]
   readonly tags?: readonly string[]
@@ -38,7 +38,7 @@ export interface OperationOverride {
 
 export interface OpenApiSettings {
   readonly operations?: {
-    /** Default: all GET and HEAD operations. Another method requires an entry that names it or the operation. */
+    /** Default: all GET and HEAD operations. Other methods require an entry that names the method or the operation. */
     readonly include?: readonly OperationFilter[]
     readonly exclude?: readonly OperationFilter[]
   }
@@ -48,14 +48,14 @@ export interface OpenApiSettings {
   readonly response?: {
     /** With `off`, tools have no output schema. Default: warn. */
     readonly output?: 'off' | 'warn' | 'enforce'
-    /** Paths of response members to keep, such as `data.id`; the steps pass through lists. */
+    /** Paths of response members to keep, such as `data.id`. For a list, the path applies to each item. */
     readonly fields?: readonly string[]
   }
 }
 
 export type ParameterLocation = 'path' | 'query' | 'header'
 
-/** Parameter serialization of OpenAPI; `json` for a parameter with `content`. */
+/** OpenAPI style of a parameter; `json` for a parameter with `content`. */
 export type ParameterStyle =
   | 'simple'
   | 'label'
@@ -66,12 +66,12 @@ export type ParameterStyle =
   | 'deepObject'
   | 'json'
 
-/** Places one value in the request. The value is an argument, or fixed. */
+/** Describes where one value is placed in the request. The value is an argument or a fixed value. */
 export interface RequestInput {
   /** Name of the argument; absent for a fixed value. */
   readonly argument?: string
   readonly value?: FixedScalar
-  /** `body` is one member of the body; `wholeBody` is the body itself. */
+  /** `body` is one member of the body; `wholeBody` is the complete body. */
   readonly in: ParameterLocation | 'body' | 'wholeBody'
   /** Name in the request; '' for the whole body. */
   readonly name: string
@@ -103,7 +103,9 @@ export interface ResponsePlan {
   readonly kind: 'json' | 'text' | 'binary' | 'empty'
   /** Value for the `Accept` header. */
   readonly accept?: string
-  /** True when structured content is always `{ result: <body> }`. Otherwise, only a body that is no object is wrapped. */
+  /**
+   * True when structured content is always `{ result: <body> }`. Otherwise, only bodies other than objects are wrapped.
+   */
   readonly isWrapped: boolean
   readonly fields?: readonly string[]
 }
@@ -133,9 +135,9 @@ export interface UnselectedOperation {
   readonly reason: 'method' | 'deprecated' | 'excluded' | 'not_included'
 }
 
-/** A repair or a part that was left out. The tool works without it. */
+/** Reports a part that the conversion changed or left out. The tool still works. */
 export interface ConversionNotice {
-  /** Method and path; absent for the document. */
+  /** Method and path; absent if the notice concerns the whole document. */
   readonly operation?: string
   readonly code: string
   readonly message: string

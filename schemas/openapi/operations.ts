@@ -15,7 +15,10 @@ export interface ApiOperation {
   readonly method: string
   readonly path: string
   readonly operationId?: string
-  /** The operationId, or a name made of method and path. Not yet restricted to the characters of tool names. */
+  /**
+   * The operationId, or a name generated from the method and the path. Not yet restricted to the characters of tool
+   * names.
+   */
   readonly id: string
   readonly fields: Fields
   /** Parameters of the path item, which apply to each of its operations. */
@@ -46,7 +49,7 @@ export function operationsOf(
   return found
 }
 
-/** An unusable path item has no operations. */
+/** Returns the path item; an empty object, which has no operations, if it is unusable. */
 function itemOf(item: unknown, references: References): Fields {
   try {
     return references.object(item, 'the path item')
@@ -138,12 +141,12 @@ function unselectedReason(one: ApiOperation, rules: Rules): UnselectedOperation[
   return undefined
 }
 
-/** True when an entry names the method or the operation itself, which other methods than GET and HEAD require. */
+/** True when an entry names the method or the operation itself. All methods except GET and HEAD require this. */
 function namesMethod({ methods: named = [], operationIds = [] }: OperationFilter): boolean {
   return named.length > 0 || operationIds.length > 0
 }
 
-/** An entry without fields matches nothing, so that a typing mistake does not select every operation. */
+/** An entry without fields matches nothing, so that a mistyped key does not select every operation. */
 function matches(filter: OperationFilter, one: ApiOperation): boolean {
   const { operationIds, tags, methods: named, paths } = filter
   const own = listOf(one.fields['tags'])
@@ -156,7 +159,7 @@ function matches(filter: OperationFilter, one: ApiOperation): boolean {
   return rules.length > 0 && rules.every(Boolean)
 }
 
-/** Matches `*` against any characters, in time proportional to both lengths. */
+/** Matches a path against a pattern in which `*` stands for any characters, in time proportional to both lengths. */
 function matchesPath(pattern: string, path: string): boolean {
   const [start = '', ...rest] = pattern.split('*')
   const end = rest.pop()
@@ -171,7 +174,7 @@ function matchesPath(pattern: string, path: string): boolean {
   return path.length - at >= end.length && path.endsWith(end)
 }
 
-/** Keys of `overrides` for an operation; the later key wins. */
+/** Returns the keys in `overrides` that apply to an operation. The later key takes precedence. */
 function overrideKeys({ id, label }: ApiOperation): readonly string[] {
   return [id, label]
 }

@@ -1,6 +1,6 @@
 /**
  * Reads the parameters of an operation: path, query and header. Parameters of the path item and of the operation are
- * merged by location and name; the operation wins.
+ * merged by location and name; those of the operation take precedence.
  * Source: OpenAPI 3.0.4 and 3.1.1, "Parameter Object".
  */
 import { isHeaderName, isRestrictedHeader } from '../headers.ts'
@@ -25,7 +25,7 @@ export interface RequestParameter {
   readonly schema: Fields
 }
 
-/** Styles that OpenAPI defines for a location. The first one is the default. */
+/** Styles that OpenAPI defines for each location. The first style is the default. */
 const stylesOf: Readonly<Record<ParameterLocation, readonly ParameterStyle[]>> = {
   path: ['simple', 'label', 'matrix'],
   query: ['form', 'spaceDelimited', 'pipeDelimited', 'deepObject'],
@@ -43,7 +43,7 @@ export interface ParameterContext {
   readonly isFixed: (location: string, name: string) => boolean
 }
 
-/** Throws OperationSkipped when a parameter has no safe or defined form. */
+/** Throws OperationSkipped if a parameter cannot be serialized safely, or if OpenAPI does not define its style. */
 export function parametersOf(
   operation: ApiOperation,
   context: ParameterContext,
@@ -56,7 +56,7 @@ export function parametersOf(
     const fields = context.references.object(value, 'a parameter')
     const { in: location, name } = fields
     if (typeof name !== 'string' || name === '' || typeof location !== 'string')
-      throw new OperationSkipped('parameter', 'a parameter needs name and in')
+      throw new OperationSkipped('parameter', 'a parameter has no name or no location (in)')
     const key = location === 'header' ? name.toLowerCase() : name
     merged.set(`${location} ${key}`, fields)
   }
@@ -71,7 +71,7 @@ export function parametersOf(
     if (!parameters.some((one) => one.in === 'path' && one.name === name))
       throw new OperationSkipped(
         'path_template',
-        `the path contains {${clipped(name, 80)}}, but no such parameter`,
+        `the path contains {${clipped(name, 80)}}, but no path parameter has this name`,
       )
   }
   return parameters
@@ -82,7 +82,7 @@ function templateNames(path: string): readonly string[] {
   return [...path.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name)
 }
 
-/** Returns undefined for a parameter to leave out. */
+/** Returns the location of a parameter; undefined if the parameter is left out. */
 function usableLocation(fields: Fields, { note, isFixed }: ParameterContext): ParameterLocation | undefined {
   const { in: location, required } = fields
   const name = String(fields['name'])
@@ -144,7 +144,7 @@ function styleOf(location: ParameterLocation, name: string, style: unknown): Par
   if (chosen === undefined)
     throw new OperationSkipped(
       'parameter_style',
-      `the style of the ${location} parameter ${name} is not defined`,
+      `OpenAPI does not define the style of the ${location} parameter ${name}`,
     )
   return chosen
 }

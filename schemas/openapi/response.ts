@@ -1,4 +1,4 @@
-/** Describes the successful response of an operation: the output schema of the tool, and how the runtime reads it. */
+/** Derives the output schema of the tool, and the plan for reading a response, from the successful responses. */
 import { type Fields, fieldsOf, isFields, listOf } from '../validation/fields.ts'
 import { OperationSkipped } from './failures.ts'
 import { essenceOf, isTextMedia, jsonEntry, type MediaEntry } from './media.ts'
@@ -11,7 +11,7 @@ export interface OperationResponse {
   readonly outputSchema?: Fields
 }
 
-/** A response without a usable schema does not skip the operation: the tool only has no output schema. */
+/** Returns no output schema if the response has no usable schema. The operation still becomes a tool. */
 export function responseOf(
   { fields, method }: ApiOperation,
   { response = {} }: OpenApiSettings,
@@ -39,7 +39,9 @@ function planWithoutJson(contents: readonly Fields[]): ResponsePlan {
   return { kind: isTextMedia(media) ? 'text' : 'binary', accept: essenceOf(media), isWrapped: false }
 }
 
-/** Returns the `content` maps of the successful responses, lowest status first. `default` counts if there are no others. */
+/**
+ * Returns the `content` maps of the successful responses, lowest status first; of `default` if no 2xx status exists.
+ */
 function successContents(responses: Fields, { references, note }: ArgumentContext): readonly Fields[] {
   const statuses = Object.keys(responses).filter((status) => /^2(\d\d|XX)$/i.test(status))
   const ordered = statuses.length > 0 ? statuses.toSorted() : ['default']
@@ -89,7 +91,10 @@ function wrapped(schema: Fields): Fields {
   return { type: 'object', properties: { result: schema }, required: ['result'] }
 }
 
-/** Keeps the members at `paths`. The steps pass through lists. A schema without properties stays as it is. */
+/**
+ * Keeps only the members at `paths`. A path applies to each item of a list. Leaves schemas without properties
+ * unchanged.
+ */
 function onlyFields(schema: Fields, paths: readonly (readonly string[])[]): Fields {
   const { properties, required, items } = schema
   if (isFields(items)) return { ...schema, items: onlyFields(items, paths) }

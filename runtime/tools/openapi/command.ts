@@ -1,6 +1,6 @@
 /**
- * `gatehouse openapi` shows the tools that an OpenAPI document produces, and the operations that it skips. Reads one
- * file and sends nothing.
+ * `gatehouse openapi` shows the tools that an OpenAPI document produces, and the operations that are skipped. The
+ * command reads one file and sends no requests.
  */
 import { type Command, InvalidArgumentError } from 'commander'
 import { type Fields, GatehouseError, invalidConfig } from '../../../schemas/index.ts'
@@ -36,8 +36,8 @@ export function addOpenApiCommand(program: Command): void {
     .command('openapi')
     .summary('show the tools that an OpenAPI document produces')
     .description(
-      'Converts an OpenAPI 3.0 or 3.1 document and shows the tools, the skipped operations and the cost in tokens.\n' +
-        'GET and HEAD operations become tools. To add other operations, name their method or operationId.',
+      'Converts an OpenAPI 3.0 or 3.1 document and shows the tools, their cost in tokens, and the skipped operations.\n' +
+        'By default, GET and HEAD operations become tools. Select other operations by method or operationId.',
     )
     .argument('<file>', 'OpenAPI document in JSON or YAML, or - for standard input')
     .option(
@@ -46,16 +46,16 @@ export function addOpenApiCommand(program: Command): void {
       collectFilter,
       [],
     )
-    .option('--exclude <filter>', 'operations to leave out, in the same form; repeatable', collectFilter, [])
-    .option('--include-deprecated', 'select deprecated operations too', false)
-    .option('--no-output-schemas', 'make tools without output schemas, which saves tokens')
+    .option('--exclude <filter>', 'operations to exclude, in the same format; repeatable', collectFilter, [])
+    .option('--include-deprecated', 'also select deprecated operations', false)
+    .option('--no-output-schemas', 'omit output schemas, which saves tokens')
     .option(
       '--field <path>',
       'response member to keep, such as data.id; repeatable (default: all)',
       collect,
       [],
     )
-    .option('--request <tool>', 'print the HTTP request that a call of this tool sends')
+    .option('--request <tool>', 'print the HTTP request that a call to this tool sends')
     .option('--args <json>', 'arguments for --request, as JSON or @file', jsonObject)
     .option('--json', 'print JSON', false)
     .addHelpText(
@@ -66,7 +66,7 @@ export function addOpenApiCommand(program: Command): void {
         "  gatehouse openapi openapi.yaml --include 'path=/pets/*,method=GET,method=POST' --json\n" +
         '  gatehouse openapi openapi.yaml --request get_pets_by_id --args \'{"id": "7"}\'\n' +
         '\nWithin a filter, all keys must match; a repeated key matches any of its values.\n' +
-        '\nExit codes: 0 every selected operation becomes a tool, 1 the document is rejected or an operation is skipped,\n' +
+        '\nExit codes: 0 every selected operation became a tool, 1 the document was rejected or an operation was skipped,\n' +
         '2 invalid usage or unreadable input.',
     )
     .action((file: string, options: Options, command: Command) => {
@@ -89,7 +89,7 @@ function showTools(file: string, options: Options): number {
   return conversion.skipped.length > 0 && options.request === undefined ? exitCode.failed : exitCode.ok
 }
 
-/** Returns the error for a document that is rejected whole. */
+/** Returns the conversion, or the error if the whole document is rejected. */
 function converted(text: string, options: Options): OpenApiConversion | GatehouseError {
   const settings: OpenApiSettings = {
     operations: { include: options.include, exclude: options.exclude },
@@ -111,7 +111,9 @@ function rejectionOf({ data }: GatehouseError): object {
 function showRequest({ tools }: OpenApiConversion, name: string, { args = {}, json }: Options): void {
   const tool = tools.find((one) => one.name === name)
   if (!tool)
-    throw invalidConfig(`--request: the document produces no tool ${JSON.stringify(name.slice(0, 128))}`)
+    throw invalidConfig(
+      `--request: the document produces no tool named ${JSON.stringify(name.slice(0, 128))}`,
+    )
   const request = requestOf(tool, args)
   if (json) printJson(request)
   else print(forTerminal(requestText(request)))

@@ -2,12 +2,12 @@
 import type { BuiltRequest, OpenApiConversion, OpenApiTool } from '../../../schemas/openapi/index.ts'
 import { oneLine, quantity } from '../../toolkit/terminal/plain-text.ts'
 
-/** Models choose badly among more tools. */
+/** Number of tools above which models choose tools less reliably. */
 const manyTools = 40
-/** Output schemas that cost more are worth a look. */
+/** Number of tokens in output schemas above which the report advises shortening them. */
 const manyTokens = 10_000
 const maxNameLength = 64
-/** Lists in the text output are shortened; `--json` prints everything. */
+/** Maximum number of lines per list in the text output. `--json` prints every line. */
 const maxListed = 20
 
 /** Returns the value that `--json` prints. */
@@ -49,14 +49,14 @@ export function requestText({ method, path, query, headers, body }: BuiltRequest
   return body === undefined ? lines.join('\n') : [...lines, '', body].join('\n')
 }
 
-/** Estimates the tokens of the definitions in a tool list, at four characters for each token. */
+/** Estimates the number of tokens in a list of these tools, at four characters per token. */
 function tokensOf(tools: readonly OpenApiTool[]): number {
   return Math.ceil(
     tools.reduce((sum, { request: _, ...listed }) => sum + JSON.stringify(listed).length, 0) / 4,
   )
 }
 
-/** Returns advice about tools that work, but that a model may not use well. */
+/** Returns advice about tools that work, but that models might use poorly. */
 function lintOf({ tools }: OpenApiConversion): readonly string[] {
   const lines: string[] = []
   const report = (found: readonly OpenApiTool[], advice: string): void => {
@@ -84,14 +84,14 @@ function lintOf({ tools }: OpenApiConversion): readonly string[] {
   )
   report(
     tools.filter(({ name }) => name.length > maxNameLength),
-    `Clients see a shortened name for these tools, because their names are longer than ${maxNameLength} characters`,
+    `Clients see shortened names for these tools, because the names are longer than ${maxNameLength} characters`,
   )
   return lines
 }
 
 const unselectedTexts = {
-  method: 'with other methods than GET and HEAD; name them with --include',
-  deprecated: 'deprecated; add them with --include-deprecated',
+  method: 'with methods other than GET and HEAD; select them with --include',
+  deprecated: 'marked as deprecated; select them with --include-deprecated',
   excluded: 'excluded',
   not_included: 'not included',
 } as const
@@ -104,7 +104,7 @@ function pathOf({ method, path }: OpenApiTool['request']): string {
   return `${method} ${path.map((part) => ('text' in part ? part.text : `{${part.parameter}}`)).join('')}`
 }
 
-/** Lists the arguments; optional ones in brackets. */
+/** Lists the arguments, with optional arguments in brackets. */
 function argumentsOf({ properties, required }: OpenApiTool['inputSchema']): string {
   const needed = new Set<unknown>(Array.isArray(required) ? required : [])
   return Object.keys(properties ?? {})

@@ -1,10 +1,10 @@
 /**
- * Reads an OpenAPI document and applies the rules that reject it whole: size, depth, number of values, repeated keys,
- * aliases, versions other than 3.0 and 3.1, and external references.
+ * Reads an OpenAPI document and applies the rules that reject the whole document: size, depth, number of values,
+ * repeated keys, aliases, versions other than 3.0 and 3.1, and external references.
  *
  * JSON and YAML 1.2 are accepted. The document is not checked against the OpenAPI meta-schema. Real documents often
- * violate it in places that do not matter for tools, so the conversion checks each field that it reads instead and skips
- * at most the affected operation.
+ * violate it in places that do not matter for tools, so the conversion checks each field that it reads instead and
+ * skips at most the affected operation.
  * Source: OpenAPI 3.0.4 and 3.1.1, "OpenAPI Object".
  */
 import { exactJson } from '../../json/exact-json.ts'
@@ -27,7 +27,7 @@ export interface OpenApiDocument {
   readonly is30: boolean
 }
 
-/** Reads a text or checks a parsed document. Throws INVALID_CONFIG with `data.rule`. */
+/** Parses and checks the text of a document, or checks a parsed document. Throws INVALID_CONFIG with `data.rule`. */
 export function openDocument(source: unknown): OpenApiDocument {
   const root = typeof source === 'string' ? parse(source) : source
   if (!isFields(root))
@@ -92,14 +92,16 @@ function versionOf({ openapi, swagger }: Fields): string {
   const shown =
     found === undefined && swagger !== undefined
       ? 'Swagger 2.0'
-      : `OpenAPI ${found?.slice(0, 20) ?? 'without a version'}`
+      : found === undefined
+        ? 'a document without a version'
+        : `OpenAPI ${found.slice(0, 20)}`
   throw documentRejected(
     'version',
     `expected OpenAPI 3.0 or 3.1, got ${shown}; convert the document, for example with @scalar/openapi-upgrader`,
   )
 }
 
-/** Members whose values are data. A `$ref` in them is no reference. */
+/** Members whose values are data. A `$ref` in such a value is not a reference. */
 const dataMembers: ReadonlySet<string> = new Set(['example', 'examples', 'default', 'enum', 'const'])
 
 /** Counts values, limits the depth and rejects references to other documents. */
@@ -122,7 +124,7 @@ class BoundsWalk {
     if (kind === 'document' && typeof reference === 'string' && !reference.startsWith('#')) {
       throw documentRejected(
         'external-reference',
-        `${this.#path.reduce<string>(below, '')}: the $ref leads to another document; bundle all parts into one document`,
+        `${this.#path.reduce<string>(below, '')}: the $ref refers to another document; bundle all parts into one document`,
       )
     }
     const hasSchemas = this.#path.at(-1) === 'properties'

@@ -1,4 +1,7 @@
-/** Finds repeated keys and deep nesting in a JSON text, which JSON.parse accepts. Linear time, without recursion. */
+/**
+ * Finds repeated keys and deep nesting in a JSON text, which JSON.parse accepts. Takes linear time and does not
+ * recurse.
+ */
 
 export interface JsonFault {
   readonly kind: 'duplicate-key' | 'depth'
@@ -11,8 +14,8 @@ const quote = 0x22
 const backslash = 0x5c
 
 /**
- * Returns the first fault; undefined when there is none. The text need not be valid JSON: the parser reports syntax
- * errors.
+ * Returns the first fault; undefined if the text has none. The text does not have to be valid JSON, because the parser
+ * reports syntax errors.
  */
 export function jsonFault(text: string, maxDepth: number): JsonFault | undefined {
   /** Keys of the open objects; undefined for an open list. */

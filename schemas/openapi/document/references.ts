@@ -1,10 +1,12 @@
-/** Resolves references inside a document. Never reads another document. Source: RFC 6901; OpenAPI, "Reference Object". */
+/**
+ * Resolves references within a document. Never reads other documents. Source: RFC 6901; OpenAPI, "Reference Object".
+ */
 import { pointedSchema } from '../../json/accepted-types.ts'
 import { type Fields, isFields } from '../../validation/fields.ts'
 import { shapeOf } from '../../validation/violations.ts'
 import { OperationSkipped } from '../failures.ts'
 
-/** Maximum number of references that lead to one another. */
+/** Maximum number of references in a chain, in which each reference points to the next one. */
 const maxHops = 20
 const maxReferenceLength = 1_000
 /** Maximum number of members of one object or list that a conversion reads. */
@@ -19,7 +21,7 @@ export class References {
     this.#root = root
   }
 
-  /** Returns the value that a local reference points to. Throws OperationSkipped when there is none. */
+  /** Returns the value that a local reference points to. Throws OperationSkipped if the value does not exist. */
   target(reference: string): unknown {
     const known = this.#found.get(reference)
     if (known !== undefined) return known
@@ -32,8 +34,8 @@ export class References {
   }
 
   /**
-   * Throws OperationSkipped for an object or list with more than 3,000 members. Remembers it, because many operations
-   * can refer to the same one, and counting its members takes long. Returns the number of members.
+   * Returns the number of members of an object or list. Throws OperationSkipped if there are more than 3,000. Stores
+   * each oversized container, because many operations can refer to it and counting its members is slow.
    */
   limitMembers(container: object): number {
     const size = this.#oversized.has(container)
@@ -46,7 +48,10 @@ export class References {
     throw new OperationSkipped('too_many_members', `an object or list has more than ${maxMembers} members`)
   }
 
-  /** Returns an object, following references. Throws OperationSkipped for anything else; `what` names the part. */
+  /**
+   * Follows references and returns the object. Throws OperationSkipped for any other value. `what` is the name that
+   * messages use for the value.
+   */
   object(value: unknown, what: string): Fields {
     let at = value
     for (let hop = 0; hop <= maxHops; hop++) {
@@ -59,7 +64,10 @@ export class References {
       }
       at = this.target(reference)
     }
-    throw new OperationSkipped('unresolved_reference', `${what}: the $ref leads to itself`)
+    throw new OperationSkipped(
+      'unresolved_reference',
+      `${what}: the $ref leads to itself, or through more than ${maxHops} references`,
+    )
   }
 }
 

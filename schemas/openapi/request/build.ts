@@ -1,6 +1,6 @@
 /**
- * Turns a plan and the arguments of a call into an HTTP request: a pure function without address and credentials. The
- * caller of the function joins the path to the configured base URL.
+ * Builds an HTTP request from a plan and the arguments of a call. The request contains no address and no credentials:
+ * the calling code joins the path to the configured base URL.
  */
 import { GatehouseError } from '../../errors.ts'
 import { type Fields, own } from '../../validation/fields.ts'
@@ -18,7 +18,7 @@ export interface BuiltRequest {
   readonly body?: string
 }
 
-/** Throws INVALID_PARAMS for missing, unknown and unsafe arguments. */
+/** Throws INVALID_PARAMS for missing, unknown or unsafe arguments. */
 export function buildRequest(plan: RequestPlan, args: Fields): BuiltRequest {
   refuseUnknown(plan, args)
   const given = plan.inputs.flatMap((input) => {
@@ -51,7 +51,10 @@ function refuseUnknown({ inputs }: RequestPlan, args: Fields): void {
   throw new GatehouseError('INVALID_PARAMS', { detail: `unknown arguments: ${shown.join(', ')}` })
 }
 
-/** Returns the fixed value or the argument; undefined for an absent optional argument. Null counts as absent, except in a body. */
+/**
+ * Returns the fixed value or the argument; undefined for an absent optional argument. Outside a body, null counts as
+ * absent.
+ */
 function valueOf(input: RequestInput, args: Fields): unknown {
   if (input.argument === undefined) return input.value
   const value = own(args, input.argument)
@@ -72,7 +75,7 @@ function pathOf(plan: RequestPlan, given: Given): string {
   return path
 }
 
-/** True when the path has the segments of the template, and a URL parser changes nothing in it. */
+/** True when the path has as many segments as the template, and a URL parser does not change the path. */
 function hasSameShape(plan: RequestPlan, path: string): boolean {
   const template = plan.path.map((part) => ('text' in part ? part.text : 'x')).join('')
   const url = URL.parse(`http://host${path}`)

@@ -1,6 +1,8 @@
-/** Rules for values in a path, so that an argument can never change which operation is called. Source: RFC 3986, 3.3. */
+/**
+ * Rules for path values. They ensure that an argument cannot change which operation is called. Source: RFC 3986, 3.3.
+ */
 
-/** Returns why a value cannot be a path parameter, as the end of a sentence; undefined for a valid value. */
+/** Returns the rule that a path value violates, as the end of a sentence; undefined for a valid value. */
 export function pathValueViolation(value: string): string | undefined {
   if (value === '') return 'must not be empty'
   if (!value.isWellFormed()) return 'must be valid Unicode'

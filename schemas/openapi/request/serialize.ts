@@ -1,6 +1,6 @@
 /**
  * Serializes argument values for paths, queries, headers and forms. Everything except letters, digits and `~_.-` is
- * percent-encoded, so no value can leave its place.
+ * percent-encoded, so no value can affect other parts of the request.
  * Source: OpenAPI 3.1.1, "Style Values"; RFC 6570, section 3.2.
  */
 import { GatehouseError } from '../../errors.ts'
@@ -10,13 +10,13 @@ import { isFields } from '../../validation/fields.ts'
 import type { RequestInput } from '../model.ts'
 import { pathValueViolation } from './path-value.ts'
 
-/** Throws INVALID_PARAMS for a value that the input cannot take. */
+/** Returns the error INVALID_PARAMS for a value that violates a rule of its input. */
 export function invalidArgument({ argument, name }: RequestInput, rule: string): GatehouseError {
   const shown = JSON.stringify((argument ?? name).slice(0, 80))
   return new GatehouseError('INVALID_PARAMS', { detail: `invalid argument ${shown}: ${rule}` })
 }
 
-/** Returns the encoded text for the place of a path parameter. */
+/** Returns the encoded text that replaces a path parameter in the template. */
 export function pathText(input: RequestInput, value: unknown): string {
   const { style, explode } = input
   const prefix = style === 'label' ? '.' : ''
@@ -44,7 +44,7 @@ export function pathText(input: RequestInput, value: unknown): string {
 /** An encoded name and an encoded value of a query or a form. */
 export type EncodedPair = readonly [name: string, value: string]
 
-/** `reserved` are the names of the other parameters, which the members of an object must not replace. */
+/** `reserved` contains the names of the other parameters, which the members of an object must not override. */
 export function queryPairs(
   input: RequestInput,
   value: unknown,
@@ -78,7 +78,7 @@ export function queryPairs(
 }
 
 /**
- * Rejects a member that a server could read as another parameter. Servers differ in case, and several read `a[]` and
+ * Rejects a member that a server could read as another parameter. Some servers ignore case, and several read `a[]` and
  * `a[b]` as `a`.
  */
 function refuseReserved(input: RequestInput, name: string, reserved: ReadonlySet<string>): void {
@@ -108,7 +108,10 @@ type Parts =
   | { readonly kind: 'items'; readonly items: readonly string[]; readonly isList: boolean }
   | { readonly kind: 'members'; readonly members: readonly (readonly [string, string])[] }
 
-/** Splits a value into texts. Throws INVALID_PARAMS for nested lists and objects, whose form is not defined. */
+/**
+ * Splits a value into texts. Throws INVALID_PARAMS for nested lists and objects, because OpenAPI does not define their
+ * form.
+ */
 function partsOf(input: RequestInput, value: unknown): Parts {
   const isScalar = typeof value !== 'object' || isRawJson(value)
   if (input.style === 'json' && !(isScalar && input.in === 'body'))
@@ -138,7 +141,7 @@ function encode(text: string): string {
   return encodeURIComponent(text).replaceAll(/[!'()*]/g, percent)
 }
 
-/** Keeps the reserved characters that cannot end a query value, for `allowReserved`. */
+/** Like `encode`, but keeps the reserved characters that cannot end a query value. Used for `allowReserved`. */
 function encodeReserved(text: string): string {
   return encodeURIComponent(text).replaceAll(/%(?:2F|3A|3F|40|2C|3B|24)/g, decodeURIComponent)
 }

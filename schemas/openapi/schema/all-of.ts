@@ -1,18 +1,18 @@
-/** Merges the members of `allOf` into one schema, which clients and models understand better. */
+/** Merges the members of `allOf` into one schema, because clients and models handle a merged schema better. */
 import { canonicalJson } from '../../canonical.ts'
 import { type Fields, fieldsOf, isFields, listOf, own } from '../../validation/fields.ts'
 
-/** Keywords without effect on which values are valid. The first schema that has one wins. */
+/** Keywords that do not affect which values are valid. A merge keeps the value from the first schema. */
 const annotations: ReadonlySet<string> = new Set(['title', 'description', 'default', 'deprecated', 'format'])
 
-/** Keywords that see only the properties of their own schema, so that a merge would change their meaning. */
+/** Keywords that apply to the properties of their own schema only, so a merge would change their meaning. */
 const closing: ReadonlySet<string> = new Set([
   'additionalProperties',
   'patternProperties',
   'unevaluatedProperties',
 ])
 
-/** Returns one schema that accepts the same values as all `parts` together; undefined when the parts conflict. */
+/** Returns a schema that accepts the values that all `parts` accept; undefined if the parts cannot be merged. */
 export function mergeSchemas(parts: readonly Fields[]): Fields | undefined {
   const isAlone = parts.filter((part) => Object.keys(part).length > 0).length < 2
   const isClosed = parts.some((part) => Object.keys(part).some((keyword) => closing.has(keyword)))
@@ -31,7 +31,7 @@ export function mergeSchemas(parts: readonly Fields[]): Fields | undefined {
   return Object.fromEntries(merged)
 }
 
-/** A property that both schemas have must accept the same values in both. */
+/** Returns undefined if the schemas define a property differently, apart from annotations. */
 function mergeProperties(first: Fields, second: Fields): Fields | undefined {
   const merged = new Map(Object.entries(first))
   for (const [name, schema] of Object.entries(second)) {

@@ -1,9 +1,10 @@
 /**
  * Converts a schema of OpenAPI 3.0 or 3.1 to a self-contained JSON Schema 2020-12.
  *
- * References are inlined, because several clients reject `$ref`. A schema that contains itself is inlined until eight
- * references are open and then becomes `{}`. A schema that is still too large is inlined again with four, two and one
- * levels. The work for one schema and for all schemas is bounded, so a document cannot multiply itself.
+ * References are inlined, because several clients reject `$ref`. A schema that contains itself is inlined up to a depth
+ * of eight references, below which it becomes `{}`. A schema that is still too large is inlined again to a depth of
+ * four, two and one. The work for each schema and for all schemas is bounded, so nested references cannot exhaust
+ * memory.
  * Source: OpenAPI 3.0.4 and 3.1.1, "Schema Object".
  */
 import { type Fields, fieldsOf, isFields, listOf, own } from '../../validation/fields.ts'
@@ -12,23 +13,23 @@ import { documentRejected, OperationSkipped } from '../failures.ts'
 import { isPattern, plainKeywords, schemaKeywords, schemaLists, schemaMaps } from './keywords.ts'
 import type { References } from '../document/references.ts'
 
-/** Levels of references in the attempts to convert a schema. In the first attempt, only cycles are cut. */
+/** Maximum depth of references in each attempt to convert a schema. The first attempt cuts only cycles. */
 const attempts = [8, 4, 2, 1] as const
-/** Units for one schema: one for each value, and one for each 64 characters of text. */
+/** Maximum cost of one schema, in units: one unit per value, and one per 64 characters of text. */
 const maxUnits = 3_000
-/** Units for all schemas of a document: about a hundred times the units of a large real document. */
+/** Maximum cost of all schemas of a document: about a hundred times the cost of a large real document. */
 const maxTotalUnits = 4_000_000
 const maxDescriptionLength = 1_000
 /** Maximum depth of a converted schema, so that no schema exhausts the stack. */
 const maxDepth = 200
 
-/** Whether a schema describes what clients send or what they receive. */
+/** States whether a schema describes requests or responses. */
 export type SchemaDirection = 'request' | 'response'
 
 /** Receives a code and a message about a part that the conversion left out. */
 export type ReportNotice = (code: string, message: string) => void
 
-/** Thrown when one attempt exceeds its units. Never leaves this file. */
+/** Thrown when one attempt exceeds `maxUnits`, and by `convert` when all attempts do. */
 const tooLarge = new OperationSkipped('schema_too_large', `the schema has more than ${maxUnits} parts`)
 
 export class SchemaConverter {
@@ -85,15 +86,18 @@ class Attempt {
 
   report(note: ReportNotice): void {
     if (this.#cut.size > 0)
-      note('reference_cut', `the ${this.#direction} accepts any value below ${listed(this.#cut)}`)
+      note(
+        'reference_cut',
+        `the ${this.#direction} schema accepts any value for nested references to ${listed(this.#cut)}`,
+      )
     if (this.#invalid.size > 0)
       note(
         'schema_keyword',
-        `the ${this.#direction} schema omits keywords without a usable value: ${listed(this.#invalid)}`,
+        `the ${this.#direction} schema omits keywords with invalid values: ${listed(this.#invalid)}`,
       )
   }
 
-  /** `hidden` collects properties of the described object that this direction omits. */
+  /** Adds to `hidden` the properties of the object that this direction omits. */
   schema(value: unknown, hidden?: Set<string>): Fields {
     this.#spend(1)
     if (value === true) return {}
@@ -205,7 +209,7 @@ class Attempt {
     return fieldsOf(this.#references.target(reference))[flag] === true
   }
 
-  /** Spends units for every value of JSON data, such as a default or the list of an enum. */
+  /** Spends units for every value in JSON data, such as a default or an enum's list. */
   #data(value: unknown): void {
     if (typeof value === 'string') this.#text(value)
     if (typeof value !== 'object' || value === null) return
@@ -217,7 +221,7 @@ class Attempt {
     }
   }
 
-  /** Spends units for the members of an object or list before anything reads them. */
+  /** Spends units for the members of an object or list before the members are read. */
   #enter(container: object): void {
     this.#spend(Math.floor(this.#references.limitMembers(container) / 16))
   }
@@ -228,7 +232,7 @@ class Attempt {
   }
 }
 
-/** Rewrites `exclusiveMinimum: true` of OpenAPI 3.0 to the number of 2020-12. */
+/** Rewrites the boolean `exclusiveMinimum` of OpenAPI 3.0 as the number that JSON Schema 2020-12 requires. */
 function withNumericBounds(schema: Fields): Fields {
   const made: Record<string, unknown> = { ...schema }
   for (const [flag, limit] of [

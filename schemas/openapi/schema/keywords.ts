@@ -1,7 +1,7 @@
 /**
- * The JSON Schema keywords that a tool's schema keeps, with the shape that each requires. Everything else is dropped:
- * `example`, `xml`, `discriminator`, `externalDocs` and extensions. A keyword with an invalid value would make clients
- * reject the tool, so the conversion drops it and reports that.
+ * The JSON Schema keywords that the conversion keeps, with the type that each value must have. All other keywords are
+ * dropped, such as `example`, `xml`, `discriminator`, `externalDocs` and extensions. A keyword with an invalid value
+ * would make clients reject the tool, so the conversion drops the keyword and reports that it did.
  * Source: JSON Schema 2020-12, validation.
  */
 import { isRawJson } from '../../json/exact-json.ts'
@@ -19,7 +19,7 @@ const jsonTypes: ReadonlySet<unknown> = new Set([
   'null',
 ])
 
-/** Returns the value to keep; undefined to drop the keyword. */
+/** Returns the value to keep; undefined if the keyword must be dropped. */
 type Reader = (value: unknown) => unknown
 
 /** Keywords without subschemas. */
@@ -69,7 +69,7 @@ export const schemaKeywords: ReadonlySet<string> = new Set([
 /** Keywords whose value is a list of schemas. */
 export const schemaLists: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems'])
 
-/** Keywords whose value is a map of schemas, next to `properties`. */
+/** Keywords other than `properties` whose value is a map of schemas. */
 export const schemaMaps: ReadonlySet<string> = new Set(['patternProperties', 'dependentSchemas'])
 
 /** True for a regular expression that JSON Schema validators can compile. */
@@ -107,7 +107,7 @@ function size(value: unknown): unknown {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined
 }
 
-/** Drops values with integers that a double would round, because the tool would offer a wrong value. */
+/** Drops values with integers that a double would round, because the tool's schema would contain a wrong value. */
 function exact(value: unknown): unknown {
   return hasRawJson(value) ? undefined : value
 }

@@ -13,8 +13,8 @@ t.test('openapi: shows the tools, and names the operations that it does not sele
   t.match(stdout, /^Orders \(OpenAPI 3\.0\.3\): 6 operations, 2 tools, about \d+ tokens in a list\n/)
   t.match(stdout, /orders_list +GET \/orders +\[status\] \[created\] \[cursor\] \[X-Tenant\]\n/)
   t.match(stdout, /get_orders_by_id +GET \/orders\/\{id\} +id\n/)
-  t.match(stdout, '3 operations with other methods than GET and HEAD; name them with --include')
-  t.match(stdout, '1 operation deprecated; add them with --include-deprecated')
+  t.match(stdout, '3 operations with methods other than GET and HEAD; select them with --include')
+  t.match(stdout, '1 operation marked as deprecated; select them with --include-deprecated')
 })
 
 t.test('openapi: lists skipped operations with reason and fix, and exits with 1', async (t) => {
@@ -22,7 +22,7 @@ t.test('openapi: lists skipped operations with reason and fix, and exits with 1'
   t.equal(code, 1)
   t.match(
     stdout,
-    '  PUT /orders/{id}/invoice: the request body is multipart/form-data (body_media_type). Exclude the operation.',
+    '  PUT /orders/{id}/invoice: the media type of the request body is multipart/form-data (body_media_type). Exclude the operation.',
   )
   t.match(stdout, /orders_invoice +GET/)
   const without = await runGatehouse(['openapi', orders, ...every, '--exclude', 'path=/orders/*/invoice'])
@@ -79,7 +79,7 @@ t.test('openapi: prints the request of a call, and rejects unsafe arguments', as
   t.match(JSON.parse(created.stdout), { method: 'POST', body: '{"items":[{"sku":"a"}]}' })
   const unsafe = await request('get_orders_by_id', '--args', '{"id": "../users"}')
   t.match(unsafe, { code: 2, stderr: /--args: invalid argument "id": must not contain \/ or/ })
-  t.match(await request('nope'), { code: 2, stderr: /--request: the document produces no tool "nope"/ })
+  t.match(await request('nope'), { code: 2, stderr: /--request: the document produces no tool named "nope"/ })
 })
 
 t.test('openapi: a rejected document and invalid usage have their own exit codes', async (t) => {

@@ -19,7 +19,7 @@ export interface ResourceRow {
   /** Kind and name. */
   readonly label: string
   readonly state: ResourceState
-  /** The address, or the reason with the next step. Can be empty. */
+  /** The address, or the reason why there is none and the next step. Can be empty. */
   readonly text: string
   /** The last lines of output, if they explain the state. */
   readonly lines: readonly string[]
