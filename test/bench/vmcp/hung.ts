@@ -149,7 +149,16 @@ async function starting({ hung, backends }: Rig): Promise<(string | number)[][]>
   const list = requestOf('session', 'tools/list', {}, session)
   const [call, first] = await Promise.all([timed(callOf('session', 'b0_echo', session)), timed(list)])
   const rows: (string | number)[][] = [
-    ['started at the same time: first call, first list', call.ms, '', call.ms, 0, first.ms, first.ms, first.tools],
+    [
+      'started at the same time: first call, first list',
+      call.ms,
+      '',
+      call.ms,
+      0,
+      first.ms,
+      first.ms,
+      first.tools,
+    ],
   ]
   const later: number[] = []
   const calls: number[] = []
