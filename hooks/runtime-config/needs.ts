@@ -18,7 +18,10 @@ export class PodNeeds {
   #revisions = new Map<string, string>()
   #isOptional = false
 
-  /** Returns a view of these needs. Secrets and ConfigMaps added through the view may be missing when a pod starts. */
+  /**
+   * Returns a view through which optional needs are added. Secrets and ConfigMaps added through the view may be missing
+   * when a pod starts.
+   */
   forBackends(): PodNeeds {
     const view = new PodNeeds()
     view.#env = this.#env

@@ -42,7 +42,7 @@ export type ChildNames<Kind extends ChildName = ChildName> = Readonly<
   Record<Kind, readonly (string | undefined)[]>
 >
 
-/** Kinds that accompany the workload of a server that clients connect to. */
+/** Kinds that accompany the workload of a client-facing server. */
 export const servedKinds = [
   'PodDisruptionBudget',
   'HorizontalPodAutoscaler',

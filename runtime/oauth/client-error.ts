@@ -76,7 +76,7 @@ export function withoutSecrets(error: unknown, secrets: readonly (string | undef
     description: description === undefined ? undefined : mask(description),
     status,
     retryAfterSec,
-    // The cause of an error with a description repeats the description.
+    // If the error has a description, its cause only repeats the description.
     cause: description === undefined ? cause : undefined,
   })
 }

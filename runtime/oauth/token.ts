@@ -36,8 +36,8 @@ export interface TokenSet {
 }
 
 /**
- * Determines when a token that is bound to a key is requested. `demanded`: only if the server rejects a request without
- * a proof. `offered` and `required`: always. With `required`, an unbound token is an error.
+ * Determines when to request a token that is bound to a key. `demanded`: only if the server rejects a request without a
+ * proof. `offered` and `required`: always. With `required`, an unbound token is an error.
  */
 export type ProofUse = 'demanded' | 'offered' | 'required'
 

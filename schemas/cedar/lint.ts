@@ -146,7 +146,7 @@ function jsonOf(text: string): PolicyJson | undefined {
   }
 }
 
-/** Collects every entity and every attribute of a value that is not a plain record. */
+/** Collects every entity, and every attribute that is read directly from a variable such as `principal`. */
 function namesIn(value: unknown): Names {
   const found = {
     types: new Set<string>(),

@@ -116,7 +116,7 @@ export class DeclaredClients {
     return client !== undefined && mayExchangeFor(client, otherId)
   }
 
-  /** True when the client is declared and no removal made after this time is still waiting to be stored. */
+  /** True when the client is declared and no removal after this time is waiting to be stored. */
   isDeclaredSince(clientId: string, sinceSec: number): boolean {
     return this.#clients.has(clientId) && !this.#removals.hasSince(clientId, sinceSec)
   }

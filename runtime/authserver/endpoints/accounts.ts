@@ -62,7 +62,7 @@ async function requireSignIn(
 
 const formSubject = (userId: string): string => `accounts ${userId}`
 
-/** Identifies a session in a form without revealing its id, which is a secret. */
+/** Identifies a session without revealing its id, which is a secret. */
 const handleOf = (session: LoginSession): string => sha256(`accounts ${session.id}`)
 
 async function describeSession(session: LoginSession, context: AuthServerContext): Promise<ConnectedClient> {

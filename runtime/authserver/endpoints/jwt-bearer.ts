@@ -234,7 +234,7 @@ async function verify(
   return accepted(verified)
 }
 
-/** Throws invalid_grant with the reason why the assertion was rejected, or because the keys cannot be read. */
+/** Throws invalid_grant, with the reason, when the assertion was rejected or the keys cannot be read. */
 function accepted<T extends object>(verified: T | string | undefined): T {
   if (verified === undefined) throw grantError("the issuer's keys cannot be read")
   if (typeof verified === 'string') throw grantError(verified)

@@ -13,7 +13,7 @@ export interface Account {
   /** `none`: never connected. `expiring`: the connection will expire, because the provider issued no refresh token. */
   readonly state: 'connected' | 'expiring' | 'broken' | 'none'
   readonly leftMs?: number | undefined
-  /** False when only a login from the client itself can renew the connection. */
+  /** False when the connection can be renewed only by a login that the client itself starts. */
   readonly canConnect: boolean
 }
 

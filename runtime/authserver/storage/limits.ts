@@ -3,9 +3,9 @@
  *
  * Buckets are in the store, so replicas share them. A request takes permits from the buckets of the caller and of the
  * server together or not at all, so a rejected client adds no keys. Limits per caller are generous, because all clients
- * behind an unlisted proxy count as one caller (server/client-address.ts). A rate per lifetime bounds pending requests
- * and unused registrations. A bucket with such a rate admits twice its capacity in the first lifetime: a burst, and the
- * refill.
+ * behind an unlisted proxy count as one caller (server/client-address.ts). A rate per lifetime bounds the number of
+ * pending requests and of unused registrations. A bucket with such a rate admits twice its capacity in the first
+ * lifetime: a burst, and the refill.
  */
 import { isIPv6 } from 'node:net'
 import type { Bucket, Store } from '../../store/index.ts'
@@ -80,7 +80,7 @@ export const limits = {
     issuer: [{ capacity: 3_000, refillMs: minute }],
     total: [],
   },
-  /** Fetches of metadata documents and clients' keys. */
+  /** Limits for fetches of metadata documents and of clients' keys. */
   document: {
     caller: [{ capacity: 30, refillMs: minute }],
     host: [{ capacity: 10, refillMs: minute }],

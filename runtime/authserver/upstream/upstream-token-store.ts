@@ -1,10 +1,11 @@
 /**
- * The upstream tokens of callers at request time. A row is found through the session in the caller's token, checked
+ * Provides callers' upstream tokens at request time. A row is found through the session in the caller's token, checked
  * against the caller, and renewed before it expires (renewals.ts).
  *
- * A failure of one provider does not affect other providers. After a rejected refresh, or the expiry of a token without
- * a refresh token, the user must sign in to the provider again. The loss of a required token (from the only provider,
- * or requested as `required`) also ends the grant. Otherwise the client would keep refreshing a useless grant.
+ * A failure of one provider does not affect other providers. After a rejected refresh, or once a token without a
+ * refresh token has expired, the user must sign in to the provider again. The loss of a required token (from the only
+ * provider, or requested as `required`) also ends the grant. Otherwise the client would keep refreshing a useless
+ * grant.
  * Source: docs/reference/specification/external-auth.md#upstreamInject (upstreamInject, tokenExchange,
  * primaryUpstreamProvider).
  */
@@ -188,7 +189,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   }
 }
 
-/** The user allowed only the client of the session to use the provider's tokens. */
+/** The user allowed only the session's client to use the provider's tokens. */
 const delegatedText =
   "this backend requires the user's own token; the caller acts for the user with a delegated token"
 

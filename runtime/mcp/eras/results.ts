@@ -57,7 +57,7 @@ function completionChanges(method: string, object: JsonObject, serverInfo: strin
  */
 export const maxBackendStateBytes: number = 192 * 1024
 
-/** Returns an interim result with questions and with the state that the client must return. */
+/** Returns an interim result with the input requests and with the state that the client must return. */
 export function inputRequired(
   requests: Buffer | undefined,
   state: string | undefined,

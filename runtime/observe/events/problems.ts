@@ -12,7 +12,7 @@ export interface OpenProblem {
   readonly fix: string
 }
 
-/** The effect of an event on its problem. */
+/** Effect of an event on the corresponding problem. */
 export type ProblemChange = 'opened' | 'changed' | 'closed' | 'same'
 
 const maxProblems = 500

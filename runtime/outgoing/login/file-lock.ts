@@ -16,7 +16,7 @@ import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
 
-/** Time after which a lock is abandoned. No token request takes longer. */
+/** Time after which a lock is abandoned. This time is longer than the duration of any token request. */
 const abandonedMs = 60_000
 const pauseMs = 50
 /** Errors that may be temporary: too many open files, or an interruption of a network file system. */

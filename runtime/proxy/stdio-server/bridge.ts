@@ -97,7 +97,7 @@ export interface StdioBridge {
   readonly startingSince?: number | undefined
   /** True once the server has sent a message. */
   readonly hasSpoken?: boolean | undefined
-  /** The server's own message when it last refused to open a session. */
+  /** The server's message from the last time that it refused to open a session. */
   readonly refusal?: string | undefined
   /** Ends all sessions and the listener. */
   close(): Promise<void>

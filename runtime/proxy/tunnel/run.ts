@@ -22,7 +22,7 @@ export interface TunnelOptions extends RunParts {
   readonly provider: TunnelProvider
   /** True to open the tunnel without authentication. */
   readonly insecureUnauthenticated: boolean
-  /** True when the target authenticates the clients, which is checked before the tunnel opens. */
+  /** True when the target authenticates the clients; checked before the tunnel opens. */
   readonly targetRequiresLogin?: boolean
   /** Called with the public URL, and again when it changes. */
   readonly onUrl: (url: string) => void

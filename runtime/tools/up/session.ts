@@ -78,8 +78,7 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
     onError: report,
   })
   const { login } = options
-  // A new client session starts its own process of a stdio server, which may take as long to start as the first
-  // process.
+  // Each new client session starts its own stdio server process, which may take as long to start as the first process.
   const requestTimeout = `${Math.max(options.startTimeout, minRequestSeconds)}s`
   const declare = async (servers: Conversion): Promise<void> => {
     const documents = documentsOf(servers, { requestTimeout })

@@ -49,7 +49,7 @@ export interface LoginSettings {
   readonly allow: readonly string[]
   /** Origin at which a tunnel publishes the address. */
   readonly publicUrl?: string | undefined
-  /** True to print how a colleague can connect. */
+  /** True to print connection instructions for a colleague. */
   readonly share: boolean
 }
 

@@ -15,7 +15,7 @@ export interface StarlarkLimits {
 /**
  * Estimated sizes of script values. The sizes are close to the sizes in V8, because a heap overflow in a worker can
  * crash the whole process before the meter throws. `firstElement` is the capacity that a list allocates for its first
- * element. `function` is also the size of a range.
+ * element. `function` is also used as the size of a range.
  */
 export const sizeOf = {
   text: 24,

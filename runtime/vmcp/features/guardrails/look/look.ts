@@ -31,7 +31,7 @@ export interface Looked {
   readonly refusedBy: string | undefined
 }
 
-/** Opaque state and message identifiers, which are not text in a call. */
+/** Opaque state and message identifiers, which contain no text to scan. */
 const skips: readonly PointerPattern[] = [['requestState'], ['progressToken'], ['_meta', 'progressToken']]
 
 /** Scans a value. Rejects with ScanLimit or another scan error, or with the signal's reason. */

@@ -38,7 +38,7 @@ export interface Findings {
 }
 
 export interface ScanOptions {
-  /** Parts that are not text in the call, such as opaque state. */
+  /** Parts that are not scanned because they contain no text, such as opaque state. */
   readonly skips?: readonly PointerPattern[]
   /** Parts that cannot be replaced. A value with a match in such a part is refused. */
   readonly fixed?: readonly PointerPattern[]
