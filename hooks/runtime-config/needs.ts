@@ -86,7 +86,7 @@ export class PodNeeds {
     this.#mounts.set(mountPath, { name, mountPath })
   }
 
-  /** Adds the revision of an object outside the pod template. A changed revision replaces the pods. */
+  /** Adds the revision of an object that is not part of the pod template. A changed revision replaces the pods. */
   revision(what: string, revision: string | undefined): void {
     if (revision !== undefined) this.#revisions.set(what, revision)
   }

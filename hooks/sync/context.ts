@@ -193,7 +193,7 @@ function isOfKind<K extends KindName>(
   return object.kind === kind
 }
 
-/** Returns a condition for the current generation; undefined when absent or outdated. */
+/** Returns a condition for the current generation; undefined when the condition is absent or outdated. */
 export function currentCondition(
   object: KubeObject,
   type: string,

@@ -94,7 +94,7 @@ export interface Facts {
   readonly origin: Origin
 }
 
-/** Attributes of a resource that only the gateway sets. */
+/** Resource attributes that only the gateway sets. */
 export const originAttributes = ['backend', 'original'] as const
 
 /** Returns the parents of a resource that are derived from its origin. */
@@ -151,8 +151,8 @@ const freeMethods: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns a request's policy queries: none when it is not subject to policies, undefined for an unknown method. Throws
- * INVALID_PARAMS when required members cannot be read.
+ * Returns a request's policy queries: an empty list when the request is not subject to policies, and undefined for an
+ * unknown method. Throws INVALID_PARAMS when required members cannot be read.
  */
 export function accessRequestsOf(method: string, params: JsonObject): readonly AccessRequest[] | undefined {
   switch (method) {

@@ -25,7 +25,8 @@ export interface SetOptions {
   /** Writes only when the key is absent, or only when the key is present. */
   readonly onlyIf?: 'absent' | 'present'
   /**
-   * True for writes that untrusted clients can cause. If the store has a cap, such writes cannot use its last quarter.
+   * True for writes that untrusted clients can cause. If the store has a cap, such writes cannot use the last quarter
+   * of its capacity.
    */
   readonly yields?: boolean
 }

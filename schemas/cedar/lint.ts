@@ -26,7 +26,9 @@ const typesFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
 const commonTypes: readonly string[] = ['Action', 'Client', 'MCP']
 /** Facts about the caller's token: attributes of the principal, except `actor`, which is an attribute of the context. */
 export const tokenFacts = ['kind', 'issuer', 'clientId', 'authMethod', 'actor'] as const
-/** Attributes of resources and actions. Request attributes start with a prefix. */
+/**
+ * Attributes of resources and actions. Attributes from claims and arguments start with a prefix (`claim_` or `arg_`).
+ */
 const attributes: readonly string[] = [
   'name',
   'operation',
@@ -124,8 +126,8 @@ function warningsOf(texts: readonly string[], member: string, known: Known): str
 }
 
 /**
- * Warns about policies for other consoles. A policy that also refers to this console is fine, because several servers
- * may share policies.
+ * Warns about policies for other consoles. A policy that also refers to this console causes no warning, because several
+ * servers may share policies.
  */
 function elsewhere(path: string, found: ReadonlySet<string>, { consoles, consoleOf }: Known): string[] {
   if (consoleOf === undefined || found.size === 0 || !found.isDisjointFrom(consoles)) return []

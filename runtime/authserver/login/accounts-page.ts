@@ -1,7 +1,7 @@
 /**
  * The connected accounts page. For each of the user's clients, the page shows each provider with its state and buttons.
  *
- * States are shown as words in addition to colors. A button's label states its effect and the client.
+ * States are shown as words in addition to colors. The label of a button states the button's effect and the client.
  */
 import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
 import type { AuthServerContext } from './context.ts'

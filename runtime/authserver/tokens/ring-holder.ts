@@ -12,7 +12,7 @@ import { type KeyRing, makeKeyRing } from './key-ring.ts'
 
 const currentSecretKey = 'hmac-secret-in-use'
 const dayMs = 86_400_000
-/** Lifetime of the stored id. Every replica extends it once a day. */
+/** Lifetime of the stored id. Every replica extends this lifetime once a day. */
 const storedMs = 30 * dayMs
 
 export interface RingHolderParts {

@@ -1,4 +1,4 @@
-/** Current problems: conditions that events have opened and not closed. The number of problems is limited. */
+/** Current problems: conditions that events have opened but not yet closed. The number of problems is limited. */
 import type { EventType } from './fields.ts'
 import type { EventCondition } from './row.ts'
 

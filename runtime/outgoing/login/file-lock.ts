@@ -80,7 +80,7 @@ export async function withFileLock<T>(
   }
 }
 
-/** True when the file was created, or when it cannot be created at all. Reports errors that are possibly temporary. */
+/** True when the file was created, or when it cannot be created at all. Reports errors that may be temporary. */
 function create(path: string, owner: string, onPassingError?: (error: unknown) => void): boolean {
   try {
     writeFileSync(path, owner, { mode: 0o600, flag: 'wx' })
@@ -139,9 +139,9 @@ function remove(path: string, owner: string): void {
 }
 
 /**
- * Removes the lock of the process `abandoned`. Processes remove locks one at a time. Otherwise, a second process would
- * remove the lock that the first process has since acquired. When another process has the guard, this call does nothing
- * except remove a guard whose process has ended, or any guard when `isGuardIgnored` is true.
+ * Removes the lock that the process `abandoned` holds. Processes remove locks one at a time. Otherwise, a second
+ * process would remove the lock that the first process has since acquired. When another process has the guard, this
+ * call does nothing except remove a guard whose process has ended, or any guard when `isGuardIgnored` is true.
  */
 function removeAbandoned(
   path: string,

@@ -170,7 +170,7 @@ export class EraTranslation {
 
 const newline = Buffer.from('\n')
 
-/** Throws MessageError for a request that lacks fields that its revision requires. */
+/** Throws MessageError for a request without the fields that its revision requires. */
 function requestOf(message: Message): StatelessRequest {
   const params = paramsOf(message)
   const meta = checkStatelessBody(message, params, allVersions)

@@ -99,7 +99,7 @@ export interface StdioBridge {
   readonly hasSpoken?: boolean | undefined
   /** The server's message from the last time that it refused to open a session. */
   readonly refusal?: string | undefined
-  /** Ends all sessions and the listener. */
+  /** Ends all sessions and closes the listener. */
   close(): Promise<void>
 }
 

@@ -41,7 +41,7 @@ export interface UpSession {
   readonly login: RunningLogin | undefined
   /** Replaces the servers. */
   declare(conversion: Conversion): Promise<void>
-  /** Publishes the servers that do not run, for the messages of other commands. */
+  /** Publishes the servers that do not run, so that other commands can report them. */
   publishSkipped(servers: readonly SkippedTarget[]): void
   close(): Promise<void>
 }

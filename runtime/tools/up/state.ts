@@ -147,7 +147,7 @@ export class UpState {
     return join(this.folder, 'tokens', client)
   }
 
-  /** Removes everything except the journal. Removes the folder when all clients' files are restored. */
+  /** Removes everything except the journal. Removes the folder if all clients' files have been restored. */
   clear(): void {
     if (this.journal.read().length === 0) {
       rmSync(this.folder, { recursive: true, force: true })

@@ -118,7 +118,7 @@ export interface BackendConnection {
   close(sender: Sender, options: { readonly end: boolean }): Promise<void>
 }
 
-/** Events and messages on a connection that do not belong to a request. */
+/** Events and messages that arrive on a connection and do not belong to a request. */
 export interface ConnectionEvents {
   listChanged(kind: ListKind): void
   resourceUpdated(params: Buffer): void

@@ -23,7 +23,7 @@ import type { ExchangePolicy } from './exchange-policies.ts'
 
 export interface ExternalSubject {
   readonly sub: string
-  /** The client that the token names. */
+  /** The client that the token identifies. */
   readonly actor: string | undefined
   readonly scopes: readonly string[]
   /** Unix seconds. */

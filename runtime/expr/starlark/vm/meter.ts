@@ -28,7 +28,7 @@ export const sizeOf = {
   function: 112,
 } as const
 
-/** Number of characters that a native search visits in the time of one step. */
+/** Number of characters that a native search visits in the time that one step takes. */
 const textPerStep = 256
 const searchPerStep = 16_384
 const sharedPerByte = 64

@@ -51,7 +51,7 @@ export class AttachRecord {
   #lost = 0
   #written = { text: '', at: 0 }
   #writing: Promise<unknown> = Promise.resolve()
-  /** Another owner's record as last seen, and the time since it last changed. */
+  /** Another owner's record as last seen, and the time of its last change. */
   #other: { readonly text: string; readonly since: number } | undefined
   #isOurs = false
   #warned = false

@@ -84,7 +84,9 @@ function redirectOutcome({ target }: RemoteFacts, reply: ProbeReply, proof: stri
   return failed('endpoint.redirect', seen, { proof, ...(fix !== undefined && { fix }) })
 }
 
-/** Explains status 404 or 405: the deprecated transport, another common path, or no server. */
+/**
+ * Explains status 404 or 405: the server uses the deprecated transport or another common path, or there is no server.
+ */
 async function missingOutcome(facts: RemoteFacts, status: number, proof: string): Promise<CheckOutcome> {
   const { target, peers } = facts
   const stream = await peers.ask(target, {
