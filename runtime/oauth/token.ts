@@ -235,8 +235,8 @@ interface ProofAttempt {
 }
 
 /**
- * Sends a request, with or without a proof. Repeats it once with a proof if the server demands one, and once with the
- * server's nonce.
+ * Sends a request, with or without a proof. Repeats the request once with a proof if the server demands one, and once
+ * with the server's nonce.
  */
 async function withProof(
   dpop: TokenProofOptions | undefined,

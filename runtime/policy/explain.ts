@@ -39,7 +39,7 @@ export interface PolicyExplanation {
   readonly outcome: 'matches' | 'misses' | 'fails' | 'unknown'
   /** First part that does not hold or that fails, as policy text. */
   readonly because?: string | undefined
-  /** Attributes that the part reads but the request lacks. */
+  /** Attributes that the part reads but the request does not contain. */
   readonly absent?: readonly string[] | undefined
 }
 

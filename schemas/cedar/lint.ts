@@ -50,7 +50,7 @@ export interface PolicyTexts {
   readonly shadowPolicies?: readonly string[] | undefined
   readonly entitiesJson?: string | undefined
   readonly groupEntityType?: string | undefined
-  /** Name of the server, for policies of its console. By default, the policies apply to client requests. */
+  /** Name of the server, if the policies are for its console. By default, the policies apply to client requests. */
   readonly consoleOf?: string | undefined
 }
 

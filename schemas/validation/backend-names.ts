@@ -136,7 +136,9 @@ function sharedNames(definition: WebhookDefinition | undefined): readonly Named[
   return ruleNames(webhooks, 'spec').map((one) => ({ ...one, path, within: `${title}: ${one.path}` }))
 }
 
-/** Backend names in lists whose entries have a `match` (guardrails and webhooks), and in their exceptions. */
+/**
+ * Returns the backend names in lists whose entries have a `match` (guardrails and webhooks), and in their exceptions.
+ */
 function ruleNames(lists: unknown, path: string): readonly Named[] {
   return Object.entries(fieldsOf(lists)).flatMap(([list, rules]) =>
     listOf(rules).flatMap((rule, i) => {

@@ -142,7 +142,7 @@ function throwIfAny(violations: readonly string[]): void {
 
 type Clients = ReadonlyMap<string, MachineClient>
 
-/** Replaces a client whose secrets are unusable with its previous version, if there is one. */
+/** If a client's secrets are unusable, replaces the client with its previous version, if there is one. */
 function load(
   settings: readonly DeclaredClientSettings[],
   previous: Clients = new Map(),

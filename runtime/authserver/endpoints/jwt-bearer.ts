@@ -184,7 +184,10 @@ function grantedScopes(
   return granted
 }
 
-/** Returns the resources in an assertion; undefined if it contains none. Each resource must belong to this server. */
+/**
+ * Returns the resources in an assertion; undefined if the assertion contains no resources. Each resource must belong to
+ * this server.
+ */
 function namedResources(
   { resources }: VerifiedIdentityAssertion,
   context: AuthServerContext,

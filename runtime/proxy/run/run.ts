@@ -41,7 +41,7 @@ export interface RunningCommand extends RunningProxy {
   readonly ready: Promise<void>
 }
 
-/** Returns the client certificate for the target, with the trusted certificates. Throws INVALID_CONFIG. */
+/** Returns the client certificate for the target, and the trusted certificates. Throws INVALID_CONFIG. */
 export function targetTls(
   { targetTls: files, remoteCa }: ProxySettings,
   log: Log,

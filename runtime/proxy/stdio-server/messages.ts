@@ -26,7 +26,7 @@ export function makeUnreadableReporter(log: Log): (cause: unknown) => void {
 
 /**
  * Returns the line handler for one process. The handler never throws or rejects. A response that cannot be read becomes
- * an error, so that its client does not wait forever.
+ * an error, so that the client does not wait forever.
  */
 export function messagesOf(
   log: Log,

@@ -99,7 +99,10 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
 }
 
 const stepMs = 200
-/** The checks of a running server may fail for this long, because a server may not be ready for its first session. */
+/**
+ * The checks of a running server are allowed to fail for this long, because a server may not be ready for its first
+ * session.
+ */
 const failureMs = 6000
 
 interface SettleOptions {

@@ -52,7 +52,7 @@ export interface Request {
   readonly limit?: ResponseLimit | undefined
   /** Relays messages to the client. Undefined for Gatehouse's own requests. */
   readonly relay?: Relay | undefined
-  /** True for a read-only or idempotent tool, which may be executed twice. */
+  /** True for a read-only or idempotent tool, which is safe to call twice. */
   readonly repeatable?: boolean | undefined
   /** Records the time at which the request itself is sent, regardless of when the connection was opened. */
   readonly delivery?: Delivery | undefined

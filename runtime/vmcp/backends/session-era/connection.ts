@@ -3,7 +3,7 @@
  * progress, log messages and server requests to the operations to which they belong.
  *
  * A connection works over any channel. If the backend has lost the session, the connection opens a new one, but only
- * once. The connection repeats the failed request if the request was not executed or may be executed twice
+ * once. The connection repeats the failed request if the request was not executed or is safe to execute twice
  * (mcp/lost-session.ts).
  * Source: MCP 2025-11-25, lifecycle, utilities, client features.
  */

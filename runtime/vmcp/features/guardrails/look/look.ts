@@ -6,7 +6,7 @@ import { type Findings, JsonScan, type ScanOptions, type Replacement } from './s
 /** Number of pieces after which `spliced` yields to other work. */
 const slicePieces = 4_000
 
-/** Outcome of a match, by the rule's action. */
+/** Outcomes of a match, keyed by the rule's action. */
 const outcomes = {
   mask: 'masked',
   observe: 'observed',

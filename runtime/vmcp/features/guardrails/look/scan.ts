@@ -190,7 +190,7 @@ export class JsonScan {
     }
   }
 
-  /** Scans a number, which may be a card number. */
+  /** Scans a number, which might be a card number. */
   *#number(at: number): TurnWork<number> {
     const bytes = this.#bytes
     let end = at + 1
