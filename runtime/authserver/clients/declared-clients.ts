@@ -1,10 +1,11 @@
 /**
  * Clients that the operator declared. Such clients get tokens for themselves and cannot sign users in.
  *
- * The file and its secrets are reloaded every few seconds. Removing a client invalidates its tokens immediately. If it
- * is added again, tokens from before the removal stay invalid: `MachineTokens` stores the removal for every replica.
- * The removal is not stored if no process was running while the client was absent from the file. A client's tokens also
- * become invalid when its identity at its issuer changes, or when it may no longer exchange another client's tokens.
+ * The file and its secrets are reloaded every few seconds. Removing a client invalidates its tokens immediately. If the
+ * client is added again, tokens from before the removal stay invalid: `MachineTokens` stores the removal for every
+ * replica. The removal is not stored if no process was running while the client was absent from the file. A client's
+ * tokens also become invalid when its identity at its issuer changes, or when it may no longer exchange another
+ * client's tokens.
  * Source: RFC 6749 sections 2.3.1 and 4.4; RFC 7523 section 2.2; RFC 8693.
  */
 import { timingSafeEqual } from 'node:crypto'

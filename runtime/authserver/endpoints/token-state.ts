@@ -27,10 +27,10 @@ import {
 import { sendEmpty, sendPrivate } from './responses.ts'
 
 /**
- * POST /oauth/revoke: either kind of token ends its grant. When the last grant ends, the upstream tokens are deleted.
- * For a declared client, only the token itself is revoked: a token that the client obtained for itself has no grant,
- * and the grant behind a delegated token belongs to another client. The token of a user of another identity provider
- * has no grant either.
+ * POST /oauth/revoke: revoking either kind of token ends its grant. When the last grant ends, the upstream tokens are
+ * deleted. For a declared client, only the token itself is revoked: a token that the client obtained for itself has no
+ * grant, and the grant behind a delegated token belongs to another client. The token of a user of another identity
+ * provider has no grant either.
  */
 export async function revokeToken(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)

@@ -142,8 +142,8 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     if (!live || (row && !isOwn(row, claims))) return undefined
     try {
       if (!row) return await this.#checkAbsent(claims.tsid, provider)
-      // One caller may abort. The refresh continues for the other callers, and because the provider has already rotated
-      // the token.
+      // One caller may abort. The refresh continues, because other callers may be waiting for it, and because the
+      // provider has already rotated the token.
       const isRefused = this.#isRefused(id, row)
       const fresh = this.#renewals.renewIfDue(id, row, { upstream, isRefused })
       const renewed = await abortable(fresh, signal)
