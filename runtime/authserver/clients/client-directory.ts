@@ -41,7 +41,7 @@ export interface ClientCredentials {
   readonly isBasic: boolean
 }
 
-/** The client that a request authenticated as. */
+/** The authenticated client of a request. */
 export type AuthenticatedClient = RegisteredClient | AuthenticatedMachine
 
 export type AuthenticatedMachine = MachineClient & {

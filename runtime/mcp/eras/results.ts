@@ -53,7 +53,7 @@ function completionChanges(method: string, object: JsonObject, serverInfo: strin
 
 /**
  * Maximum size, in bytes of JSON text, of a backend's `requestState` that is forwarded to a client. Sealing makes the
- * state a third larger.
+ * state one third larger.
  */
 export const maxBackendStateBytes: number = 192 * 1024
 

@@ -105,7 +105,7 @@ export class EraTranslation {
     return true
   }
 
-  /** Opens a session at a server that rejected a stateless request. */
+  /** Opens a session with a server that rejected a stateless request. */
   async #openSession(message: Message): Promise<StatelessTranslator | undefined> {
     if (this.#stateless) return this.#stateless
     const translator = new StatelessTranslator({
