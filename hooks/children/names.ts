@@ -14,7 +14,9 @@ function label(prefix: string, name: string, suffix: string, max = 63): string {
   return shortName(`${prefix}${plain}`, max - suffix.length) + suffix
 }
 
-/** Appends 32 bits of a hash, like `shortName`. hooks/sync/conflicts.ts reports two resources that claim one object. */
+/**
+ * Appends 32 bits of a hash, as `shortName` does. hooks/sync/conflicts.ts reports two resources that claim one object.
+ */
 function withHash(text: string, source: string): string {
   return `${text}-${hashOf(source).slice(0, 8)}`
 }

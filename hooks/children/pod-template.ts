@@ -152,7 +152,7 @@ export interface TemplateCheck {
 
 /**
  * Like `podTemplateViolations`, but also returns errors from merging with the generated template. Reconciliation checks
- * the parts of the pod that only references add to it.
+ * the parts of the pod that are added only by references.
  */
 export function mergedTemplateViolations({ user, generated, container, owner }: TemplateCheck): Violation[] {
   const own = podTemplateViolations(user, [container], owner)

@@ -18,7 +18,10 @@ export class PodNeeds {
   #revisions = new Map<string, string>()
   #isOptional = false
 
-  /** Returns a view of these needs. Secrets and ConfigMaps added through the view may be missing when a pod starts. */
+  /**
+   * Returns a view through which optional needs are added. Secrets and ConfigMaps added through the view may be missing
+   * when a pod starts.
+   */
   forBackends(): PodNeeds {
     const view = new PodNeeds()
     view.#env = this.#env
@@ -83,7 +86,7 @@ export class PodNeeds {
     this.#mounts.set(mountPath, { name, mountPath })
   }
 
-  /** Adds the revision of an object outside the pod template. A changed revision replaces the pods. */
+  /** Adds the revision of an object that is not part of the pod template. A changed revision replaces the pods. */
   revision(what: string, revision: string | undefined): void {
     if (revision !== undefined) this.#revisions.set(what, revision)
   }

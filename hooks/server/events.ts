@@ -21,7 +21,7 @@ export interface EventSink {
 /** Writes one Event object. Also resolves when the Event already exists. */
 export type EventWriter = (event: KubeObject) => Promise<void>
 
-/** Maximum number of remembered event names. After a restart, each known event costs one rejected create. */
+/** Maximum number of remembered event names. After a restart, each known event causes one rejected create request. */
 const maxRemembered = 10_000
 /**
  * Slightly longer than `--event-ttl` (one hour), because an earlier attempt would find the old Event just before it

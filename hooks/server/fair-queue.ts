@@ -46,7 +46,7 @@ export class FairQueue<T> {
   }
 }
 
-/** Members in the order of their turns. A member moves to the end after its turn. */
+/** Members in the order in which they take turns. A member moves to the end after its turn. */
 class Turns<M> {
   readonly #members = new Map<string, M>()
 

@@ -25,7 +25,7 @@ export interface BodyLimits extends JsonLimits {
 /** A complete body, not yet parsed as JSON. */
 export interface Body {
   readonly bytes: Uint8Array<ArrayBuffer>
-  /** Number of used bytes, from the start. */
+  /** Number of bytes used, counted from the start. */
   readonly size: number
   /** Upper bound on the number of JSON values. */
   readonly values: number

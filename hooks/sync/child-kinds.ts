@@ -35,14 +35,14 @@ export const childKinds = {
 export type ChildName = keyof typeof childKinds
 
 /**
- * A parent's possible child names, by kind. Every kind that the parent's hooks create has an entry, and the compiler
- * requires one for each new kind.
+ * A parent's possible child names, keyed by kind. Every kind that the parent's hooks create has an entry, and the
+ * compiler requires one for each new kind.
  */
 export type ChildNames<Kind extends ChildName = ChildName> = Readonly<
   Record<Kind, readonly (string | undefined)[]>
 >
 
-/** Kinds that accompany the workload of a server that clients connect to. */
+/** Kinds that accompany the workload of a client-facing server. */
 export const servedKinds = [
   'PodDisruptionBudget',
   'HorizontalPodAutoscaler',

@@ -32,7 +32,7 @@ const coreGroups = {
   Ingress: 'Ingress.networking.k8s.io/v1',
 } as const
 
-/** Input of a sync in addition to the request. */
+/** Input to a sync, in addition to the request. */
 export interface SyncOptions {
   readonly settings: HookSettings
   readonly violationsOf: (object: KubeObject) => readonly Violation[]
@@ -162,7 +162,7 @@ export class SyncContext<K extends KindName> {
   }
 }
 
-/** Context for functions that do not use the parent, with a parent of any kind. */
+/** Context for functions that do not use the parent, so the parent can be of any kind. */
 export type AnyContext = Omit<SyncContext<KindName>, 'parent' | 'spec'>
 
 /** Returns `observedGeneration` and `conditions`. Metacontroller sets `observedGeneration` to the same value. */
@@ -193,7 +193,7 @@ function isOfKind<K extends KindName>(
   return object.kind === kind
 }
 
-/** Returns a condition for the current generation; undefined when absent or outdated. */
+/** Returns a condition for the current generation; undefined when the condition is absent or outdated. */
 export function currentCondition(
   object: KubeObject,
   type: string,

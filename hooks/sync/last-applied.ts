@@ -12,7 +12,7 @@ import { ownedFields } from './managed-fields.ts'
 import { groupKey, type ObjectGroups, type SyncRequest } from './protocol.ts'
 import { lastAppliedAnnotation, byText } from '../../schemas/index.ts'
 
-/** Returns what Metacontroller last applied for this child; undefined when the object does not contain it. */
+/** Returns the object that Metacontroller last applied for this child; undefined when the child does not record it. */
 export function lastApplied(child: KubeObject): KubeObject | undefined {
   return appliedByAnnotation(child) ?? ownedFields(child)
 }

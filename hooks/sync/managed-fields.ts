@@ -1,5 +1,5 @@
 /**
- * Reconstructs what a field manager applied from the object and its `metadata.managedFields` (server-side apply).
+ * Reconstructs the fields that a manager applied, from the object and its `metadata.managedFields` (server-side apply).
  *
  * In the `fieldsV1` tree, `f:<name>` is an owned field, `k:<json of its keys>` is a list item, `v:<json>` is a set
  * member, and `.` is the item itself. The manager's name is Metacontroller's default.

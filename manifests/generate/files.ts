@@ -24,7 +24,7 @@ import { userRoles } from './rbac.ts'
 import { gatewayApiVariable, hooksServer, namespace } from './server.ts'
 import { yamlFile, yamlValue } from './yaml.ts'
 
-/** Contents, keyed by path relative to manifests/. */
+/** Returns file contents, keyed by path relative to manifests/. */
 export function files(input: FilesInput): Map<string, string> {
   const defaults = readDefaults(input.version)
   return new Map([...plainFiles(input, defaults), ...chartFiles(input, defaults)])

@@ -54,7 +54,7 @@ const brewPlatforms = [
 
 /**
  * Returns the Homebrew formula for a version. `sums` is the content of SHA256SUMS. Throws an error that lists the
- * executables that `sums` lacks.
+ * executables that `sums` does not contain.
  */
 export function formulaOf(version: string, sums: string): string {
   const repository = repositoryHere()

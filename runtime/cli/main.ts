@@ -2,7 +2,7 @@
 /**
  * The `gatehouse` command. Assembles the command tree and runs it.
  *
- * Only the requested command is loaded. All other commands are registered only with their name and summary.
+ * Only the requested command is loaded. All other commands are registered only with their names and summaries.
  */
 import type { CliCommand } from '../toolkit/terminal/command.ts'
 import { commandsOf } from './commands.ts'

@@ -1,4 +1,4 @@
-/** Types of calls, their callers and sessions in the console's API. */
+/** Types for calls, callers and sessions in the console's API. */
 export const outcomes = ['success', 'denied', 'failure', 'error', 'unauthenticated', 'cancelled'] as const
 export type CallResultKind = (typeof outcomes)[number]
 

@@ -33,7 +33,10 @@ export interface PinnedBackend {
   readonly counts: Readonly<Record<'pinned' | PinDriftState, number>>
 }
 
-/** Way to approve a difference: a button, a command that needs write access to the lock, or no way in the console. */
+/**
+ * How a difference can be approved: with a button, with a command that needs write access to the lock, or not at all in
+ * the console.
+ */
 export type ApprovalWay =
   | { readonly way: 'file'; readonly lock: string; readonly file: string }
   | { readonly way: 'command'; readonly lock: string; readonly command: string }

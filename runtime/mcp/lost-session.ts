@@ -73,8 +73,9 @@ export function mayResend(
 }
 
 /**
- * Returns the headers that mark an error response as the rejection of a session. A Gatehouse in front of this server
- * can then distinguish the rejection from the response to an executed request. Both responses contain the request's id.
+ * Returns the headers that mark an error response as the rejection of a session. A Gatehouse instance in front of this
+ * server can then distinguish the rejection from the response to an executed request. Both responses contain the
+ * request's id.
  */
 export function refusalHeaders(error: GatehouseError): Readonly<Record<string, string>> {
   return error.code === 'SESSION_NOT_FOUND' ? { [sessionUnknownHeader]: 'true' } : {}

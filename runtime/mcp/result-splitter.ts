@@ -64,7 +64,7 @@ interface Member {
   /** The name and the value received so far. Undefined once the member is being sent. */
   kept: Pieces | undefined
   maySend: boolean
-  /** Placeholder that replaces the sent member among the kept members. */
+  /** Placeholder for the sent member among the kept members. */
   readonly placeholder: Buffer
 }
 
@@ -362,7 +362,7 @@ export class ResultSplitter {
     member.kept = undefined
   }
 
-  /** True for the id of the request. A server may return a numeric id as a string. */
+  /** True if `id` is the id of the request. A server may return a numeric id as a string. */
   #isOwn(id: string | undefined): boolean {
     return id === this.#id || id === JSON.stringify(this.#id)
   }

@@ -1,6 +1,6 @@
 /**
- * Collects bytes that arrive in chunks. Memory use is close to the number of bytes. The sender controls chunk sizes and
- * the underlying buffers, so small chunks and large buffers must add no overhead.
+ * Collects bytes that arrive in chunks. Memory use is close to the number of stored bytes. The sender controls chunk
+ * sizes and the underlying buffers, so small chunks and large buffers must add no overhead.
  */
 import type { ServerResponse } from 'node:http'
 

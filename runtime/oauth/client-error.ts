@@ -1,8 +1,8 @@
 /**
  * The error that all OAuth client calls throw. The `kind` of an error distinguishes "try later" from "sign in again".
  *
- * `message` is safe for clients. The peer's text (`description`, `cause`) is only for logs and the operator's own
- * terminal.
+ * `message` is safe to show to clients. The peer's text (`description`, `cause`) is only for logs and the operator's
+ * own terminal.
  * Source: RFC 6749 section 5.2.
  */
 import { type ErrorCode, GatehouseError } from '../../schemas/index.ts'
@@ -76,7 +76,7 @@ export function withoutSecrets(error: unknown, secrets: readonly (string | undef
     description: description === undefined ? undefined : mask(description),
     status,
     retryAfterSec,
-    // The cause of an error with a description repeats the description.
+    // If the error has a description, its cause only repeats the description.
     cause: description === undefined ? cause : undefined,
   })
 }

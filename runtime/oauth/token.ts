@@ -1,10 +1,10 @@
 /**
  * Sends requests to a token endpoint, with one function per grant, and reads the responses.
  *
- * oauth4webapi builds the requests (client authentication, form encoding). Responses are read here for two reasons. An
- * id_token must be verified against keys (id-token.ts) instead of being trusted because it came over TLS, and some
- * servers' responses need a mapping. Nothing is cached here. A request is repeated only after a guessed authentication
- * method has failed, or if the server demands a DPoP proof or another nonce.
+ * oauth4webapi builds the requests (client authentication, form encoding). This module reads the responses itself, for
+ * two reasons. An id_token must be verified against keys (id-token.ts) instead of being trusted because it came over
+ * TLS, and some servers' responses need a mapping. Nothing is cached here. A request is repeated only after a guessed
+ * authentication method has failed, or if the server demands a DPoP proof or another nonce.
  * Source: RFC 6749 sections 4.1.3, 4.4, 5, 6; RFC 7636; RFC 8693; RFC 7523; RFC 8707; RFC 9449 sections 5 and 8.
  */
 import * as oauth from 'oauth4webapi'
@@ -36,8 +36,8 @@ export interface TokenSet {
 }
 
 /**
- * Determines when a token that is bound to a key is requested. `demanded`: only if the server rejects a request without
- * a proof. `offered` and `required`: always. With `required`, an unbound token is an error.
+ * Determines when to request a token that is bound to a key. `demanded`: only if the server rejects a request without a
+ * proof. `offered` and `required`: always. With `required`, an unbound token is an error.
  */
 export type ProofUse = 'demanded' | 'offered' | 'required'
 
@@ -235,8 +235,8 @@ interface ProofAttempt {
 }
 
 /**
- * Sends a request, with or without a proof. Repeats it once with a proof if the server demands one, and once with the
- * server's nonce.
+ * Sends a request, with or without a proof. Repeats the request once with a proof if the server demands one, and once
+ * with the server's nonce.
  */
 async function withProof(
   dpop: TokenProofOptions | undefined,

@@ -1,7 +1,10 @@
 /** Masks text. Must not throw. */
 export type MaskText = (text: string) => string
 
-/** Masks recorded call data (audit log, spans, console) beyond credentials. The current guardrails provide the mask. */
+/**
+ * Masks data of recorded calls (audit log, spans, console) in addition to credentials. The current guardrails provide
+ * the mask.
+ */
 export class RecordMask {
   #begin: (() => MaskText) | undefined
 
@@ -10,7 +13,10 @@ export class RecordMask {
     this.#begin = begin
   }
 
-  /** The mask is valid for one record within this turn. The mask can limit the work for the record. */
+  /**
+   * The mask is valid for one record within this turn. The mask can limit the amount of work that it does for the
+   * record.
+   */
   begin(): MaskText | undefined {
     return this.#begin?.()
   }

@@ -39,7 +39,7 @@ export interface PolicyExplanation {
   readonly outcome: 'matches' | 'misses' | 'fails' | 'unknown'
   /** First part that does not hold or that fails, as policy text. */
   readonly because?: string | undefined
-  /** Attributes that the part reads but the request lacks. */
+  /** Attributes that the part reads but the request does not contain. */
   readonly absent?: readonly string[] | undefined
 }
 
@@ -48,7 +48,7 @@ export interface DecisionExplanation {
   /** Ids of the determining policies; empty when no policy applies. */
   readonly determining: readonly string[]
   readonly errors: readonly string[]
-  /** Attributes that permits read but the request lacks. */
+  /** Attributes that permit policies read but the request does not contain. */
   readonly missing: readonly string[]
   /** Applicable policies in configuration order, at most 200. */
   readonly policies: readonly PolicyExplanation[]
@@ -58,7 +58,7 @@ export interface DecisionExplanation {
   readonly refused?: string | undefined
 }
 
-/** A query about a caller from a fixture or a command. */
+/** A policy query about a caller that a fixture or a command describes. */
 export interface PolicyQuestion extends Omit<AccessRequest, 'arguments'> {
   readonly claims: Readonly<Record<string, unknown>>
   /** The caller's name when the claims have no `sub`. */

@@ -1,7 +1,7 @@
 /**
  * Maps an MCP request to policy queries: the action, and the type and id of its target.
  *
- * One table contains requests. Another table contains lists, and the actions that apply to their items.
+ * One table contains requests. Another table contains the lists, with the actions that apply to their items.
  * Source: docs/reference/specification/virtual-server.md#authentication, authentication (authorization policies); MCP
  * 2025-11-25 and 2026-07-28, server features.
  */
@@ -94,10 +94,10 @@ export interface Facts {
   readonly origin: Origin
 }
 
-/** Attributes of a resource that only the gateway sets. */
+/** Resource attributes that only the gateway sets. */
 export const originAttributes = ['backend', 'original'] as const
 
-/** Returns the parents that a resource gets from its origin. */
+/** Returns the parents of a resource that are derived from its origin. */
 export function originUids({ action }: PolicyRequest, { backend, original, template }: Origin): Uid[] {
   if (backend === '') return [{ type: 'Workflow', id: original }]
   const type = `Backend${policyActions[action].entityType}`
@@ -126,9 +126,9 @@ export function refusal(action: Action): GatehouseError {
 }
 
 export interface ListRow {
-  /** Member of the result that contains the items. */
+  /** Name of the result member that contains the items. */
   readonly member: string
-  /** Member of the item that contains the name that clients see. */
+  /** Name of the item member that contains the client-visible name. */
   readonly key: string
   readonly action: Action
 }
@@ -151,8 +151,8 @@ const freeMethods: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns a request's policy queries: none when it is not subject to policies, undefined for an unknown method. Throws
- * INVALID_PARAMS when required members cannot be read.
+ * Returns a request's policy queries: an empty list when the request is not subject to policies, and undefined for an
+ * unknown method. Throws INVALID_PARAMS when required members cannot be read.
  */
 export function accessRequestsOf(method: string, params: JsonObject): readonly AccessRequest[] | undefined {
   switch (method) {

@@ -12,7 +12,7 @@ export interface Level {
   readonly atMs: number
 }
 
-/** Returns the tokens in the bucket now. A clock that was set back adds no tokens. */
+/** Returns the current number of tokens in the bucket. A clock that was set back adds no tokens. */
 export function levelAt(bucket: Bucket, last: Level | undefined, nowMs: number): number {
   if (!last) return bucket.capacity
   const gained = (Math.max(0, nowMs - last.atMs) * bucket.capacity) / bucket.refillMs

@@ -25,7 +25,8 @@ export interface SetOptions {
   /** Writes only when the key is absent, or only when the key is present. */
   readonly onlyIf?: 'absent' | 'present'
   /**
-   * True for writes that untrusted clients can cause. If the store has a cap, such writes cannot use its last quarter.
+   * True for writes that untrusted clients can cause. If the store has a cap, such writes cannot use the last quarter
+   * of its capacity.
    */
   readonly yields?: boolean
 }
@@ -50,11 +51,14 @@ export interface BucketResult {
 export interface Counter {
   readonly key: string
   /**
-   * Amount to add, a whole number. A negative amount subtracts: the sum stops at 0, and an expired sum is not
+   * Amount to add; must be an integer. A negative amount subtracts: the sum stops at 0, and an expired sum is not
    * recreated.
    */
   readonly add: number
-  /** Limit that the sum must not exceed. A sum at the limit accepts nothing. Undefined means no limit. */
+  /**
+   * Limit that the sum must not exceed. When the sum has reached the limit, further additions are rejected. Undefined
+   * means no limit.
+   */
   readonly limit?: number | undefined
   /** New lifetime of the sum in milliseconds. */
   readonly ttlMs: number

@@ -26,7 +26,9 @@ const typesFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
 const commonTypes: readonly string[] = ['Action', 'Client', 'MCP']
 /** Facts about the caller's token: attributes of the principal, except `actor`, which is an attribute of the context. */
 export const tokenFacts = ['kind', 'issuer', 'clientId', 'authMethod', 'actor'] as const
-/** Attributes of resources and actions. Request attributes start with a prefix. */
+/**
+ * Attributes of resources and actions. Attributes from claims and arguments start with a prefix (`claim_` or `arg_`).
+ */
 const attributes: readonly string[] = [
   'name',
   'operation',
@@ -48,7 +50,7 @@ export interface PolicyTexts {
   readonly shadowPolicies?: readonly string[] | undefined
   readonly entitiesJson?: string | undefined
   readonly groupEntityType?: string | undefined
-  /** Name of the server, for policies of its console. By default, the policies apply to client requests. */
+  /** Name of the server, if the policies are for its console. By default, the policies apply to client requests. */
   readonly consoleOf?: string | undefined
 }
 
@@ -124,8 +126,8 @@ function warningsOf(texts: readonly string[], member: string, known: Known): str
 }
 
 /**
- * Warns about policies for other consoles. A policy that also refers to this console is fine, because several servers
- * may share policies.
+ * Warns about policies for other consoles. A policy that also refers to this console causes no warning, because several
+ * servers may share policies.
  */
 function elsewhere(path: string, found: ReadonlySet<string>, { consoles, consoleOf }: Known): string[] {
   if (consoleOf === undefined || found.size === 0 || !found.isDisjointFrom(consoles)) return []
@@ -146,7 +148,7 @@ function jsonOf(text: string): PolicyJson | undefined {
   }
 }
 
-/** Collects every entity and every attribute of a value that is not a plain record. */
+/** Collects every entity, and every attribute that is read directly from a variable such as `principal`. */
 function namesIn(value: unknown): Names {
   const found = {
     types: new Set<string>(),

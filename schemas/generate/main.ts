@@ -74,8 +74,8 @@ export declare const bundle: Bundle
 `
 
 /**
- * The definitions that the validator needs at run time, without descriptions and examples. JSON.parse is faster than
- * evaluating a literal.
+ * Returns a file with the definitions that the validator needs at run time, without descriptions and examples.
+ * JSON.parse is faster than evaluating a literal.
  */
 function bundleFile(bundle: Bundle): string {
   const defs = Object.entries(bundle.defs).map(

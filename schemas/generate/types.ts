@@ -40,7 +40,7 @@ function named(bundle: Bundle): readonly (readonly [string, Schema])[] {
   return Object.entries(bundle.defs).filter(([, schema]) => isNamed(schema))
 }
 
-/** Returns the names of the definitions with a default, directly or in a referenced definition. */
+/** Returns the names of the definitions that contain a default, either directly or through a referenced definition. */
 function changedByDefaults(bundle: Bundle): ReadonlySet<string> {
   const changed = new Set<string>()
   for (let before = -1; before !== changed.size; ) {

@@ -68,7 +68,7 @@ export function unknownBackends(
   const suggest = suggestions([...names].slice(0, maxCompared))
   const violations = unknown.slice(0, maxViolations).map(({ path, name, within }): UnknownBackend => {
     const where = within === undefined ? '' : `${within}: `
-    // Only a step's tool can be invalid although it is the name of a backend.
+    // The name of a known backend is invalid only as the tool of a step.
     if (names.has(name))
       return { path, message: `${where}"${name}" is a backend, not a tool: write "${name}.TOOL"` }
     const message = `${where}unknown backend ${JSON.stringify(name)}`
@@ -90,7 +90,7 @@ function suggestions(names: readonly string[]): (name: string) => string | undef
   }
 }
 
-/** A backend name and the location where it occurs. */
+/** A backend name and the path at which it occurs. */
 export interface NamedPlace {
   readonly path: string
   readonly name: string
@@ -136,7 +136,9 @@ function sharedNames(definition: WebhookDefinition | undefined): readonly Named[
   return ruleNames(webhooks, 'spec').map((one) => ({ ...one, path, within: `${title}: ${one.path}` }))
 }
 
-/** Backend names in lists whose entries have a `match` (guardrails and webhooks), and in their exceptions. */
+/**
+ * Returns the backend names in lists whose entries have a `match` (guardrails and webhooks), and in their exceptions.
+ */
 function ruleNames(lists: unknown, path: string): readonly Named[] {
   return Object.entries(fieldsOf(lists)).flatMap(([list, rules]) =>
     listOf(rules).flatMap((rule, i) => {
@@ -214,7 +216,7 @@ interface FilteredUpstream {
 }
 
 /**
- * Returns the errors of an upstream filter: unknown names, and a first provider whose users have no groups. Paths are
+ * Returns the errors in an upstream filter: unknown names, and a first provider whose users have no groups. Paths are
  * relative to the filter.
  */
 export function upstreamFilterViolations(

@@ -10,8 +10,8 @@ import { below, type Violation } from './violations.ts'
 import type { CelRule, Schema } from '../schema.ts'
 
 /**
- * Returns the violations of `value` at `path`. `known` are the violations from the schema. Skips rules about a field
- * that is already invalid, because such a rule would only repeat the problem.
+ * Returns the violations of `value` at `path`. `known` contains the violations from the schema. Skips rules about a
+ * field that is already invalid, because such a rule would only repeat the problem.
  */
 export function checkRules(
   schema: Schema,

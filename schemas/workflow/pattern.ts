@@ -47,8 +47,8 @@ export function compilePattern(source: string): Pattern {
 }
 
 /**
- * Returns the program of a pattern, for searches that need match positions. With `checksOnly`, small classes replace
- * Unicode classes, so the program can only be used for checks. Throws PatternError.
+ * Returns the compiled program of a pattern, for searches that need match positions. With `checksOnly`, small classes
+ * replace Unicode classes, so the program can only be used for checks. Throws PatternError.
  */
 export function compileProgram(
   source: string,

@@ -44,7 +44,7 @@ const tokenVolume = 'gatehouse-attach-token'
 const tokenDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 const tokenSeconds = 3_600
 /**
- * Ports of the bridge on the loopback interface and of its health endpoint. `otherPorts` are used instead when the
+ * Port of the bridge on the loopback interface, and port of its health endpoint. `otherPorts` are used instead when the
  * proxy's own port equals one of these ports.
  */
 const ports = { bridge: 15_080, health: 15_081 } as const

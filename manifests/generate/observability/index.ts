@@ -9,7 +9,7 @@ import { dashboards } from './dashboards.ts'
 
 const folder = 'observability'
 
-/** Contents, keyed by path relative to manifests/. */
+/** Returns file contents, keyed by path relative to manifests/. */
 export function observability(defaults: Defaults): [string, string][] {
   return [
     [`${folder}/alerts.yaml`, yamlFile([ruleFile()])],

@@ -42,9 +42,7 @@ export interface VerifiedClientAssertion {
   readonly expSec: number
   /** False: the assertion can be used until it expires. */
   readonly isOnce: boolean
-  /**
-   * The subject, and the issuer or trust domain, whose rates are limited. Undefined: only the client's rate is limited.
-   */
+  /** The subject, and its issuer or trust domain, for the rate limits. Undefined: only the client's rate is limited. */
   readonly origin?: { readonly subject: string; readonly issuer: string }
 }
 
@@ -93,8 +91,8 @@ function headerAlgs(algs: readonly AssertionAlg[]): string[] {
 }
 
 /**
- * Returns the verified assertion, or why it is rejected, in fixed wording. Rejects with errors from `rules.find` when
- * the keys are unavailable.
+ * Returns the verified assertion, or the reason for its rejection in fixed wording. Rejects with errors from
+ * `rules.find` when the keys are unavailable.
  */
 export async function verifyAssertion(
   assertion: string,

@@ -41,7 +41,7 @@ export interface ClientCredentials {
   readonly isBasic: boolean
 }
 
-/** The client that a request authenticated as. */
+/** The authenticated client of a request. */
 export type AuthenticatedClient = RegisteredClient | AuthenticatedMachine
 
 export type AuthenticatedMachine = MachineClient & {
@@ -200,7 +200,7 @@ async function authenticateDescribed(
 }
 
 interface AssertionCheck<T extends VerifiedClientAssertion> {
-  /** Returns why the assertion is rejected, in fixed wording. */
+  /** Returns the verified assertion, or the reason for its rejection in fixed wording. */
   readonly verify: (assertion: string) => Promise<T | string>
   readonly kind: AssertionKind
 }

@@ -60,8 +60,8 @@ export interface ClientDocuments {
    */
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
   /**
-   * Returns the keys of the client; undefined when it has none or its document is not accepted. Throws 503 when the
-   * document's host does not respond, and after too many fetches.
+   * Returns the client's keys; undefined when the client has no keys or its document is not accepted. Throws 503 when
+   * the document's host does not respond, and after too many fetches.
    */
   findKeys(clientId: string, caller: string): Promise<AssertionKeys | undefined>
 }

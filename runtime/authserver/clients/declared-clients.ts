@@ -1,10 +1,11 @@
 /**
  * Clients that the operator declared. Such clients get tokens for themselves and cannot sign users in.
  *
- * The file and its secrets are reloaded every few seconds. Removing a client invalidates its tokens immediately. If it
- * is added again, tokens from before the removal stay invalid: `MachineTokens` stores the removal for every replica.
- * The removal is not stored if no process was running while the client was absent from the file. A client's tokens also
- * become invalid when its identity at its issuer changes, or when it may no longer exchange another client's tokens.
+ * The file and its secrets are reloaded every few seconds. Removing a client invalidates its tokens immediately. If the
+ * client is added again, tokens from before the removal stay invalid: `MachineTokens` stores the removal for every
+ * replica. The removal is not stored if no process was running while the client was absent from the file. A client's
+ * tokens also become invalid when its identity at its issuer changes, or when it may no longer exchange another
+ * client's tokens.
  * Source: RFC 6749 sections 2.3.1 and 4.4; RFC 7523 section 2.2; RFC 8693.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -116,7 +117,7 @@ export class DeclaredClients {
     return client !== undefined && mayExchangeFor(client, otherId)
   }
 
-  /** True when the client is declared and no removal made after this time is still waiting to be stored. */
+  /** True when the client is declared and no removal after this time is waiting to be stored. */
   isDeclaredSince(clientId: string, sinceSec: number): boolean {
     return this.#clients.has(clientId) && !this.#removals.hasSince(clientId, sinceSec)
   }
@@ -142,7 +143,7 @@ function throwIfAny(violations: readonly string[]): void {
 
 type Clients = ReadonlyMap<string, MachineClient>
 
-/** Replaces a client whose secrets are unusable with its previous version, if there is one. */
+/** If a client's secrets are unusable, replaces the client with its previous version, if there is one. */
 function load(
   settings: readonly DeclaredClientSettings[],
   previous: Clients = new Map(),

@@ -32,8 +32,8 @@ export function claimedIdentity(
 }
 
 /**
- * Returns the verified token, or why it is rejected, in fixed wording. Rejects with AUTH_UNAVAILABLE while the issuer's
- * keys are unavailable.
+ * Returns the verified token, or the reason for its rejection in fixed wording. Rejects with AUTH_UNAVAILABLE while the
+ * issuer's keys are unavailable.
  */
 export async function verifyFederatedAssertion(
   assertion: string,

@@ -1,10 +1,10 @@
 /**
  * Connected accounts: the page where users connect, renew and disconnect their clients' providers.
  *
- * The sign-in cookie, which only a completed login sets, identifies the user. The page shows no secrets. Connecting is
- * a login with one provider for one client. The login must end in the browser that began it, and changes only that
- * provider's tokens. At the first provider, the login must also identify the same user as before. Every change comes
- * from the page's own form.
+ * The sign-in cookie, which only a completed login sets, identifies the user. The page shows no secrets. To connect an
+ * account, the user signs in to one provider on behalf of one client. The login must end in the browser that began it,
+ * and changes only that provider's tokens. At the first provider, the login must also identify the same user as before.
+ * Every change comes from the page's own form.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9700 section 4.7.
  */
 import { type Exchange, shortClientId } from '../../net/index.ts'
@@ -62,7 +62,7 @@ async function requireSignIn(
 
 const formSubject = (userId: string): string => `accounts ${userId}`
 
-/** Identifies a session in a form without revealing its id, which is a secret. */
+/** Identifies a session without revealing its id, which is a secret. */
 const handleOf = (session: LoginSession): string => sha256(`accounts ${session.id}`)
 
 async function describeSession(session: LoginSession, context: AuthServerContext): Promise<ConnectedClient> {

@@ -69,8 +69,8 @@ function checkBrowser(
 }
 
 /**
- * Prevents mix-up (RFC 9700 section 4.4): a code from one provider must not be sent to another. A redirect URI or an
- * `iss` that belongs to another provider reveals a mix-up, even when the expected provider has not advertised an
+ * Prevents mix-up (RFC 9700 section 4.4): a code from one provider must not be sent to another provider. A redirect URI
+ * or an `iss` that belongs to another provider reveals a mix-up, even when the expected provider has not advertised an
  * issuer.
  */
 function checkSender(

@@ -184,7 +184,10 @@ function grantedScopes(
   return granted
 }
 
-/** Returns the resources in an assertion; undefined if it contains none. Each resource must belong to this server. */
+/**
+ * Returns the resources in an assertion; undefined if the assertion contains no resources. Each resource must belong to
+ * this server.
+ */
 function namedResources(
   { resources }: VerifiedIdentityAssertion,
   context: AuthServerContext,
@@ -234,7 +237,7 @@ async function verify(
   return accepted(verified)
 }
 
-/** Throws invalid_grant with the reason why the assertion was rejected, or because the keys cannot be read. */
+/** Throws invalid_grant, with the reason, when the assertion was rejected or the keys cannot be read. */
 function accepted<T extends object>(verified: T | string | undefined): T {
   if (verified === undefined) throw grantError("the issuer's keys cannot be read")
   if (typeof verified === 'string') throw grantError(verified)

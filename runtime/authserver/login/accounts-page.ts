@@ -1,7 +1,7 @@
 /**
  * The connected accounts page. For each of the user's clients, the page shows each provider with its state and buttons.
  *
- * States are shown as words in addition to colors. A button's label states its effect and the client.
+ * States are shown as words in addition to colors. The label of a button states the button's effect and the client.
  */
 import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
 import type { AuthServerContext } from './context.ts'
@@ -13,7 +13,7 @@ export interface Account {
   /** `none`: never connected. `expiring`: the connection will expire, because the provider issued no refresh token. */
   readonly state: 'connected' | 'expiring' | 'broken' | 'none'
   readonly leftMs?: number | undefined
-  /** False when only a login from the client itself can renew the connection. */
+  /** False when the connection can be renewed only by a login that the client itself starts. */
   readonly canConnect: boolean
 }
 

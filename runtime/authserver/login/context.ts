@@ -1,4 +1,4 @@
-/** Everything that an endpoint uses. `server/auth-server.ts` builds it once. */
+/** The settings and services that an endpoint uses. `server/auth-server.ts` builds it once. */
 import type { AuthServerConfig } from '../../config/index.ts'
 import type { Exchange, Log } from '../../net/index.ts'
 import type { MarkProof, Nonces } from '../../oauth/index.ts'

@@ -80,7 +80,7 @@ export const limits = {
     issuer: [{ capacity: 3_000, refillMs: minute }],
     total: [],
   },
-  /** Fetches of metadata documents and clients' keys. */
+  /** Limits for fetches of metadata documents and of clients' keys. */
   document: {
     caller: [{ capacity: 30, refillMs: minute }],
     host: [{ capacity: 10, refillMs: minute }],

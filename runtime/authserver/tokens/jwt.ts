@@ -1,9 +1,9 @@
 /**
  * Signs access tokens (RFC 9068) and ID tokens (OpenID Connect Core section 2). Verifies nothing.
  *
- * An access token identifies the session (`tsid`) whose upstream tokens it gives access to. The token also identifies
- * the grant (`gid`, a hash) that keeps it valid. The token contains no names or email addresses, because these would
- * end up in every backend's log. `scp` repeats the scopes as a list, for policies that read it.
+ * An access token identifies the session (`tsid`) and gives access to the session's upstream tokens. The token also
+ * identifies the grant (`gid`, a hash) that keeps it valid. The token contains no names or email addresses, because
+ * these would end up in every backend's log. `scp` repeats the scopes as a list, for policies that read it.
  *
  * Signs with node:crypto. jose signs through WebCrypto, which switches threads and makes OpenSSL split r and s. Those
  * steps take four times as long as the signature itself. Slow signatures are computed in another thread.

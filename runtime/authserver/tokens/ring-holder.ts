@@ -12,14 +12,14 @@ import { type KeyRing, makeKeyRing } from './key-ring.ts'
 
 const currentSecretKey = 'hmac-secret-in-use'
 const dayMs = 86_400_000
-/** Lifetime of the stored id. Every replica extends it once a day. */
+/** Lifetime of the stored id. Every replica extends this lifetime once a day. */
 const storedMs = 30 * dayMs
 
 export interface RingHolderParts {
   readonly config: Pick<AuthServerConfig, 'secrets'>
   readonly store: Store
   readonly now: () => number
-  /** How long a new secret is used only to verify and open, in milliseconds. */
+  /** Time in milliseconds during which a new secret is used only to verify and open. */
   readonly promoteAfterMs: number
   /** Supplies the keys and secrets that are not configured. */
   readonly lent?: KeyRing | undefined
@@ -105,7 +105,9 @@ interface Rings {
   readonly next: KeyRing
 }
 
-/** Returns the stored id of the secret in use. The first server finds no id and stores its own. */
+/**
+ * Returns the stored id of the secret in use. The first server finds no stored id, and stores the id of its own secret.
+ */
 async function secretInUse(store: Store, ring: KeyRing): Promise<string | undefined> {
   if (ring.ephemeral.hmac) return undefined
   const claim = (): Promise<boolean> =>

@@ -1,5 +1,5 @@
 /**
- * Client authentication of this server at an upstream provider, and the certificates of the connection.
+ * Configures how this server authenticates to an upstream provider, and the certificates of the connection.
  *
  * Keys, tokens and certificates are reread, so rotating them does not require a restart.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders; RFC 7523 section 2.2; RFC 8705 section 2.

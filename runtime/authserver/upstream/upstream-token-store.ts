@@ -1,10 +1,11 @@
 /**
- * The upstream tokens of callers at request time. A row is found through the session in the caller's token, checked
+ * Provides callers' upstream tokens at request time. A row is found through the session in the caller's token, checked
  * against the caller, and renewed before it expires (renewals.ts).
  *
- * A failure of one provider does not affect other providers. After a rejected refresh, or the expiry of a token without
- * a refresh token, the user must sign in to the provider again. The loss of a required token (from the only provider,
- * or requested as `required`) also ends the grant. Otherwise the client would keep refreshing a useless grant.
+ * A failure of one provider does not affect other providers. After a rejected refresh, or once a token without a
+ * refresh token has expired, the user must sign in to the provider again. The loss of a required token (from the only
+ * provider, or requested as `required`) also ends the grant. Otherwise the client would keep refreshing a useless
+ * grant.
  * Source: docs/reference/specification/external-auth.md#upstreamInject (upstreamInject, tokenExchange,
  * primaryUpstreamProvider).
  */
@@ -141,8 +142,8 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     if (!live || (row && !isOwn(row, claims))) return undefined
     try {
       if (!row) return await this.#checkAbsent(claims.tsid, provider)
-      // One caller may abort. The refresh continues for the other callers, and because the provider has already rotated
-      // the token.
+      // One caller may abort. The refresh continues, because other callers may be waiting for it, and because the
+      // provider has already rotated the token.
       const isRefused = this.#isRefused(id, row)
       const fresh = this.#renewals.renewIfDue(id, row, { upstream, isRefused })
       const renewed = await abortable(fresh, signal)
@@ -188,7 +189,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   }
 }
 
-/** The user allowed only the client of the session to use the provider's tokens. */
+/** The user allowed only the session's client to use the provider's tokens. */
 const delegatedText =
   "this backend requires the user's own token; the caller acts for the user with a delegated token"
 

@@ -9,7 +9,7 @@ import { loggedNames, logFile } from '../../toolkit/targets/logs.ts'
 
 const followEveryMs = 200
 
-/** Prints the resource's output from the newest session that contains any. Returns the exit code. */
+/** Prints the resource's output from the newest session that has output for the resource. Returns the exit code. */
 export async function showLogs(
   name: string | undefined,
   options: { follow: boolean; stop: AbortSignal },

@@ -22,7 +22,7 @@ export interface IncomingOidc {
   /** Advertised scopes. Default: openid. */
   readonly scopes: readonly string[] | undefined
   readonly caBundlePath: string | undefined
-  /** Flag or field of the CA bundle, for errors. */
+  /** Flag or field that specifies the CA bundle, for error messages. */
   readonly caBundleSetting: string
   /** Allows private addresses for discovery and keys. */
   readonly allowPrivateIp: boolean

@@ -110,7 +110,7 @@ function readIfExists(path: string): string | undefined {
   }
 }
 
-/** The variables that a virtual server reads, by purpose. */
+/** The variables that a virtual server reads, grouped by purpose. */
 export const vmcpEnvironment = {
   redisPassword: 'GATEHOUSE_SESSION_REDIS_PASSWORD',
   /** Prefix of variables that contain a backend's headers as JSON. The rest of the name is the backend's name. */

@@ -83,7 +83,8 @@ export class Series {
   }
 
   /**
-   * Counts a call. `at` is the end of the call, in milliseconds since the epoch. Ignores calls before the last hour.
+   * Counts a call. `at` is the end of the call, in milliseconds since the epoch. Ignores calls that ended more than an
+   * hour ago.
    */
   add(sample: CallSample, at: number): void {
     const minute = Math.floor(at / minuteMs)
@@ -119,7 +120,7 @@ export class Series {
     }
   }
 
-  /** Returns the last hour, oldest minute first, for one backend or the whole server. */
+  /** Returns the counters of the last hour, oldest minute first, for one backend or the whole server. */
   minutes(backend?: string): readonly Minute[] {
     const hour = backend === undefined ? this.#all : this.#backends.get(backend)
     const last = Math.floor(this.#now() / minuteMs)

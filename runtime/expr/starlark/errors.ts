@@ -1,4 +1,4 @@
-/** Script errors with their position. The messages are written for the author of the script. */
+/** Script errors, each with its position. The messages are written for the author of the script. */
 
 /** Line and column, both one-based; columns count characters. */
 export interface SourcePosition {

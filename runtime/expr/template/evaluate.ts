@@ -2,8 +2,8 @@
  * Evaluates a workflow template to text, or a single action to its value. The evaluation is pure: it uses no clock,
  * randomness or I/O, and performs a bounded amount of work.
  *
- * The result differs from Go's where Go fails or prints unusable text: a field of null has no value, and numbers
- * compare by value. Whole numbers are printed without an exponent and are valid indexes.
+ * The result differs from Go's in cases in which Go fails or prints unusable text: a field of null has no value, and
+ * numbers compare by value. Whole numbers are printed without an exponent and are valid indexes.
  * Source: Go text/template; docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import type { Command, Node, Operand, Pipe, Template } from '../../../schemas/workflow/index.ts'

@@ -15,7 +15,7 @@ export interface ValueStyle {
   readonly object: Brackets
   readonly name: (name: string) => string
   readonly scalar: (value: Scalar) => string
-  /** True to omit members without a value, like JSON.stringify. */
+  /** True to omit members without a value, as JSON.stringify does. */
   readonly omitsUndefined: boolean
 }
 

@@ -1,6 +1,7 @@
 /**
- * A call for a stateless client. The call can ask questions. While a session-era server waits for an answer, the client
- * receives `input_required`. The call continues when the client repeats the request with the answers.
+ * A call for a stateless client. The call can request input from the client. While a session-era server waits for an
+ * answer, the client receives `input_required`. The call continues when the client repeats the request with the
+ * answers.
  * Source: MCP 2026-07-28, patterns/mrtr.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -8,13 +9,13 @@ import type { JsonObject } from '../json/object.ts'
 import { type Abilities, requireAbility } from './abilities.ts'
 import { type Ask, type AskReply, inputRequests, statelessQuestion } from './questions.ts'
 
-/** Time in milliseconds during which questions are collected for one round. */
+/** Time in milliseconds during which server requests are collected for one round. */
 const gatherMs = 5
 const maxQuestions = 32
 
 export type CallStep<T> =
   | { readonly kind: 'done'; readonly outcome: T }
-  /** Questions as a raw InputRequests object. */
+  /** The server requests, as a raw InputRequests object. */
   | { readonly kind: 'ask'; readonly requests: Buffer }
 
 interface Question {
@@ -53,7 +54,7 @@ export class AskingCall<T> {
     this.#wake?.()
   }
 
-  /** Asks the client. Rejects if the question cannot be asked or is withdrawn. */
+  /** Asks the client. Rejects if the request cannot be sent or is withdrawn. */
   ask(request: Ask, signal: AbortSignal | undefined): Promise<AskReply> {
     try {
       requireAbility(this.#abilities, request)
@@ -71,7 +72,7 @@ export class AskingCall<T> {
     const key = `ask-${this.#nextQuestion++}`
     return new Promise((resolve, reject) => {
       this.#questions.set(key, { request: statelessQuestion(request), resolve, reject })
-      // A withdrawn question is not asked again, and answers to this question are ignored.
+      // A withdrawn request is not sent again, and answers to it are ignored.
       signal?.addEventListener(
         'abort',
         () => {
@@ -87,7 +88,7 @@ export class AskingCall<T> {
     })
   }
 
-  /** Waits for the next step, which is the outcome or a set of questions. Rejects if the work rejects. */
+  /** Waits for the next step, which is the outcome or a set of server requests. Rejects if the work rejects. */
   async step(): Promise<CallStep<T>> {
     if (!this.#finished && !this.#hasQuestions) {
       await new Promise<void>((resolve) => {
@@ -104,7 +105,7 @@ export class AskingCall<T> {
     return { kind: 'ask', requests: inputRequests(questions) }
   }
 
-  /** Forwards the client's answers to the call. Questions that are still open are asked again. */
+  /** Forwards the client's answers to the waiting call. Requests that are still open are sent again. */
   response(responses: JsonObject | undefined): void {
     for (const [key, question] of this.#questions) {
       const raw = responses?.raw(key)

@@ -1,4 +1,4 @@
-/** Translates single parts of a message between the two protocol eras. */
+/** Translates individual parts of a message between the two protocol eras. */
 export { type Abilities, abilitiesIn, requireAbility, withoutTasks } from './abilities.ts'
 export { AskingCall, type CallStep } from './asking-call.ts'
 export type { DirectCall, DirectResult } from './direct-call.ts'

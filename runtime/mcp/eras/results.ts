@@ -53,11 +53,11 @@ function completionChanges(method: string, object: JsonObject, serverInfo: strin
 
 /**
  * Maximum size, in bytes of JSON text, of a backend's `requestState` that is forwarded to a client. Sealing makes the
- * state a third larger.
+ * state one third larger.
  */
 export const maxBackendStateBytes: number = 192 * 1024
 
-/** Returns an interim result with questions and with the state that the client must return. */
+/** Returns an interim result with the input requests and with the state that the client must return. */
 export function inputRequired(
   requests: Buffer | undefined,
   state: string | undefined,

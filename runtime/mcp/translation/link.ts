@@ -1,6 +1,6 @@
 /**
- * A connection to a server in the server's own era, over any transport. The transport is a process's standard streams,
- * or HTTP.
+ * A connection to a server, over any transport, that uses the server's protocol era. The transport is a process's
+ * standard streams, or HTTP.
  */
 import type { Message } from '../message.ts'
 

@@ -1,8 +1,8 @@
 /**
  * The certificate with which a client authenticated its TLS connection (mutual TLS).
  *
- * Only a connection that this process terminated counts. Headers in which a proxy reports a certificate are not read,
- * because any sender could write them.
+ * A certificate counts only if this process terminated the TLS connection. Headers in which a proxy reports a
+ * certificate are not read, because any sender could write them.
  * Source: RFC 8705 section 3.1.
  */
 import { hash } from 'node:crypto'

@@ -15,7 +15,7 @@ import { limitToOncePerMinute } from './rate-limited-log.ts'
 export interface HeaderState {
   /** The most recent request on the connection. */
   readonly req: IncomingMessage | undefined
-  /** The most recent request at the time `from` was set. */
+  /** The request that was the most recent when `from` was set. */
   after: IncomingMessage | undefined
   /** Approximate number of bytes received before the header block that is now arriving. */
   from: number

@@ -23,7 +23,7 @@ export interface OAuthClient {
   readonly assertion?: string | undefined
   /** Audience of assertions, for servers that require an audience other than their issuer. */
   readonly assertionAudience?: string | undefined
-  /** A fixed method, for instance from registration. Absent: chosen from the metadata. */
+  /** A fixed method, for instance from the registration. Absent: chosen from the metadata. */
   readonly authMethod?: ClientAuthMethod | undefined
 }
 

@@ -80,7 +80,7 @@ export const auditEvents = {
 /** An event type of an embedded authorization server. */
 export type AuthorizationEventType = Extract<AuditEventType, `auth_${string}`>
 
-/** An event type of a user action in the console. */
+/** Event type for a user action in the console. */
 export type ConsoleEventType = Extract<AuditEventType, `console_${string}`>
 
 export type WorkflowEventType = Extract<AuditEventType, `vmcp_workflow_${string}`>

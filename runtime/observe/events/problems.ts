@@ -1,4 +1,4 @@
-/** Current problems: conditions that events have opened and not closed. The number of problems is limited. */
+/** Current problems: conditions that events have opened but not yet closed. The number of problems is limited. */
 import type { EventType } from './fields.ts'
 import type { EventCondition } from './row.ts'
 
@@ -12,7 +12,7 @@ export interface OpenProblem {
   readonly fix: string
 }
 
-/** The effect of an event on its problem. */
+/** Effect of an event on the corresponding problem. */
 export type ProblemChange = 'opened' | 'changed' | 'closed' | 'same'
 
 const maxProblems = 500

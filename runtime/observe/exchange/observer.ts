@@ -68,7 +68,7 @@ export interface Observer {
     work: () => Promise<T>,
     read: (result: T) => RpcResponse | undefined,
   ): Promise<T>
-  /** Attributes the call in flight to a tool other than the named one, with these arguments. */
+  /** Attributes the call in flight to a tool other than the requested tool, with these arguments. */
   attributeTo(tool: string, toolArguments: Buffer): void
   /** Sets the backend of the request in flight. */
   backend(name: string): void
@@ -281,7 +281,7 @@ const unobserved: Observer = {
   annotate() {},
 }
 
-/** Negotiated protocol version of the session; undefined when unknown. */
+/** Returns the negotiated protocol version of the session; undefined when unknown. */
 function agreedVersion({ rpc }: RequestScope): { protocolVersion?: string } {
   return rpc?.protocolVersion === undefined ? {} : { protocolVersion: rpc.protocolVersion }
 }

@@ -3,7 +3,7 @@
  * work in between. spans.ts implements the interface and is loaded only when tracing is on.
  *
  * The parent of a span comes from the asynchronous context (exchange/scope.ts). Spans contain error codes, but no
- * messages or stacks. When tracing is off, only the work runs.
+ * messages or stacks. When tracing is off, the work runs without a span.
  */
 import type { Span } from '@opentelemetry/api'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -50,7 +50,7 @@ export interface Tracer {
   readonly enabled: boolean
   /** Runs work under a new span. A rejection marks the span as failed with the error code. */
   internal<T>(name: InternalSpan, attributes: SpanAttributes | undefined, work: (span: SpanHandle) => T): T
-  /** Runs a backend call under a new span, like `internal`. */
+  /** Runs a backend call under a new span, as `internal` does for other work. */
   client<T>(name: string, work: (span: SpanHandle) => T): T
   /** Opens the span of a request that arrived at `startedAt` (epoch ms); undefined when tracing is off. */
   openServerSpan(name: string, startedAt: number, carrier: TraceCarrier): OpenSpan | undefined

@@ -16,7 +16,7 @@ import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
 
-/** Time after which a lock is abandoned. No token request takes longer. */
+/** Time after which a lock is abandoned. This time is longer than the duration of any token request. */
 const abandonedMs = 60_000
 const pauseMs = 50
 /** Errors that may be temporary: too many open files, or an interruption of a network file system. */
@@ -139,9 +139,9 @@ function remove(path: string, owner: string): void {
 }
 
 /**
- * Removes the lock of the process `abandoned`. Processes remove locks one at a time. Otherwise, a second process would
- * remove the lock that the first process has since acquired. When another process has the guard, this call does nothing
- * except remove a guard whose process has ended, or any guard when `isGuardIgnored` is true.
+ * Removes the lock that the process `abandoned` holds. Processes remove locks one at a time. Otherwise, a second
+ * process would remove the lock that the first process has since acquired. When another process has the guard, this
+ * call does nothing except remove a guard whose process has ended, or any guard when `isGuardIgnored` is true.
  */
 function removeAbandoned(
   path: string,

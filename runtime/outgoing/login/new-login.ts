@@ -1,4 +1,4 @@
-/** Signs in at a target, and renews a login. Stores nothing. */
+/** Signs in to a target, and renews a login. Stores nothing. */
 import { OAuthClientError, Prover, type TokenProofOptions } from '../../oauth/index.ts'
 import { uriOf, type KeptLogin } from './kept-login.ts'
 import { locate } from './locate.ts'

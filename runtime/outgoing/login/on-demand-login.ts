@@ -110,7 +110,7 @@ export class OnDemandLogin {
   }
 
   /**
-   * Handles a response with the status 401 or 403. Resolves to true if another attempt may succeed, and to false if the
+   * Handles a response with status 401 or 403. Resolves to true if another attempt may succeed, and to false if the
    * response does not concern the login. Rejects with BACKEND_SIGN_IN_REQUIRED or an error of `TargetLogin.token`.
    */
   async rejected(

@@ -41,7 +41,7 @@ export interface BatchFormat {
   readonly most: number
   /** Returns JSON text. Requires at least one query, all with the same shared part. */
   body(questions: readonly Question[]): string
-  /** Returns one decision per query, in order; undefined where it is missing. Throws DecisionFailure. */
+  /** Returns one decision per query, in order; a missing decision is undefined. Throws DecisionFailure. */
   answers(body: Buffer, count: number): readonly (boolean | undefined)[]
 }
 

@@ -3,8 +3,8 @@
  *
  * Before a call is sent, it counts against every matching quota and budget, or against none if a budget blocks the
  * call. Bytes and reported costs are known only afterwards, and are added without waiting. A call that was not sent is
- * subtracted again. The counters are in the store, keyed by period, so they survive restarts, reloads and clock
- * changes. When the store is unavailable, calls are not counted, as with rate limits.
+ * subtracted from the counters again. The counters are in the store, keyed by period, so they survive restarts, reloads
+ * and clock changes. When the store is unavailable, calls are not counted, as with rate limits.
  * Source: docs/guides/quotas.md.
  */
 import { GatehouseError, type Quota } from '../../../schemas/index.ts'

@@ -56,7 +56,7 @@ export interface JsonPostSettings extends TlsFiles {
 export interface JsonPostOptions {
   /** Name of the remote service in messages. */
   readonly who: string
-  /** Configuration path of the settings, for errors. */
+  /** Configuration path of the settings, for error messages. */
   readonly field: string
   readonly maxAnswerBytes: number
   readonly log: Log

@@ -29,7 +29,7 @@ export interface WebhookPeer {
   close(): Promise<void>
 }
 
-/** Environment for the variables in the settings. */
+/** Environment from which the variables in the settings are read. */
 export interface WebhookSecrets {
   readonly env: Environment
   /** Name of the settings in errors; `webhooks.validating[<name>]` when undefined. */

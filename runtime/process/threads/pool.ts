@@ -120,7 +120,7 @@ export class WorkerPool {
       resourceLimits: { maxOldGenerationSizeMb: this.#options.heapMb, maxYoungGenerationSizeMb: 16 },
     })
     this.#all.add(worker)
-    // Prevents an unhandled rejection. Callers that wait add their own handler.
+    // Prevents an unhandled rejection. Callers that wait for the worker add their own handlers.
     worker.on('error', () => {})
     worker.on('exit', () => {
       this.#all.delete(worker)

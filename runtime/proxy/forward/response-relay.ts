@@ -2,7 +2,7 @@
  * Relays one response from the target to the client in chunks; implements undici's dispatch handler.
  *
  * A committed response is sent to the client: the head, the body with back-pressure, and trailers. A response that is
- * set aside (redirect, lost session, rejected credential) goes to the forwarder, which drops its body. Nothing is
+ * set aside (redirect, lost session, rejected credential) is passed to the forwarder, which drops its body. Nothing is
  * buffered beyond the two sockets, except for the short body of a rejection whose text must be read. When the target
  * aborts a response, the client's response is aborted too, never completed.
  */

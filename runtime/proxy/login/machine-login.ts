@@ -194,7 +194,7 @@ export class MachineLogin implements OwnLogin {
     })
   }
 
-  /** Caches a failure for a short time, so that each caller does not cause another request. */
+  /** Caches a failure for a short time, so that not every caller causes another request. */
   async #attempt(run: () => Promise<void>): Promise<void> {
     const { signal, now, log } = this.#parts
     if (this.#failure && now() < this.#failure.untilMs) throw this.#failure.error

@@ -34,7 +34,7 @@ const loginProvider = 'login'
 
 export interface RemoteTarget {
   readonly credential: TargetCredential | undefined
-  /** The required login; without it no request can be served. */
+  /** The required login, without which no request can be served. */
   readonly login: TokenSource | undefined
   start(): Promise<void>
   close(): Promise<void>

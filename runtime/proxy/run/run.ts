@@ -41,7 +41,7 @@ export interface RunningCommand extends RunningProxy {
   readonly ready: Promise<void>
 }
 
-/** Returns the client certificate for the target, with the trusted certificates. Throws INVALID_CONFIG. */
+/** Returns the client certificate for the target, and the trusted certificates. Throws INVALID_CONFIG. */
 export function targetTls(
   { targetTls: files, remoteCa }: ProxySettings,
   log: Log,
@@ -107,7 +107,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
       credential: made.credential,
       login: made.login,
       inject: config.inject,
-      // An exchanged token replaces the client's token, regardless of which header it uses.
+      // An exchanged token replaces the client's token, regardless of the header that contains the client's token.
       passAuthorization:
         config.exchange === undefined && (config.passAuthorization || (!config.oidc && !parts.incoming)),
       headersTimeoutMs: config.requestTimeoutMs,

@@ -105,7 +105,7 @@ export class EraTranslation {
     return true
   }
 
-  /** Opens a session at a server that rejected a stateless request. */
+  /** Opens a session with a server that rejected a stateless request. */
   async #openSession(message: Message): Promise<StatelessTranslator | undefined> {
     if (this.#stateless) return this.#stateless
     const translator = new StatelessTranslator({
@@ -170,7 +170,7 @@ export class EraTranslation {
 
 const newline = Buffer.from('\n')
 
-/** Throws MessageError for a request that lacks fields that its revision requires. */
+/** Throws MessageError for a request without the fields that its revision requires. */
 function requestOf(message: Message): StatelessRequest {
   const params = paramsOf(message)
   const meta = checkStatelessBody(message, params, allVersions)

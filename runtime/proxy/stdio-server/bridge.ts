@@ -97,9 +97,9 @@ export interface StdioBridge {
   readonly startingSince?: number | undefined
   /** True once the server has sent a message. */
   readonly hasSpoken?: boolean | undefined
-  /** The server's own message when it last refused to open a session. */
+  /** The server's message from the last time that it refused to open a session. */
   readonly refusal?: string | undefined
-  /** Ends all sessions and the listener. */
+  /** Ends all sessions and closes the listener. */
   close(): Promise<void>
 }
 

@@ -14,7 +14,10 @@ export interface MessageHandlers {
 
 const maxTextBytes = 2_000
 
-/** Returns a function that logs why a response from the server cannot be read; its client only receives BACKEND_PROTOCOL. */
+/**
+ * Returns a function that logs why a response from the server cannot be read; the client receives only
+ * BACKEND_PROTOCOL.
+ */
 export function makeUnreadableReporter(log: Log): (cause: unknown) => void {
   return limitToOncePerMinute((cause: unknown) =>
     log.warn('a response from the server cannot be read; its request fails', { err: cause }),
@@ -23,7 +26,7 @@ export function makeUnreadableReporter(log: Log): (cause: unknown) => void {
 
 /**
  * Returns the line handler for one process. The handler never throws or rejects. A response that cannot be read becomes
- * an error, so that its client does not wait forever.
+ * an error, so that the client does not wait forever.
  */
 export function messagesOf(
   log: Log,

@@ -20,7 +20,7 @@ process.on('exit', () => {
   for (const pid of running) signalGroup(pid, 'SIGKILL')
 })
 
-/** Reason of `groupEnded` when the program does not exist. */
+/** Reason that `groupEnded` returns when the program does not exist. */
 export const commandNotFound = 'the command was not found'
 
 /**

@@ -130,8 +130,8 @@ export class ServedStatelessSide {
         now,
         log,
         infoFor: () => info,
-        // Uses the stored introduction while an unused process is available, so that the process stays free for the
-        // next session.
+        // Uses the stored `initialize` result while an unused process is available, so that the process stays free for
+        // the next session.
         introduction: () => (openings.hasUnused ? this.#introduction : undefined),
       })
     }

@@ -92,7 +92,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
     }
   }
 
-  /** Returns this session's tunnel, and creates it if necessary. */
+  /** Returns this session's tunnel, creating it if necessary. */
   function join(query: URLSearchParams): RelayTunnel {
     const session = query.get('session') ?? ''
     if (!/^[\w-]{16,64}$/.test(session))

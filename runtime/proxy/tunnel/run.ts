@@ -1,9 +1,9 @@
 /**
  * `proxy tunnel`: runs the proxy on a loopback port, with a provider that makes it reachable from outside.
  *
- * The tunnel serves the target through all checks of the proxy. Without incoming authentication, the tunnel opens only
- * with an explicit flag. Once the public URL is known, its host is added to the allowed hosts. The URL is also the
- * resource of the tokens, unless --resource-url sets a different resource.
+ * Requests through the tunnel pass all checks of the proxy before they reach the target. Without incoming
+ * authentication, the tunnel opens only with an explicit flag. Once the public URL is known, its host is added to the
+ * allowed hosts. The URL is also the resource of the tokens, unless --resource-url sets a different resource.
  * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
  */
 import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
@@ -22,7 +22,7 @@ export interface TunnelOptions extends RunParts {
   readonly provider: TunnelProvider
   /** True to open the tunnel without authentication. */
   readonly insecureUnauthenticated: boolean
-  /** True when the target authenticates the clients, which is checked before the tunnel opens. */
+  /** True when the target authenticates the clients; checked before the tunnel opens. */
   readonly targetRequiresLogin?: boolean
   /** Called with the public URL, and again when it changes. */
   readonly onUrl: (url: string) => void
@@ -167,7 +167,7 @@ class Opening {
     this.#options.onUrl(url)
   }
 
-  /** The incoming authentication, which depends on the public URL, and therefore on the tunnel. */
+  /** Returns the incoming authentication, which depends on the public URL, and therefore on the tunnel. */
   async protect(address: ProxyAddress): Promise<Authenticator> {
     const authenticator = exchangeable(this.#make(await this.open(address.port), address))
     this.#address = address

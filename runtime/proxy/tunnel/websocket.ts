@@ -45,8 +45,8 @@ export class WebSocketStream extends Duplex {
     this.#socket = socket
     this.#masks = role === 'client'
     socket.on('data', (chunk: Buffer) => this.#receive(chunk))
-    // A stream that ends without a close frame means that the connection broke. Without this handler, a server's socket
-    // would stay half open.
+    // If a stream ends without a close frame, the connection broke. Without this handler, a server's socket would stay
+    // half open.
     socket.on('end', () => {
       if (!this.#ended) this.destroy()
     })

@@ -4,7 +4,7 @@ import { type Challenge, isProofKey, type ProofKey } from '../../oauth/index.ts'
 import { type WorkerChannel } from '../../process/index.ts'
 import { type AccessToken, LoginTokens, type Rejection, type TokenSource } from '../../outgoing/index.ts'
 
-/** The login state that workers receive. This state is sent only between our own processes. */
+/** The login state that workers receive. Only Gatehouse processes exchange this state. */
 export interface LoginState {
   readonly token?: string | undefined
   /** The key that the token is bound to. */

@@ -106,7 +106,7 @@ const temporaryEntry: EntryOptions = {
   whileRunning: false,
 }
 
-/** Adds the entry to each client. Prints errors and continues with the other clients. */
+/** Adds the gateway's entry to each client's file. Prints errors and continues with the other clients. */
 export async function connectClients(words: readonly string[], url: string): Promise<Connected> {
   const host = thisHost()
   const done: FileOperation[] = []

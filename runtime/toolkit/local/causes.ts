@@ -18,7 +18,9 @@ interface ServerProcess {
   readonly secrets?: readonly string[]
 }
 
-/** Returns why the server behind these workloads does not respond. Undefined when no workload has a cause. */
+/**
+ * Returns the reason why the server behind these workloads does not respond. Undefined when no workload has a cause.
+ */
 export function causeOfServer(views: readonly ServerProcess[]): Cause | undefined {
   const failed = (['failed', 'not runnable', 'starting'] as const).flatMap((phase) =>
     views.filter((view) => view.phase === phase && view.cause !== undefined),

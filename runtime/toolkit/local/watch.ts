@@ -11,8 +11,8 @@ export interface FileWatchOptions {
 }
 
 /**
- * Calls `onChange` once after each burst of changes. When all files are watched, resolves with the function that
- * stops watching.
+ * Calls `onChange` once after each burst of changes. When all files are watched, resolves with the function that stops
+ * watching.
  */
 export async function watchFiles(
   paths: readonly string[],

@@ -177,8 +177,6 @@ export function removeAbandoned(): void {
   }
 }
 
-/** Finds the token that a server of `gatehouse up` requires from local programs. */
-
 /**
  * Returns the settings of a proxy in front of `url`, with the token of the session that runs this server. Returns the
  * settings unchanged if the server requires no token, or if the user has chosen a credential. Each request reads the

@@ -1,6 +1,6 @@
 /**
- * The servers that `gatehouse up` left in their clients, with the reasons. The session writes this list to a file in
- * its temporary folder, so that other commands can report the reason.
+ * The servers that `gatehouse up` left in the clients' files, each with the reason. The session writes this list to a
+ * file in its temporary folder, so that other commands can report the reason.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 import { hiddenInText } from '../../../schemas/index.ts'
 
-/** Builds a JUnit XML report. `cases` are XML lines, one per test case. */
+/** Builds a JUnit XML report. `cases` contains XML lines, one per test case. */
 export function junitReport(suite: string, cases: readonly string[], failures: number, skipped = 0): string {
   const counts = `tests="${cases.length}" failures="${failures}"`
   const left = skipped > 0 ? ` skipped="${skipped}"` : ''

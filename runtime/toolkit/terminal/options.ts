@@ -37,7 +37,7 @@ export function parseSeconds(text: string): number {
   return seconds
 }
 
-/** Parses JSON, or the JSON in the file after `@`. */
+/** Parses JSON, or the JSON in the file whose path follows `@`. */
 export function jsonObject(text: string): Fields {
   let value: unknown
   try {

@@ -8,7 +8,7 @@ export const stopMessage = 'stop'
 /** Maps a command's abort signal to the process signal that stopped it. */
 const received = new WeakMap<AbortSignal, NodeJS.Signals>()
 
-/** Resolves at the first request to stop. A second request exits immediately. */
+/** Resolves at the first request to stop. A second request ends the process immediately. */
 export function stopSignal(
   stop: AbortController,
   signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM'],

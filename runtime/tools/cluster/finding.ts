@@ -2,7 +2,7 @@
 import { plainReason, reasonRow } from '../../../schemas/reasons/index.ts'
 
 export interface WhyFinding {
-  /** The finding's position in the causal order. */
+  /** The section that contains the finding; the sections are in causal order. */
   readonly section: 'spec' | 'refers to' | 'workload' | 'pod' | 'event' | 'backend' | 'rights'
   /** Kind and name. */
   readonly object: string

@@ -116,7 +116,7 @@ async function explainItem(options: Options): Promise<Explanation> {
   return explain(snapshotOffline(config, readState(state)), question)
 }
 
-/** Returns the console to query, or undefined with --filename. */
+/** Returns the console to query, or undefined if --filename is set. */
 function consoleOf({
   filename,
   url,

@@ -131,7 +131,7 @@ async function membersOf(names: readonly string[]): Promise<Members> {
       remote.push(...backends.filter((backend) => !own.some((member) => member.name === backend)))
     }
   }
-  // The first address of a name is that of the proxy in front of the server.
+  // If a name has several addresses, the first is that of the proxy in front of the server.
   return { urls: new Map(found.toReversed().map(({ name, url }) => [name, url])), remote }
 }
 
@@ -242,7 +242,7 @@ function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: 
   return isWritten
 }
 
-/** Returns why the lock would be invalid, for example because it is too large or the backend name is invalid. */
+/** Returns the reason why the lock would be invalid, for example an excessive size or an invalid backend name. */
 function lockProblem({ name }: LockTarget, spec: ToolLockSpec): string | undefined {
   const { violations } = validateResource({ apiVersion, kind: 'MCPToolLock', metadata: { name }, spec })
   return violations.length > 0 ? formatViolations(violations) : undefined

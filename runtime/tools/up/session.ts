@@ -41,7 +41,7 @@ export interface UpSession {
   readonly login: RunningLogin | undefined
   /** Replaces the servers. */
   declare(conversion: Conversion): Promise<void>
-  /** Publishes the servers that do not run, for the messages of other commands. */
+  /** Publishes the servers that do not run, so that other commands can report them. */
   publishSkipped(servers: readonly SkippedTarget[]): void
   close(): Promise<void>
 }
@@ -78,8 +78,7 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
     onError: report,
   })
   const { login } = options
-  // A new client session starts its own process of a stdio server, which may take as long to start as the first
-  // process.
+  // Each new client session starts its own stdio server process, which may take as long to start as the first process.
   const requestTimeout = `${Math.max(options.startTimeout, minRequestSeconds)}s`
   const declare = async (servers: Conversion): Promise<void> => {
     const documents = documentsOf(servers, { requestTimeout })
@@ -100,7 +99,10 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
 }
 
 const stepMs = 200
-/** The checks of a running server may fail for this long, because a server may not be ready for its first session. */
+/**
+ * The checks of a running server are allowed to fail for this long, because a server may not be ready for its first
+ * session.
+ */
 const failureMs = 6000
 
 interface SettleOptions {

@@ -45,11 +45,11 @@ export interface LoginSettings {
   /** Value of the variable. The file takes precedence. The file is read at each start. */
   readonly clientSecret?: string | undefined
   readonly clientSecretFile?: string | undefined
-  /** Accounts of the issuer that may use the servers. */
+  /** The issuer's accounts that may use the servers. */
   readonly allow: readonly string[]
   /** Origin at which a tunnel publishes the address. */
   readonly publicUrl?: string | undefined
-  /** True to print how a colleague can connect. */
+  /** True to print connection instructions for a colleague. */
   readonly share: boolean
 }
 
@@ -62,7 +62,7 @@ export interface UpSettings {
   readonly sources: readonly UpFile[]
   /** The servers to run, identified by file and name. */
   readonly servers: readonly { readonly file: string; readonly name: string }[]
-  /** Servers that cannot run, with the reason. The entries of these servers stay in their clients' files. */
+  /** Servers that cannot run, each with the reason. The entries of these servers stay in their clients' files. */
   readonly skipped: readonly SkippedServer[]
   /** Files to which the gateway's entry is added. */
   readonly targets: readonly UpFile[]
@@ -147,7 +147,7 @@ export class UpState {
     return join(this.folder, 'tokens', client)
   }
 
-  /** Removes everything except the journal. Removes the folder when all clients' files are restored. */
+  /** Removes everything except the journal. Removes the folder if all clients' files have been restored. */
   clear(): void {
     if (this.journal.read().length === 0) {
       rmSync(this.folder, { recursive: true, force: true })

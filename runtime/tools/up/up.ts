@@ -1,8 +1,8 @@
 /**
  * `gatehouse up` starts the servers of the user's MCP clients behind one address, and connects the clients to it.
  *
- * In the foreground, Ctrl-C stops the servers and restores the clients' files, like `gatehouse down`. In the background,
- * a signal only stops the servers: the files stay changed until `gatehouse down`.
+ * In the foreground, Ctrl-C stops the servers and restores the clients' files, as `gatehouse down` does. In the
+ * background, a signal only stops the servers: the files stay changed until `gatehouse down`.
  */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { type Host, isClientId, printableName } from '../../toolkit/clients/index.ts'

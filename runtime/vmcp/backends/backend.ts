@@ -2,10 +2,9 @@
  * One backend, with its protocol era and its live connections.
  *
  * A session-era backend gets one connection for each client session and identity, and a connection pool for clients
- * without a session. If a client supports questions from the backend or requests log messages, a pooled connection
- * serves one request at a time, for a single identity. Messages that do not identify a request therefore belong to one
- * client. A stateless backend needs a single connection. The number of connections is bounded, and idle connections are
- * closed.
+ * without a session. If a client accepts requests or log messages from the backend, a pooled connection serves one
+ * request at a time, for a single identity. Messages that do not identify a request therefore belong to one client. A
+ * stateless backend needs only one connection. The number of connections is bounded, and idle connections are closed.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#backends (backends).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -45,7 +44,7 @@ export interface BackendLinks {
   /** Called when announcements over this connection may have been lost. */
   announcementsLost(backend: Backend, scope: ConnectionScope): void
   resourceUpdated(backend: Backend, scope: ConnectionScope, params: Buffer): void
-  /** Returns the recipient of notifications and questions that arrive outside any call. */
+  /** Returns the recipient of notifications and server requests that arrive outside any call. */
   listener(backend: Backend, session: ClientSession): SessionListener
   /** Called when the backend has changed its era. */
   eraChanged(backend: Backend): void
@@ -212,8 +211,8 @@ export class Backend {
   }
 
   /**
-   * Returns the connection used to read lists, either for `session` or for a kind of client (`key`). Rejects with a
-   * BACKEND_* error if the connection cannot be opened.
+   * Returns the connection used to read lists, either for `session` or for the clients that share the lists (`key`).
+   * Rejects with a BACKEND_* error if the connection cannot be opened.
    */
   async listing(
     key: string,
@@ -346,7 +345,7 @@ export class Backend {
 
   /**
    * Returns the capabilities that Gatehouse declares to the backend on behalf of a client. If too many new kinds of
-   * clients arrived recently, returns only the capabilities that a protocol revision defines.
+   * clients have arrived recently, returns only the capabilities that a protocol revision defines.
    */
   #abilitiesToDeclare(identity: string, abilities: ClientAbilities): ClientAbilities {
     const kind = `${identity} ${abilities.signature}`

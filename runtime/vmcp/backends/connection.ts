@@ -1,6 +1,6 @@
 /**
- * The interface between the core and the backend codecs. A connection is a live connection to a backend, whatever the
- * backend's protocol revision.
+ * The interface between the core and the backend codecs. A `Connection` is a live connection to a backend, regardless
+ * of the backend's protocol revision.
  */
 import { type Changes, type JsonObject, type ResultPassage, ResultSplitter } from '../../mcp/index.ts'
 import type { AnySignal, Deadline } from '../../net/index.ts'
@@ -52,7 +52,7 @@ export interface Request {
   readonly limit?: ResponseLimit | undefined
   /** Relays messages to the client. Undefined for Gatehouse's own requests. */
   readonly relay?: Relay | undefined
-  /** True for a read-only or idempotent tool, which may be executed twice. */
+  /** True for a read-only or idempotent tool, which is safe to call twice. */
   readonly repeatable?: boolean | undefined
   /** Records the time at which the request itself is sent, regardless of when the connection was opened. */
   readonly delivery?: Delivery | undefined
@@ -62,11 +62,11 @@ export interface Request {
   readonly trace?: Readonly<Record<string, string>>
 }
 
-/** Relays notifications and questions that belong to one request. */
+/** Relays notifications and server requests that belong to one request. */
 export interface Relay {
   /**
-   * True if the client can answer questions while the request runs. Otherwise, a question ends the request with an
-   * `input` outcome.
+   * True if the client can answer server requests while its own request runs. Otherwise, a server request ends the
+   * client's request with an `input` outcome.
    */
   readonly bridges: boolean
   readonly progressToken: string | undefined
@@ -118,7 +118,7 @@ export interface BackendConnection {
   close(sender: Sender, options: { readonly end: boolean }): Promise<void>
 }
 
-/** Events and messages on a connection that do not belong to a request. */
+/** Events and messages that arrive on a connection and do not belong to a request. */
 export interface ConnectionEvents {
   listChanged(kind: ListKind): void
   resourceUpdated(params: Buffer): void
@@ -128,7 +128,7 @@ export interface ConnectionEvents {
   announcementsLost(): void
   /** Called when the backend session and its announcements are lost. The next request opens another session. */
   sessionLost(): void
-  /** Asks a question that does not belong to a request in flight. */
+  /** Sends the client a server request that does not belong to a request in flight. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
   /**
    * Called when a message is dropped or rejected because the corresponding request is unclear. The message could belong

@@ -87,7 +87,8 @@ export function makeLinks(
     readableErrors: readableErrors(core),
     resourceLinks: callParts.onlyBackend === undefined ? recordResourceLinks(callParts.links) : undefined,
     guardrail: callParts.guard?.link,
-    // Without pinning and quotas, `send` follows directly. It reports the backend and rejects the same operations.
+    // Without pinning and quotas, `send` follows directly. `send` also reports the backend, and rejects the same
+    // operations as `route`.
     route: hasPinning || quotas ? route(core) : undefined,
     pinnedArguments: hasPinning ? checkPinnedArguments(core.pins) : undefined,
     requestState: quotas && checkState(core),

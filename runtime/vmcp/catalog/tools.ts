@@ -44,8 +44,8 @@ interface Candidate {
 
 /**
  * Resolves the tools of all listings. `listings` must be sorted by backend name. A tool is hidden from clients if its
- * own or overridden name is reserved. That name then belongs to one of the server's own tools. Workflows can use the
- * tool like any other hidden tool.
+ * name, whether original or overridden, is reserved. That name then belongs to one of the server's own tools. Workflows
+ * can use the tool like any other hidden tool.
  */
 export function resolveTools(
   listings: readonly Listing[],

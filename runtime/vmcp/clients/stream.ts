@@ -7,7 +7,7 @@ import { type Exchange, registerCallerStream, writeParts } from '../../net/index
 
 /** Maximum number of unsent bytes before a slow client's stream is closed. */
 export const maxBufferedBytes = 16 * 1024 * 1024
-/** Time in milliseconds after which a client is disconnected if it reads no part of a pending response. */
+/** Time in milliseconds after which a client is disconnected if it reads nothing from a pending response. */
 export const stuckMs = 60_000
 
 export function acceptsEventStream(req: IncomingMessage): boolean {
@@ -36,7 +36,7 @@ export function writeBounded(res: ServerResponse, bytes: Buffer | readonly Buffe
   return true
 }
 
-/** Destroys an ended response if the client reads no part of the response for `ms` milliseconds. */
+/** Destroys an ended response if the client reads nothing from it for `ms` milliseconds. */
 export function cutWhenStuck(res: ServerResponse, ms = stuckMs): void {
   if (!res.writableFinished) res.setTimeout(ms, () => res.destroy())
 }

@@ -9,7 +9,7 @@
 import { hash } from 'node:crypto'
 import { type Caller, identityOf } from '../../net/index.ts'
 
-/** The party on whose behalf a request is sent to a backend. A request without a caller is Gatehouse's own. */
+/** The party on whose behalf a request is sent to a backend. A request without a caller comes from Gatehouse itself. */
 export interface Requester {
   readonly caller: Caller | undefined
   /** Passed-through headers with lowercase names. */
@@ -41,7 +41,7 @@ const perRequestHeaders: ReadonlySet<string> = new Set([
   'uber-trace-id',
 ])
 
-/** Identities, keyed by a request's headers object, with the caller that sent the request. */
+/** Each request's caller and identity, keyed by the request's headers object. */
 const cachedIdentities = new WeakMap<
   object,
   { readonly caller: Caller | undefined; readonly identity: string }

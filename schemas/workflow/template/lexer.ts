@@ -31,7 +31,7 @@ export interface TemplateToken {
 
 export type TemplatePiece = { readonly text: string } | { readonly action: readonly TemplateToken[] }
 
-/** Returns the pieces of a template in order, without empty text and comments. Throws TemplateError. */
+/** Returns the pieces of a template in order, omitting empty text and comments. Throws TemplateError. */
 export function piecesOf(template: string): readonly TemplatePiece[] {
   const pieces: TemplatePiece[] = []
   let at = 0

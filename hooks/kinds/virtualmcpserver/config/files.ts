@@ -21,7 +21,7 @@ export interface Files {
 }
 
 export interface CheckedFiles {
-  /** The files; undefined after a failure that affects more than single backends. */
+  /** The files; undefined after a failure that affects more than individual backends. */
   readonly files: Files | undefined
   readonly backends: readonly ResolvedBackend[]
   readonly failures: readonly SyncFailure[]

@@ -23,7 +23,7 @@ import type { ExchangePolicy } from './exchange-policies.ts'
 
 export interface ExternalSubject {
   readonly sub: string
-  /** The client that the token names. */
+  /** The client that the token identifies. */
   readonly actor: string | undefined
   readonly scopes: readonly string[]
   /** Unix seconds. */
@@ -43,8 +43,8 @@ export interface ExternalSubjectRules {
 }
 
 /**
- * Returns the subject, or why the token is rejected, in fixed wording. Rejects with OAuthClientError when the keys are
- * unavailable.
+ * Returns the subject, or the reason for rejecting the token in fixed wording. Rejects with OAuthClientError when the
+ * keys are unavailable.
  */
 export async function readExternalSubject(
   token: string,

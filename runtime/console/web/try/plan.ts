@@ -174,7 +174,7 @@ function listPlan(schema: Schema, place: Place): FieldPlan {
   }
 }
 
-/** A choice between schemas; constants become a list of options. */
+/** Returns the plan for a choice between schemas; constants become a list of options. */
 function choicePlan(schema: Schema, alternatives: readonly unknown[], place: Place): FieldPlan {
   const common = commonOf(schema)
   if (alternatives.length > mostOptions) return jsonPlan(schema, 'large')

@@ -16,7 +16,7 @@ export interface RunState {
   readonly startedAt: number
   readonly progress?: Extract<TryEvent, { readonly type: 'progress' }>
   readonly logs: readonly { readonly level: string; readonly text: string }[]
-  /** Unanswered server requests to the user, oldest first. */
+  /** Unanswered requests from the server to the user, oldest first. */
   readonly asks: readonly Ask[]
   readonly done?: Done
   readonly error?: ApiError

@@ -15,7 +15,7 @@ export interface StarlarkLimits {
 /**
  * Estimated sizes of script values. The sizes are close to the sizes in V8, because a heap overflow in a worker can
  * crash the whole process before the meter throws. `firstElement` is the capacity that a list allocates for its first
- * element. `function` is also the size of a range.
+ * element. `function` is also used as the size of a range.
  */
 export const sizeOf = {
   text: 24,
@@ -28,7 +28,7 @@ export const sizeOf = {
   function: 112,
 } as const
 
-/** Number of characters that a native search visits in the time of one step. */
+/** Number of characters that a native search visits in the time that one step takes. */
 const textPerStep = 256
 const searchPerStep = 16_384
 const sharedPerByte = 64

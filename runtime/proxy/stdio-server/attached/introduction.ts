@@ -1,6 +1,6 @@
 /**
- * The introduction (the `initialize` or `server/discover` result) of a process that many clients share. This program
- * requests the introduction once per run of the process, and returns it to every client that opens a session.
+ * Requests the `initialize` or `server/discover` result of a process that many clients share. This program sends the
+ * request once per run of the process, and returns the result to every client that opens a session.
  *
  * The request identifies this program as the client. The request declares no sampling, elicitation or roots, because
  * such server requests would not belong to a specific client. An earlier writer may have left an incomplete line before
@@ -30,9 +30,9 @@ export interface Introduction {
 const repeatAfterMs = [5_000, 30_000] as const
 
 /**
- * Requests the introduction of a process. `known` is an earlier introduction from the same run. If `known` is given,
- * only a ping is sent, because some servers reject a second `initialize`. Rejects when the connection ends or the
- * server does not open a session.
+ * Requests the `initialize` or `server/discover` result of a process. `known` is the result of an earlier request in
+ * the same run. If `known` is given, only a ping is sent, because some servers reject a second `initialize`. Rejects
+ * when the connection ends or the server does not open a session.
  */
 export async function introduce(
   requester: LinkRequester,

@@ -1,6 +1,7 @@
 /**
  * The ConfigMap in which this proxy records the attached server: its state, the proxy that is attached to its streams,
- * and its introduction. The hooks derive conditions from this record, and the next proxy continues from it.
+ * and its `initialize` or `server/discover` result. The hooks derive conditions from this record, and the next proxy
+ * continues from it.
  *
  * Two proxies that write to one process would corrupt each other's lines. The record is therefore a lease, which its
  * owner keeps until the owner releases the record or stops writing for a while. A later proxy waits, for example during
@@ -50,7 +51,7 @@ export class AttachRecord {
   #lost = 0
   #written = { text: '', at: 0 }
   #writing: Promise<unknown> = Promise.resolve()
-  /** Another owner's record as last seen, and the time since it last changed. */
+  /** Another owner's record as last seen, and the time of its last change. */
   #other: { readonly text: string; readonly since: number } | undefined
   #isOurs = false
   #warned = false
@@ -60,7 +61,10 @@ export class AttachRecord {
     this.#path = corePath(options.namespace, 'configmaps', options.configMap)
   }
 
-  /** Returns the introduction for this run of the server, from this proxy or an earlier proxy. */
+  /**
+   * Returns the `initialize` or `server/discover` result that this proxy or an earlier proxy received in this run of
+   * the server.
+   */
   introductionOf(run: string): Introduction | undefined {
     return this.#known?.run === run ? this.#known.introduction : undefined
   }

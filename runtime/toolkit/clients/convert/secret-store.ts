@@ -45,7 +45,7 @@ export class SecretStore {
   readonly #values = new Map<string, Map<string, string>>()
   readonly #missing: MissingValue[] = []
 
-  /** `group` is the name prefix of the shared Secret in the form `env`. */
+  /** `group` is the name prefix of the shared Secret for the `env` form. */
   constructor(form: SecretForm, group: string) {
     this.#form = form
     this.#shared = `${group}-secrets`

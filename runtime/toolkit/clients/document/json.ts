@@ -95,7 +95,7 @@ export function jsonValue(node: Node | undefined, text: string): unknown {
   return Object.fromEntries(entries)
 }
 
-/** Returns the members of an object node with this name. The file may repeat the name. */
+/** Returns the members of an object node with this name. A file may contain the same name more than once. */
 export function membersOf(node: Node, name: string): readonly Node[] {
   return (node.children ?? []).filter(({ children }) => children?.[0]?.value === name)
 }

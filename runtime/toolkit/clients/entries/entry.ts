@@ -19,7 +19,7 @@ export interface EntrySource {
   readonly client: ClientId | 'plain'
   readonly scope: FileScope | 'file'
   readonly file: string
-  /** Folder of a local entry, or the profile. */
+  /** Folder to which a local entry applies, or the name of the profile. */
   readonly within?: string
 }
 

@@ -1,7 +1,7 @@
 /**
  * Converts an entry from a client's server map to the common form.
  *
- * Every field is either converted, listed in a note, or empty. Notes never contain values.
+ * Every field is converted, listed in a note, or empty. Notes never contain values.
  */
 import { own, isFields } from '../../../../schemas/index.ts'
 import type { EntryForm, EntryTransport } from '../catalog/client-row.ts'

@@ -51,7 +51,8 @@ async function describe(
   if (status === 403 && reply.headers['www-authenticate'] !== undefined)
     return ok('requires a login (status 403)')
   if (result !== undefined || error !== undefined) {
-    // An error can mean that the server supports only the stateless era. The session checks determine whether it does.
+    // An error can mean that the server supports only the stateless era. The session checks determine whether this is
+    // the case.
     return ok(result === undefined ? `JSON-RPC error (status ${status})` : `MCP (status ${status})`)
   }
   if (reply.ended === 'large') return failed('endpoint.too-large', `more than 256 KiB of ${type}`, { proof })
@@ -83,7 +84,9 @@ function redirectOutcome({ target }: RemoteFacts, reply: ProbeReply, proof: stri
   return failed('endpoint.redirect', seen, { proof, ...(fix !== undefined && { fix }) })
 }
 
-/** Explains status 404 or 405: the deprecated transport, another common path, or no server. */
+/**
+ * Explains status 404 or 405: the server uses the deprecated transport or another common path, or there is no server.
+ */
 async function missingOutcome(facts: RemoteFacts, status: number, proof: string): Promise<CheckOutcome> {
   const { target, peers } = facts
   const stream = await peers.ask(target, {

@@ -157,7 +157,7 @@ const backendChecks: readonly Row[] = [
 
 /**
  * Ids of the checks that run for a standalone issuer. These checks test the metadata and keys that a token validator
- * needs, but no login.
+ * needs, but do not test a login.
  */
 const issuerIds: ReadonlySet<string> = new Set([
   'issuer-document',

@@ -44,7 +44,7 @@ function nameFailure(host: string, { failure, detail }: NetworkFailure): CheckOu
   return failed(code, `${host}: no address (${detail})`, { proof })
 }
 
-/** Checks from which networks the addresses can be reached. */
+/** Checks which networks can reach the addresses. */
 export function checkAddress(url: URL, addresses: readonly LookupAddress[]): CheckOutcome {
   if (addresses.length === 0) return ok('unknown')
   if (isLoopbackHost(url.hostname)) return ok('loopback: clients on this machine only')

@@ -47,7 +47,7 @@ function patchOf(lock: input.RuntimeToolLock, reviewed: Reviewed): Patch {
   if (kind !== 'instructions') return { type: 'json', patch: itemPatch(lock, reviewed, memberOf[kind]) }
   checkHoldable(0, reviewed)
   const instructions: unknown = offered === undefined ? undefined : JSON.parse(offered)
-  // The object may not contain `server`, so use a merge patch.
+  // The object might not contain `server`, so use a merge patch.
   if (lock.instructions === undefined) return { type: 'merge', patch: { spec: { server: { instructions } } } }
   const path = '/spec/server/instructions'
   const next = instructions === undefined ? { op: 'remove', path } : { op: 'add', path, value: instructions }

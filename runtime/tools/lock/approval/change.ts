@@ -44,8 +44,8 @@ export function checkHoldable(variants: number, { kind, name, offered, perCaller
 }
 
 /**
- * Throws LOCK_NOT_WRITTEN when a lock cannot contain the definition, and APPROVAL_STALE when the lock is not the one
- * that was reviewed.
+ * Throws LOCK_NOT_WRITTEN when a lock cannot contain the definition, and APPROVAL_STALE when the lock differs from the
+ * reviewed lock.
  */
 export function changeOf(spec: Partial<ToolLockSpec>, reviewed: Reviewed): Change {
   const { kind, name, offered } = reviewed

@@ -6,7 +6,7 @@ import { fieldsOf } from '../../../../schemas/index.ts'
 import { convertWebhookFields } from './webhooks.ts'
 import type { RunConfigParts } from './reader.ts'
 
-/** Fields with protections that are not converted. */
+/** Fields that configure protections and are not converted. */
 const refusedFields: Readonly<Record<string, string>> = {
   authz_config_path: 'the policies are in another file: move them to authz_config, or convert that file',
   upstream_swap_config: 'the embedded authorization server is not converted: write an MCPExternalAuthConfig',

@@ -1,6 +1,6 @@
 /**
  * Conversion rules for the kinds of toolhive.stacklok.dev, versions v1alpha1 and v1beta1 (same schema). The rules cover
- * fields whose name or form differs. Fields without a rule stay unchanged.
+ * fields whose names or formats differ. Fields without a rule stay unchanged.
  */
 import type { MigrationDraft, ObjectContext } from './draft.ts'
 import { convertAuthServer } from './auth-server-rules.ts'

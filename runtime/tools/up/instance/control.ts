@@ -93,7 +93,7 @@ export interface UsersAnswer {
 }
 
 /**
- * Time limit for the instance's answer. A restart waits for a process, and a status request waits for the servers'
+ * Time limit for the instance's response. A restart waits for a process, and a status request waits for the servers'
  * lists.
  */
 const timeoutMs = 60_000
@@ -104,7 +104,7 @@ export function pathAbout(action: 'restart' | 'users', name: string): string {
   return `${action}?name=${encodeURIComponent(name)}`
 }
 
-/** Sends a request to the instance. Throws INVALID_CONFIG when the instance does not answer. */
+/** Sends a request to the instance. Throws INVALID_CONFIG when the instance does not respond. */
 export async function askInstance(
   { pid, control, starting = [] }: Instance,
   method: 'GET' | 'POST' | 'DELETE',

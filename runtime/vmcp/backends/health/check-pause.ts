@@ -6,7 +6,7 @@
  */
 const firstRetryMs = 500
 const maxRetryMs = 5_000
-/** Number of checks with shortened pauses. */
+/** Number of checks that follow a shortened pause. */
 const earlyChecks = 36
 
 /**

@@ -19,7 +19,7 @@ export interface SendOptions {
   readonly requestId: string | undefined
   /** JSON-RPC method of a request. Undefined for notifications and responses. */
   readonly method?: string | undefined
-  /** True if the request may be executed twice. */
+  /** True if it is safe to execute the request twice. */
   readonly repeatable?: boolean | undefined
   readonly delivery?: Delivery | undefined
   /** Limit for the response to this message. */
@@ -68,7 +68,7 @@ export interface ChannelEvents {
 }
 
 /**
- * The response belongs to the other protocol era. The backend did not execute the request and may have changed eras.
+ * The response belongs to the other protocol era. The backend did not execute the request and might have changed eras.
  * `outcome` is the request's outcome if the backend turns out not to have changed eras.
  */
 export class WrongEra extends GatehouseError {

@@ -1,9 +1,9 @@
 /**
  * Implements the session-era protocol for a backend. Sends `initialize` once, followed by concurrent requests. Passes
- * progress, log messages and questions to the operations to which they belong.
+ * progress, log messages and server requests to the operations to which they belong.
  *
  * A connection works over any channel. If the backend has lost the session, the connection opens a new one, but only
- * once. The connection repeats the failed request if the request was not executed or may be executed twice
+ * once. The connection repeats the failed request if the request was not executed or is safe to execute twice
  * (mcp/lost-session.ts).
  * Source: MCP 2025-11-25, lifecycle, utilities, client features.
  */
@@ -95,8 +95,8 @@ export class SessionConnection implements BackendConnection {
 
   /**
    * True if the backend may still be working on an earlier request. That request was cancelled, timed out or failed, or
-   * one of its questions is still open. Unsolicited messages can belong to that request, so no other caller may use the
-   * connection.
+   * the backend is still waiting for the client's answer. Unsolicited messages can belong to that request, so no other
+   * caller may use the connection.
    */
   get isSpent(): boolean {
     return this.#hasFailed || (this.#open?.inbound.hasOpenQuestions ?? false)

@@ -75,7 +75,7 @@ interface Sending {
   isStream: boolean
   /** True until the response to a request has arrived. */
   awaitsResponse: boolean
-  /** Timer that ends a stream that stays open after the response. */
+  /** Timer that ends a stream if the stream stays open after the response. */
   timer: NodeJS.Timeout | undefined
 }
 

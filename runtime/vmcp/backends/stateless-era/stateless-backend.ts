@@ -1,6 +1,6 @@
 /**
- * The connections to a stateless-era backend. One connection serves all requests. Each session with subscriptions has a
- * listening stream, and so does each kind of client with watched lists.
+ * The connections to a stateless-era backend. One connection serves all requests. There is one listening stream for
+ * each session with subscriptions, and one for each group of clients that share watched lists.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { uriIn } from '../../../mcp/index.ts'
@@ -53,7 +53,7 @@ export class StatelessBackend {
     return resultOutcome({})
   }
 
-  /** Watches the lists for which the backend announces changes, on behalf of one kind of client. */
+  /** Watches the lists for which the backend announces changes, on behalf of the clients that share the lists. */
   watchLists(
     key: string,
     server: ServerInfo,

@@ -109,7 +109,7 @@ function policyRecord(
   }
 }
 
-/** Returns undefined if the request cannot be read. A policy already denied such a request for this reason. */
+/** Returns undefined if the request cannot be read. In that case, a policy has already denied the request. */
 function inputsJson(
   { inputs }: DecisionReport,
   mode: 'read' | 'all',

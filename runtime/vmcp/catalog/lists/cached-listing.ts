@@ -1,4 +1,4 @@
-/** A backend's cached lists for one kind of client. */
+/** A backend's cached lists for one listing key. */
 import { isCredentialError } from '../../backends/backend-errors.ts'
 import type { Listing } from '../listing.ts'
 

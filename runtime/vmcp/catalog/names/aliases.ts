@@ -1,19 +1,19 @@
 /**
  * Short names for tools whose names are too long for clients. An alias is the start of the name, followed by a hash.
  *
- * An alias depends only on the backend, the original name and the tool's own name. The alias is therefore the same
- * after a restart, for every caller and for any order of backends, and never refers to another tool. Internally, tools
- * keep their own names. Only names in client messages are translated (call/aliases.ts). A tool also gets an alias if
- * its own name is another tool's alias.
+ * An alias depends only on the tool's backend, its original name and its name in the catalog. The alias is therefore
+ * the same after a restart, for every caller and for any order of backends, and never refers to another tool.
+ * Internally, tools keep their names in the catalog. Only names in client messages are translated (call/aliases.ts). A
+ * tool also gets an alias if its name equals another tool's alias.
  * Source: docs/reference/specification/virtual-server.md#aggregation.
  */
 import { createHash } from 'node:crypto'
 import { byText } from '../../../../schemas/index.ts'
 
 export interface Aliases {
-  /** Aliases, keyed by own name. */
+  /** Aliases, keyed by name in the catalog. */
   readonly aliasByName: ReadonlyMap<string, string>
-  /** Own names, keyed by alias. */
+  /** Names in the catalog, keyed by alias. */
   readonly nameByAlias: ReadonlyMap<string, string>
 }
 

@@ -41,7 +41,7 @@ const memberParts: Readonly<Record<Exclude<PinKind, 'instructions'>, PartOf>> = 
   resourceTemplate: { name: 'text', title: 'text', description: 'text', icons: 'icons', _meta: 'meta' },
 }
 
-/** Members that identify an item. These members are not hashed as a part. */
+/** Members that identify an item. These members are not hashed as separate parts. */
 const keyMembers: Readonly<Record<Exclude<PinKind, 'instructions'>, string>> = {
   tool: 'name',
   prompt: 'name',

@@ -68,7 +68,7 @@ export class SessionEdge {
       throw error
     }
     // Set the client in the turn of the event loop in which the request starts. Otherwise, another request in this
-    // session may set a caller with other scopes in between.
+    // session might set a caller with different scopes in the meantime.
     session.client = { ...session.client, caller, headers }
     if (posted) {
       const reply = new Reply(req, res, { openResumableStream: () => session.openStream() })

@@ -1,6 +1,6 @@
 /**
  * The server side of the session era, independent of the transport. Opens sessions, and handles requests in flight,
- * cancellation, log levels, and responses to questions.
+ * cancellation, log levels, and the client's answers to server requests.
  * Source: MCP 2025-11-25, lifecycle and utilities.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'

@@ -17,7 +17,7 @@ export interface OtherWorkers {
   invalidateCopies(session: string): void
 }
 
-/** Names of the calls that workers offer to each other. */
+/** Names of the calls that workers can make to each other. */
 export const sessionCalls = {
   cancel: 'session.cancel',
   push: 'session.push',

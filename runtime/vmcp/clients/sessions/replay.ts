@@ -24,7 +24,7 @@ const endedMs = 30_000
 /** Responses of at least this size may stay in the socket's buffer if the client does not read. */
 const largeBytes = 16 * 1024
 
-/** The limit on stored events that all sessions of a process share. */
+/** Limit on the memory for stored events, shared by all sessions of a process. */
 export class ReplayBudget {
   #left: number
 

@@ -8,7 +8,7 @@ import { type Searched, searchedExpression, searchedPattern } from './find/searc
  */
 export type PointerPattern = readonly (string | undefined)[]
 
-/** The subject of a call. */
+/** The target of a call, against which rules are matched. */
 export interface Subject {
   readonly method: string
   readonly backend: string

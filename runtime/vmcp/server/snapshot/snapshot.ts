@@ -1,7 +1,7 @@
 /**
- * A virtual server as plain data, for explanations. Contains the target of each name, the rules that hide a name, and
- * the state of the backends. A snapshot is built from a running server, or from a configuration and the lists of its
- * backends.
+ * A virtual server as plain data, on which explanations are based. Contains the target of each name, the rules that
+ * hide a name, and the state of the backends. A snapshot is built from a running server, or from a configuration and
+ * the lists of its backends.
  */
 import { prefixedName, reservedTools } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'

@@ -1,7 +1,7 @@
 /** Decodes the text of a JSON string. Maps ranges of the text's characters to bytes. */
 import { type TurnWork } from '../../../../mcp/index.ts'
 
-/** Maximum number of bytes that a piece of text takes from a single string. */
+/** Approximate number of bytes of a string that are decoded into one piece of text. */
 const blockBytes = 32 * 1024
 
 export interface TextBlocks {

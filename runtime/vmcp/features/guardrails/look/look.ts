@@ -6,7 +6,7 @@ import { type Findings, JsonScan, type ScanOptions, type Replacement } from './s
 /** Number of pieces after which `spliced` yields to other work. */
 const slicePieces = 4_000
 
-/** Outcome of a match, by the rule's action. */
+/** Outcomes of a match, keyed by the rule's action. */
 const outcomes = {
   mask: 'masked',
   observe: 'observed',
@@ -31,7 +31,7 @@ export interface Looked {
   readonly refusedBy: string | undefined
 }
 
-/** Opaque state and message identifiers, which are not text in a call. */
+/** Opaque state and message identifiers, which contain no text to scan. */
 const skips: readonly PointerPattern[] = [['requestState'], ['progressToken'], ['_meta', 'progressToken']]
 
 /** Scans a value. Rejects with ScanLimit or another scan error, or with the signal's reason. */

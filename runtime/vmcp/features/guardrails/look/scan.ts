@@ -38,7 +38,7 @@ export interface Findings {
 }
 
 export interface ScanOptions {
-  /** Parts that are not text in the call, such as opaque state. */
+  /** Parts that are not scanned because they contain no text, such as opaque state. */
   readonly skips?: readonly PointerPattern[]
   /** Parts that cannot be replaced. A value with a match in such a part is refused. */
   readonly fixed?: readonly PointerPattern[]
@@ -190,7 +190,7 @@ export class JsonScan {
     }
   }
 
-  /** Scans a number, which may be a card number. */
+  /** Scans a number, which might be a card number. */
   *#number(at: number): TurnWork<number> {
     const bytes = this.#bytes
     let end = at + 1

@@ -128,7 +128,7 @@ export class Evaluator {
   async violations(
     { schemas, value }: SchemaTask,
     requester: Omit<EvaluationRequester, 'budget'> & {
-      /** Subject of the check, for the log. */
+      /** Subject of the check, as shown in the log. */
       readonly subject: { readonly backend: string; readonly tool: string }
     },
   ): Promise<readonly string[]> {

@@ -32,7 +32,7 @@ export interface StepQuestion {
 
 type Elicitation = Extract<StepWork, { readonly type: 'elicitation' }>
 
-/** Asks the user. Rejects with StepError, WorkflowError, or with the signal's reason when the workflow ends. */
+/** Asks the user. Rejects with StepError or WorkflowError, or with the signal's reason when the workflow ends. */
 export async function elicit(context: WorkflowContext, question: StepQuestion): Promise<ElicitationResult> {
   const { step, work, message, signal } = question
   const { operation } = context
