@@ -34,7 +34,7 @@ export const originTypes: ReadonlySet<string> = new Set([
 ])
 
 export interface EntitiesRead {
-  /** The parsed entities; undefined when there is a message. */
+  /** The parsed entities; undefined when there is an error message. */
   readonly entities?: readonly Fields[]
   readonly message?: string
 }

@@ -20,7 +20,7 @@ export interface CertificateFiles {
 export interface CertificateObserver {
   /** Called after a new pair has been loaded. */
   readonly onReloaded?: (certificate: ServedCertificate) => void
-  /** Called once for each new content of the files that cannot be used. */
+  /** Called once for each version of the files that cannot be used. */
   readonly onUnusable?: (reason: string) => void
   /** Called once a minute, after the files have been checked. */
   readonly onPoll?: (certificate: ServedCertificate) => void

@@ -119,7 +119,7 @@ function weightOf(own: Fields): number {
 
 type Library = typeof import('../parts/schema-library.ts')
 
-/** Loads the compiler on first use, because it is 0.13 MB of script. */
+/** Loads the compiler on first use, because its script is 0.13 MB. */
 let library: Library | undefined
 
 function makeAjv(meter: Meter, errors: Errors): Ajv2020 {

@@ -134,7 +134,7 @@ export function addTlsFiles(context: Context, needs: PodNeeds): void {
   if (source) needs.configFiles('serving-client-ca', authorityDirectory, source.configMapRef.name)
 }
 
-/** Changes to the children that are required for TLS. */
+/** Changes that TLS requires in the children. */
 export interface Serving {
   readonly secure: boolean
   /** Configures the main container. */

@@ -39,7 +39,7 @@ interface Bundle {
   readonly found: Keys
 }
 
-/** The keys of trust domains, by file. A file that becomes invalid keeps its last valid keys. */
+/** The verification keys of trust domains, by bundle file. A file that becomes invalid keeps its last valid keys. */
 export class SpiffeBundles {
   readonly #parts: BundlesParts
   readonly #bundles = new Map<string, Bundle>()

@@ -38,7 +38,7 @@ export type MachineGrant =
   | {
       /** The client; undefined when the assertion alone identifies the workload. */
       readonly client: OAuthClient | undefined
-      /** A JWT, which is the grant (jwt-bearer, id-jag). */
+      /** The JWT that serves as the grant (jwt-bearer, id-jag). */
       readonly assertion: string
     }
 
@@ -72,7 +72,10 @@ export function isMachineGrant(grant: GrantName | undefined): boolean {
   return grant !== undefined && grant !== 'authorization_code'
 }
 
-/** Returns the grant without a user; undefined for a user's grant. Reports missing and conflicting settings. */
+/**
+ * Returns the grant for a login without a user; undefined if the grant requires a user. Reports missing and conflicting
+ * settings.
+ */
 export function machineGrant(
   grant: GrantName | undefined,
   violations: SettingErrors,

@@ -12,7 +12,7 @@ export interface OutgoingParams {
   readonly changes?: Changes | undefined
   /** False if progress is not reported. The client's token is then removed. */
   readonly progress: boolean
-  /** Minimum level of log messages for the client. Undefined if the client receives none. */
+  /** Minimum level of log messages for the client. Undefined if the client receives no log messages. */
   readonly logLevel?: string | undefined
   /** Trace context for `_meta`, which replaces the client's trace context. */
   readonly trace?: Readonly<Record<string, string>> | undefined

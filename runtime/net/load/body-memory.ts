@@ -21,7 +21,7 @@ const mostBytes = 1024 * 1024 * 1024
 
 /**
  * Returns the container's memory limit, or undefined without a limit. Without a limit, `constrainedMemory` returns zero
- * or more than the total memory.
+ * or a value above the total memory.
  */
 export function ownMemory(): number {
   const limit = process.constrainedMemory()
@@ -66,7 +66,7 @@ export class BodyMemory {
     return this.#bytes
   }
 
-  /** Starts tracking a body that is not small. `cancel` aborts its arrival with an error. */
+  /** Starts tracking a body that is not small. `cancel` aborts the reading of the body with the given error. */
   begin(exchange: Exchange, cancel: (error: Error) => void): TrackedBody {
     const key = keyOf(exchange)
     let usage = this.#usages.get(key)

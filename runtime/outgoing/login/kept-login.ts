@@ -1,4 +1,4 @@
-/** A login in the form in which it is used and persisted: plain JSON that contains secrets. Performs no I/O. */
+/** A login as it is used and persisted: plain JSON that contains secrets. Performs no I/O. */
 import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { OAuthSettings, RenewalPace, TargetAddress } from '../../config/index.ts'
 import { isProofKey, type ProofKey, type TokenSet } from '../../oauth/index.ts'

@@ -1,5 +1,5 @@
 /**
- * Finds the target's authorization server and the values to request from it.
+ * Finds the target's authorization server, and determines the resource and the scopes to request.
  *
  * Configured endpoints or a configured issuer are used unchanged. Otherwise, the order is: the target's
  * protected-resource document (from the challenge or the well-known locations), the challenge's realm, metadata at the

@@ -110,7 +110,7 @@ function visitOperator(operator: string, operand: unknown, found: Found): void {
   }
 }
 
-/** Adds the length of a pattern, which is a list of wildcards and literals. */
+/** Returns the length of a pattern, which is a list of wildcards and literals. */
 function lengthOf(pattern: unknown): number {
   const parts: readonly unknown[] = Array.isArray(pattern) ? pattern : []
   return parts.reduce<number>((sum, part) => {

@@ -44,14 +44,14 @@ export interface WorkersOptions extends BindAddress {
   readonly onReplaced?: () => unknown
   readonly waits?: ReplacementWaits
   readonly silence?: Silence
-  /** Program of the workers, for tests. Default: this program. */
+  /** Program that the workers run, for tests. Default: this program. */
   readonly exec?: string
 }
 
 /** A worker and its state. */
 interface Member {
   readonly channel: WorkerChannel
-  /** Address at which other workers reach this worker; undefined until the worker serves. */
+  /** Address at which other workers reach this worker; undefined until the worker starts serving. */
   peer: unknown
   isServing: boolean
   /** True when a liveness check was sent but has not been answered yet. */
@@ -122,7 +122,7 @@ export class Workers {
     this.#looking = setInterval(() => this.#look(), this.#silence.lookMs).unref()
   }
 
-  /** Resolves when the worker serves. Rejects when the worker fails to start. */
+  /** Resolves when the worker starts serving. Rejects when the worker fails to start. */
   #fork(slot: Slot): Promise<void> {
     return new Promise((resolve, reject) => {
       const worker = cluster.fork()

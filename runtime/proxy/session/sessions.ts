@@ -23,7 +23,7 @@ export interface ProxiedSessionRecord {
   readonly state?: readonly (readonly [string, string])[] | undefined
 }
 
-/** Storage that processes share. Keys contain no session id in plain text. */
+/** Storage that processes share. Keys do not contain session ids in plain text. */
 export interface SharedSessions {
   get(key: string): Promise<ProxiedSessionRecord | undefined>
   set(key: string, record: ProxiedSessionRecord, idleMs: number): Promise<void>

@@ -10,7 +10,7 @@ import type { LocalObject } from '../manifests/objects.ts'
 export interface SessionAccess {
   /** The session's own token, for requests between its servers. */
   readonly token: string
-  /** Digests of the clients' tokens, by client. Only virtual servers accept these tokens. */
+  /** Digests of the clients' tokens, keyed by client. Only virtual servers accept these tokens. */
   readonly clients: TokenDigests
   /**
    * Names of all MCPServer objects that the session may declare. The virtual server sends the session's token to these

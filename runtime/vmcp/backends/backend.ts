@@ -45,7 +45,7 @@ export interface BackendLinks {
   /** Called when announcements over this connection may have been lost. */
   announcementsLost(backend: Backend, scope: ConnectionScope): void
   resourceUpdated(backend: Backend, scope: ConnectionScope, params: Buffer): void
-  /** Returns the recipient of notifications and questions that arrive outside any call. */
+  /** Returns the recipient of notifications and server requests that arrive outside any call. */
   listener(backend: Backend, session: ClientSession): SessionListener
   /** Called when the backend has changed its era. */
   eraChanged(backend: Backend): void

@@ -38,8 +38,8 @@ export class Lookup {
 
   /**
    * Returns the catalog that a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. A
-   * backend is absent, not down, while the user has not connected the backend's provider. If one of a backend's lists
-   * has failed, only requests for that `list` are affected.
+   * backend counts as absent, not down, until the user connects the backend's provider. If one of a backend's lists has
+   * failed, only requests for that `list` are affected.
    */
   async view(
     client: OperationClient,

@@ -122,8 +122,9 @@ export class SharedServer implements LinkOwner {
   }
 
   /**
-   * Called when the process accepts input. `known` is an earlier introduction from this run. Resolves with the
-   * introduction once requests are being sent again. Rejects when the introduction is invalid or the process ends.
+   * Called when the process accepts input. `known` is the `initialize` or `server/discover` result from earlier in this
+   * run. Resolves with the result once requests are being sent again. Rejects when the result is invalid or the process
+   * ends.
    */
   async attached(wire: Wire, known: Introduction | undefined): Promise<Introduction> {
     this.#wire = wire

@@ -18,6 +18,6 @@ export function policiesFor(allow: readonly string[]): readonly string[] {
 
 /**
  * Matches the accepted values of `--login-allow`. Except for `*` alone, the values contain neither quotes nor `*`,
- * which have a meaning in policies.
+ * which have special meanings in policies.
  */
 export const allowPattern = /^(?:\*|(?:[A-Za-z0-9._%+-]{1,64})?@[A-Za-z0-9.-]{1,255})$/
