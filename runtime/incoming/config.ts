@@ -51,7 +51,7 @@ export interface OidcConfig {
   readonly protectedResourceAllowPrivateIp?: boolean | undefined
   /** Returns the certificates to trust in addition to the system's. Called for each new connection. */
   readonly tls?: (() => TlsMaterial) | undefined
-  /** File with the bearer token for requests to the key set. A changed file takes effect without a restart. */
+  /** File that contains the bearer token for requests to the key set. A changed file takes effect without a restart. */
   readonly jwksAuthTokenPath?: string | undefined
   /** Accept only this subject's tokens. */
   readonly subject?: string | undefined

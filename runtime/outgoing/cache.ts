@@ -30,8 +30,8 @@ const maxEntries = 10_000
 const unknownLifetimeMs = 60_000
 
 /**
- * A rejected credential that is younger than this is not replaced. The age of such a credential cannot be the reason,
- * so a new credential would also be rejected.
+ * A rejected credential that is younger than this is not replaced. A credential this new has not become outdated, so a
+ * new credential would also be rejected.
  */
 const minAgeMs = 5_000
 

@@ -48,7 +48,7 @@ function readItem(json: Buffer, key: string, isTool: boolean): ListedItem | unde
   }
 }
 
-/** Returns the result with only some of its items. */
+/** Returns the result with only the allowed items. */
 export function withItems(
   { member }: ListRow,
   { result }: ParsedList,

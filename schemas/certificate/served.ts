@@ -41,7 +41,7 @@ interface Pair {
 const pollMs = 60_000
 /** Delay before reading the files. Two files that are written one after the other are then read together. */
 const settleMs = 200
-/** Represents the content of the files while one of them is missing. */
+/** Represents the content of the files while a file is missing. */
 const missing = 'missing'
 
 export class ServedCertificate {

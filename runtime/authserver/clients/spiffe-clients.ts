@@ -1,5 +1,6 @@
 /**
- * Workloads of SPIFFE trust domains that authenticate with a JWT-SVID, and the bundles with the keys that verify it.
+ * Workloads of SPIFFE trust domains that authenticate with a JWT-SVID, and the bundles that contain the keys to verify
+ * it.
  *
  * A JWT-SVID needs no `iss` and no `jti`, so the trust domain in `sub` selects the keys, and a hash identifies the
  * JWT-SVID. The caller of this module marks the JWT-SVID as used.

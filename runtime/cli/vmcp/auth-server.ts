@@ -23,8 +23,8 @@ import {
 } from '../../observe/index.ts'
 
 /**
- * Returns the path of the file next to `configFile`, or undefined when there is no such file. A dangling link counts as
- * a file.
+ * Returns the path of the file next to `configFile`, or undefined when the file does not exist. A dangling link counts
+ * as a file.
  */
 export function authServerFileBeside(configFile: string | undefined): string | undefined {
   if (configFile === undefined) return undefined

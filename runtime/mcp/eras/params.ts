@@ -81,7 +81,7 @@ export interface StatelessIdentity {
 }
 
 /**
- * Translates params for a stateless server. Every request to such a server must contain the sender's identity and
+ * Translates params for a stateless server. Every request to a stateless server must contain the sender's identity and
  * capabilities.
  */
 export function statelessParams(request: OutgoingParams, identity: StatelessIdentity, token: string): Buffer {

@@ -3,7 +3,7 @@
  *
  * Tries the well-known documents in the order that MCP defines, and uses the first valid document with exactly this
  * issuer. Issuers are compared as strings without normalization (RFC 8414 section 3.3, RFC 9207 section 2.4). Does not
- * check whether the server supports what a flow needs.
+ * check whether the server supports the features that a flow requires.
  * Source: RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 authorization.
  */
 import { isFields } from '../../../schemas/index.ts'

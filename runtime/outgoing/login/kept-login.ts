@@ -62,7 +62,7 @@ export function isOver({ tokens }: KeptLogin, nowMs: number): boolean {
 
 /**
  * Returns the names under which a login may be persisted, the target's own name first. A target without a path usually
- * serves MCP at `/mcp`, so both share a login.
+ * serves MCP at `/mcp`, so the targets with and without this path share a login.
  */
 export function persistedNames(target: TargetAddress, settings: OAuthSettings): readonly string[] {
   const names = [persistedName(target, settings)]

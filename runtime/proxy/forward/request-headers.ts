@@ -2,7 +2,7 @@
  * Builds the headers for the target.
  *
  * Drops hop-by-hop headers, client-side routing headers, `Origin` and `Expect`. Fixed headers replace client headers of
- * the same name, and the outgoing credential sets its own. All other headers pass through unchanged.
+ * the same name, and the outgoing credential sets its own headers. All other headers pass through unchanged.
  * Source: docs/reference/specification/proxy-command.md (--remote-forward-headers), RFC 9110 section 7.6.1.
  */
 import { forwarded, hopByHop } from '../../../schemas/index.ts'

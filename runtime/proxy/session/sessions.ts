@@ -74,7 +74,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): P
     updateAgeOnGet: true,
     ...(now ? { perf: { now }, ttlResolution: 0 } : {}),
   })
-  // The caller's key contains only one NUL, between issuer and subject, and an id contains none.
+  // The caller's key contains only one NUL, between issuer and subject, and an id contains no NUL.
   const keyOf = (owner: string, id: string): string => `${owner}\0${id}`
 
   function share(key: string, session: ProxiedSession): void {

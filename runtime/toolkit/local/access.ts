@@ -30,7 +30,7 @@ export function acceptedTokens(parent: LocalObject, { token, clients }: SessionA
   return { session: tokenDigest(token), ...(isEntrance && clients) }
 }
 
-/** Returns the variables for one of our own programs: the accepted tokens, and the token for its backends. */
+/** Returns the variables for a Gatehouse program: the accepted tokens, and the token for its backends. */
 export function accessEnvironment(parent: LocalObject, access: SessionAccess): Record<string, string> {
   const own = { [localTokensVariable]: JSON.stringify(acceptedTokens(parent, access)) }
   if (parent.kind !== 'VirtualMCPServer') return own

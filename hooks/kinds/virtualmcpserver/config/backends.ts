@@ -1,8 +1,8 @@
 /**
  * Resolves the group's members to the running server's backends, for both modes of outgoingAuth.
  *
- * A member whose authentication cannot be resolved is excluded from the configuration but stays in the status. Such a
- * member must never use the default strategy.
+ * A member whose authentication cannot be resolved is excluded from the configuration but stays in the status. An
+ * excluded member must never use the default strategy.
  */
 import {
   type AddressPolicy,
@@ -24,7 +24,7 @@ import type { OutgoingConfig } from './outgoing.ts'
 
 export const caBundleDirectory = '/etc/gatehouse/ca-bundles'
 
-/** Returns the path of the PEM file with a backend's trust anchors. */
+/** Returns the path of the PEM file that contains a backend's trust anchors. */
 function caBundlePath(backend: string, key: string): string {
   return `${caBundleDirectory}/${backend}/${key}`
 }

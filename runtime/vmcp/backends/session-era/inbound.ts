@@ -2,12 +2,12 @@
  * Receives messages from a session-era backend and passes each one to the request to which it belongs.
  *
  * Responses are matched by id, and progress is matched by token. A server request or log message on the response stream
- * of a client request belongs to that client request while it is in flight. Other messages do not identify a request.
- * Such messages arrive on a GET stream, over HTTP+SSE, or on a stream after its request has ended. On a connection for
- * one client session, these messages belong to the newest request in flight. Without a request in flight, these
- * messages belong to the session. On a connection for several callers, a message is delivered only if it can belong to
- * just one of the callers. Otherwise, a log message is dropped, the drop is reported, and a server request is answered
- * with an error.
+ * of a client request belongs to that client request while it is in flight. Other messages do not identify a request;
+ * they arrive on a GET stream, over HTTP+SSE, or on a stream after its request has ended. On a connection for one
+ * client session, these messages belong to the newest request in flight. Without a request in flight, these messages
+ * belong to the session. On a connection for several callers, a message is delivered only if it can belong to just one
+ * of the callers. Otherwise, a log message is dropped, the drop is reported, and a server request is answered with an
+ * error.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {

@@ -166,7 +166,9 @@ function headersOf({ rawHeaders }: IncomingMessage): string[] {
   return lines
 }
 
-/** Returns the id that identifies the owner of a request. Returns undefined if the request contains no such id. */
+/**
+ * Returns the id that identifies the owner of a request. Returns undefined if the request does not identify an owner.
+ */
 function ownerIdOf(exchange: VmcpExchange): string | undefined {
   const { message, params, path, query, era } = exchange
   if (path === messagesPath) return new URLSearchParams(query).get('sessionId') ?? undefined

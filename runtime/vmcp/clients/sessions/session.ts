@@ -39,8 +39,8 @@ const maxQuestions = 64
 export const maxInFlight = 256
 export const maxSubscriptions = 1_000
 /**
- * Revision that introduced an event without content at the beginning of a stream. Clients with this or a later revision
- * accept such an event.
+ * Revision that introduced an empty event at the beginning of a stream. Clients with this or a later revision accept
+ * the empty event.
  */
 const primedSince = '2025-11-25'
 /** Time limit for the client's response to a server request, in milliseconds. */
