@@ -123,8 +123,8 @@ interface VerifiedSvid extends VerifiedClientAssertion {
 }
 
 /**
- * Returns the verified JWT-SVID, or why it is rejected, in fixed wording. Rejects with INVALID_CONFIG when the bundle
- * is unusable.
+ * Returns the verified JWT-SVID, or the reason for its rejection, in fixed wording. Rejects with INVALID_CONFIG when
+ * the bundle is unusable.
  */
 export async function verifySvid(
   assertion: string,

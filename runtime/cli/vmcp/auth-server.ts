@@ -85,7 +85,7 @@ function record(audit: AuditTrail, { type, sessionHash, ...event }: AuthServerEv
 export class Checks {
   readonly #violations: string[] = []
 
-  /** Returns the result of the check, or undefined when it threw INVALID_CONFIG. Rethrows other errors. */
+  /** Returns the result of the check, or undefined when the check threw INVALID_CONFIG. Rethrows other errors. */
   async run<T>(check: () => T | Promise<T>): Promise<T | undefined> {
     try {
       return await check()

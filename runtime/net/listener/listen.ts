@@ -50,9 +50,9 @@ export interface ListenOptions {
   /** Certificate for TLS. The caller must close the `ServedCertificate`. */
   readonly certificate?: ServedCertificate | undefined
   /**
-   * `request`: asks clients for a certificate if `certificate` has an authority for them. The listener also serves
-   * clients without a certificate, such as probes and browsers. See `certificateThumbprint`. Default: clients are not
-   * asked for a certificate.
+   * `request`: asks clients for a certificate if `certificate` contains an authority for client certificates. The
+   * listener also serves clients without a certificate, such as probes and browsers. See `certificateThumbprint`.
+   * Default: clients are not asked for a certificate.
    */
   readonly clientCertificates?: 'request' | undefined
   /** Rejects requests without one of these tokens. Default: no token is required. */

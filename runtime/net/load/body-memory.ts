@@ -4,7 +4,8 @@
  *
  * Each caller has a limited share, so a single caller cannot block all other callers. When the memory is exhausted,
  * Gatehouse rejects the oldest slow body of the caller that uses the most memory. If no body is slow, the arriving body
- * is rejected. Bodies that fit in the connection's buffers are not counted. For the reading itself, see body.ts.
+ * is rejected. Bodies that fit in the connection's buffers are not counted. For the code that reads bodies, see
+ * body.ts.
  */
 import { totalmem } from 'node:os'
 import { localIssuer } from '../caller.ts'

@@ -1,8 +1,9 @@
 /**
  * Finds the target of a client's request. Distinguishes an unknown name from an unavailable backend.
  *
- * A name that is not offered is looked up again in the backends' last listings. If a listing contains the name, the
- * call fails with BACKEND_UNAVAILABLE. A backend that was never listed may offer any name that fits its naming scheme.
+ * A name that is not offered is looked up again in the backends' most recent listings. If a listing contains the name,
+ * the call fails with BACKEND_UNAVAILABLE. A backend that was never listed may offer any name that fits its naming
+ * scheme.
  * Source: docs/reference/specification/virtual-server.md#operational (operational.failureHandling); MCP, tools ("Error
  * Handling").
  */

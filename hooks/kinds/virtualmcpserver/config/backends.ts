@@ -150,7 +150,9 @@ function addressesOf({ settings }: Context, { object, url }: GroupMember): Addre
   return policyFor(url ?? '', { allowPrivateEndpoint, allowLoopback: settings.allowLoopback })
 }
 
-/** Returns the Secret with an entry's client certificate; undefined when it has none. */
+/**
+ * Returns the Secret that contains an entry's client certificate; undefined when the entry has no client certificate.
+ */
 export function clientCertificateOf({ kind, object }: GroupMember): string | undefined {
   if (kind !== 'MCPServerEntry') return undefined
   return filledTextOf(fieldsOf(fieldsOf(object['spec'])['clientCertificateSecretRef'])['name'])
@@ -162,7 +164,7 @@ interface CaBundle {
   readonly failure: SyncFailure | undefined
 }
 
-/** Returns an entry's trust anchors, or undefined when it has none. */
+/** Returns an entry's trust anchors, or undefined when the entry has no trust anchors. */
 export function caBundleOf(context: Context, member: GroupMember): CaBundle | undefined {
   const bundle = fieldsOf(member.object['spec'])['caBundleRef']
   const { name, key } = fieldsOf(fieldsOf(bundle)['configMapRef'])

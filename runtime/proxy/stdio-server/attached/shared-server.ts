@@ -296,7 +296,7 @@ export class SharedServer implements LinkOwner {
     }
   }
 
-  /** The server could not parse a line. If only one request is pending, it fails. */
+  /** The server could not parse a line. If only one request is pending, that request fails. */
   #unreadable(): void {
     const [only, another] = this.#sent.keys()
     const sent = only !== undefined && another === undefined ? this.#settle(only) : undefined

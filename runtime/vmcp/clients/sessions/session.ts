@@ -102,11 +102,11 @@ export class ServerSession implements ClientSession {
   readonly otherWorkers: OtherWorkers | undefined
   /** Called when the stored part of the session has changed. */
   onChange: (() => void) | undefined
-  /** Called when a backend has lost the session that it keeps for this client session. */
+  /** Called when a backend has lost its session for this client session. */
   onLost: ((backend: string) => void) | undefined
   /** True once the session has ended in this process. */
   isOver = false
-  /** Digests of the lists that the client has seen, by kind. */
+  /** Digests of the lists that the client has seen, keyed by kind. */
   seen: Readonly<Record<string, string>> | undefined
   /** Open GET connections and their resumable streams. */
   readonly #streams = new Map<ServerResponse, ReplayStream | undefined>()
