@@ -2,8 +2,8 @@
  * Configuration of incoming authentication: one type for both the proxy's flags and the virtual server's
  * `incomingAuth`.
  *
- * All values are resolved: files have been read and environment variables replaced. An incomplete setting is an error
- * and never results in open access.
+ * All values are resolved: files have been read, and environment variables have been replaced. An incomplete setting is
+ * an error and never results in open access.
  * Source: docs/reference/specification/proxy-command.md#incoming (incoming flags),
  * docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.oidc).
  */

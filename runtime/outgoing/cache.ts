@@ -75,8 +75,8 @@ export class CredentialCache<Credential extends object = CredentialHeaders> {
 
   /**
    * Reports that the backend rejected the credential. Removes the credential unless a newer one has already replaced
-   * it. Returns true when the next `get` returns a different credential, and false when the current credential is too
-   * new to be replaced.
+   * it. Returns true when the next `get` will return a different credential, and false when the current credential is
+   * too new to be replaced.
    */
   refused(key: string, credential: Credential): boolean {
     const entry = this.#entries.get(key)

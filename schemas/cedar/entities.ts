@@ -2,7 +2,7 @@
  * Parses the document that contains the static entities. Checks the limits first and then calls the engine.
  *
  * The engine recurses over nested values and chains of parents. The engine also computes all ancestors of every entity,
- * and their number can grow with the square of the document's length.
+ * whose number can grow with the square of the document's length.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
 import { exactJson, isRawJson } from '../json/exact-json.ts'

@@ -1,6 +1,6 @@
 /**
  * `spec.tls`: the certificate that a server presents on its own port. The pods mount the Secret and reload it, so a new
- * certificate changes no child. Turning TLS on or off restarts the pods.
+ * certificate does not change any child. Turning TLS on or off restarts the pods.
  */
 import { isAuthority, pairViolations, serverName } from '../../../schemas/certificate/index.ts'
 import { type Exposure, formatViolations, type SecretRef, type ServingTLS } from '../../../schemas/index.ts'

@@ -13,8 +13,7 @@ export interface KeptLogin extends LoginClient {
   /** The key that the tokens are bound to. */
   readonly proofKey?: ProofKey | undefined
   /**
-   * Unix milliseconds. When a login has two states, the later state is valid. Absent in files written by older
-   * versions.
+   * Unix milliseconds. If a login has two states, the later state is valid. Absent in files written by older versions.
    */
   readonly savedAtMs?: number | undefined
 }

@@ -1,6 +1,7 @@
 /**
  * Manages the worker processes of a primary process. Starts the workers with this process's arguments, keeps them
- * running, passes them the connections to one port, and stops them gracefully. The primary handles no requests.
+ * running, passes them the connections to one port, and stops them gracefully. The primary process does not handle
+ * requests.
  *
  * The primary replaces a worker that dies, after increasing delays if workers die early.
  */
@@ -85,7 +86,7 @@ export class Workers {
 
   /**
    * Binds the port and starts the workers. Rejects with the system's error when the port cannot be bound, or with a
-   * worker's error when the first workers cannot serve.
+   * worker's error when the first workers cannot start.
    */
   static async start(options: WorkersOptions): Promise<Workers> {
     const workers = new Workers(options)

@@ -98,7 +98,7 @@ function isReadHere({ asksForStream, upgrade, session }: ProxyExchange): boolean
   return upgrade === undefined && (asksForStream || session?.eventIds !== undefined)
 }
 
-/** True for an event id that dates from before the session was reopened, because the target cannot resume from it. */
+/** True for an event id from before the session was reopened, from which the target cannot resume. */
 function isFromLostSession({ session }: ProxyExchange, id: string | undefined): boolean {
   return session?.eventIds !== undefined && !session.eventIds.has(id ?? '')
 }

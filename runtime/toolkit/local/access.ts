@@ -1,7 +1,4 @@
-/**
- * Tokens for a session whose ports are open only to known programs. All users of a machine can reach its loopback
- * ports.
- */
+/** Tokens for a session whose ports accept only known programs. All users of a machine can reach its loopback ports. */
 import { envName } from '../../../schemas/index.ts'
 import { localTokensVariable, vmcpEnvironment } from '../../config/index.ts'
 import { type TokenDigests, tokenDigest } from '../../net/index.ts'

@@ -35,7 +35,7 @@ export interface Operation {
   readonly origin?: Origin | undefined
   /**
    * Identity (`backendIdentity`) of the backend that issued the `requestState` and `inputResponses` in the params. The
-   * operation is rejected if the target is another backend. Without `stateFor`, neither member reaches a backend.
+   * operation is rejected if the target is another backend. Without `stateFor`, neither member is sent to a backend.
    */
   readonly stateFor?: string | undefined
   /** True if a script or workflow consumes the result instead of the client. */

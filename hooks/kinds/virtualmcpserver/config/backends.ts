@@ -143,7 +143,7 @@ function headersFailure(context: Context, { kind, name, object }: GroupMember): 
 
 /**
  * Returns the addresses that connections to an entry may use. The entry's host name may now resolve to a different
- * address than at admission.
+ * address than it did at admission.
  */
 function addressesOf({ settings }: Context, { object, url }: GroupMember): AddressPolicy {
   const allowPrivateEndpoint = fieldsOf(object['spec'])['allowPrivateEndpoint'] === true

@@ -6,7 +6,7 @@ import { localIssuer } from '../../../net/index.ts'
  * addresses of a domain, or `*` for every account of the issuer.
  */
 export function policiesFor(allow: readonly string[]): readonly string[] {
-  // The policy does not match by subject, because an account of the issuer could have the owner's subject.
+  // The policy does not match by subject, because an account of the issuer could have the same subject as the owner.
   const owner = `permit(principal, action, resource) when { principal.issuer == "${localIssuer}" };`
   const accounts = allow.map((rule) => {
     if (rule === '*') return 'permit(principal, action, resource);'

@@ -6,7 +6,7 @@ import type { Events } from '../../../observe/index.ts'
 import { GatehouseError, type ErrorCode } from '../../../../schemas/index.ts'
 import type { ItemKind } from '../../model/catalog/entries.ts'
 
-/** The method that reads each list. */
+/** The MCP method that reads each list. */
 export const listMethod: Readonly<Record<ItemKind, string>> = {
   tools: 'tools/list',
   resources: 'resources/list',
