@@ -55,8 +55,8 @@ export class SchemaCheck {
   }
 
   /**
-   * Returns the mismatches of a value as `path rule`, at most ten lines, without values. `at` is a JSON pointer to the
-   * part of the schema to check against. Rethrows errors from `spend`.
+   * Returns the mismatches of a value in the form `path rule`, at most ten lines, without values. `at` is a JSON
+   * pointer to the part of the schema to check against. Rethrows errors from `spend`.
    */
   violations(value: unknown, spend: Spend, at = ''): readonly string[] {
     let left = allErrorsUnits

@@ -25,7 +25,7 @@ export function tlsSecretName(spec: unknown): string | undefined {
   return filledTextOf(fieldsOf(fieldsOf(spec)['tls'])['secretName'])
 }
 
-/** Returns the name of the ConfigMap with the authorities of clients, for `customize`. `spec` may be invalid. */
+/** Returns the name of the ConfigMap that contains the clients' authorities, for `customize`. `spec` may be invalid. */
 export function clientAuthorityName(spec: unknown): string | undefined {
   const bundle = fieldsOf(fieldsOf(fieldsOf(spec)['tls'])['clientCABundleRef'])
   return filledTextOf(fieldsOf(bundle['configMapRef'])['name'])

@@ -1,6 +1,6 @@
 /**
- * The grant of a login without a user: client_credentials with a client secret or a private key, jwt-bearer with a token
- * that the platform issued for the workload, or id-jag with the ID token of a user who signed in elsewhere.
+ * The grant of a login without a user: client_credentials with a client secret or a private key, jwt-bearer with a
+ * token that the platform issued to the workload, or id-jag with the ID token of a user who signed in elsewhere.
  *
  * Each token request rereads the files, so a replaced secret, key or token takes effect without a restart.
  * Source: RFC 6749 section 4.4; RFC 7523 sections 2.1 and 2.2; MCP extensions "OAuth Client Credentials" (SEP-1046) and

@@ -373,7 +373,8 @@ export class HealthMonitor {
 }
 
 /**
- * Returns the health status that checks and calls observed. A circuit that is not closed overrides successful checks.
+ * Returns the health status that checks and calls have determined. A circuit that is not closed overrides successful
+ * checks.
  */
 function healthOf(watch: Watch): BackendHealth {
   const { breaker, failures, lostSessions, lastCheckAt, lastErrorCategory, lastTransitionAt, lastError } =
