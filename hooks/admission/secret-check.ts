@@ -81,7 +81,7 @@ function referencesIn(value: unknown, path: string, field: string, depth: number
 
 const members = ['data', 'stringData', 'binaryData']
 
-/** Returns true for an object without data members, because a generator or a controller will fill it. */
+/** Also returns true for an object without data members, because a generator or a controller will fill the object. */
 function mayHaveKey(object: KubeObject, key: string): boolean {
   if (!members.some((member) => object[member] !== undefined)) return true
   return members.some((member) => Object.hasOwn(fieldsOf(object[member]), key))

@@ -5,7 +5,7 @@ import type { ApiServer, ClusterResponse } from '../base/api-server.ts'
 /** Both policies match the CRD schema. Only the webhook detects the invalid policy. */
 const policies = { valid: 'permit(principal, action, resource);', invalid: 'permit(' } as const
 
-/** Throws when a valid object is rejected, or an invalid one is admitted or rejected for a different reason. */
+/** Throws if a valid object is rejected, or if an invalid object is admitted or is rejected for a different reason. */
 export async function assertAdmission(api: ApiServer, namespace: string): Promise<void> {
   const valid = await createPolicy(api, namespace, policies.valid)
   if (valid.status !== 201) throw failed('the API server rejected a valid object', valid)

@@ -1,6 +1,6 @@
 /**
  * Converts Kubernetes quantities to the canonical form that the API server stores: `1000m` is `1`, `1024Mi` is `1Gi`,
- * `0.5` is `500m`. A child in another form would appear to have changed at every sync.
+ * `0.5` is `500m`. A child in any other form would appear to have changed on every sync.
  *
  * Returns a value unchanged if conversion would lose precision (exponents, more than nine decimals).
  * Source: k8s.io/apimachinery resource.Quantity, "canonical form".

@@ -13,7 +13,7 @@ export const maxBytes = 240 * 1024
  * at that point, so the child may still become too large.
  */
 export function sizeViolations(path: string, what: string, content: unknown): Violation[] {
-  // The last-applied annotation quotes a ConfigMap's text a second time.
+  // The last-applied annotation contains a second copy of a ConfigMap's text.
   const bytes = Buffer.byteLength(JSON.stringify(typeof content === 'string' ? content : (content ?? null)))
   if (bytes <= maxBytes) return []
   return [{ path, message: `would result in ${what} of at least ${bytes} bytes; the maximum is ${maxBytes}` }]

@@ -58,7 +58,7 @@ export function configCalled<K extends KindName>(
 export interface ConfigCondition extends ConfigReasons {
   readonly type: string
   readonly valid: string
-  /** Message while the object is valid. Defaults to `The <kind> is valid`. */
+  /** Condition message while the object is valid. Defaults to `The <kind> is valid`. */
   readonly message?: string
 }
 
@@ -107,7 +107,7 @@ function verdictFailure(config: KubeObject, fallback: string): SyncFailure | und
   return { reason: mirrored, message: `${config.kind} ${config.metadata.name} is not valid: ${why}` }
 }
 
-/** Reasons that a consumer repeats unchanged. */
+/** Reasons that the conditions of referring objects repeat unchanged. */
 const mirroredReasons: ReadonlySet<string> = new Set(['EnterpriseRequired', 'InvalidConfig'])
 
 /** Returns the hash in a configuration's status; undefined before its first sync. */
@@ -116,7 +116,7 @@ export function configHashOf(context: Context, kind: string, name: string): stri
   return typeof hash === 'string' && hash !== '' ? hash : undefined
 }
 
-/** Returns a failure when the ConfigMap with trust anchors or its key does not exist. */
+/** Returns a failure if the ConfigMap that contains the trust anchors, or its key, does not exist. */
 export function caBundleFailure(context: Context, source: CABundleSource): SyncFailure | undefined {
   const { name, key } = source.configMapRef
   const map = context.configMap(name)
@@ -137,8 +137,8 @@ export interface CaBundleCheck {
 }
 
 /**
- * Sets the condition of an object's own CA bundles, if it has any. The condition lists every absent bundle. A missing
- * optional bundle is not a failure, because the default trust anchors apply.
+ * Sets the condition that reports an object's own CA bundles, if the object has any. The condition lists every absent
+ * bundle. A missing optional bundle is not a failure, because the default trust anchors apply.
  */
 export function checkCaBundles(context: Context, sources: readonly CABundleSource[]): CaBundleCheck {
   if (sources.length === 0) return {}
@@ -171,13 +171,13 @@ function caBundleName(configMap: string, key: string | undefined): string {
 }
 
 /**
- * Returns true when the CA bundle of a related object must be mounted. The ConfigMap is not part of the request, so the
- * object's status decides.
+ * Returns true when the CA bundle of a related object must be mounted. The request does not contain the ConfigMap, so
+ * the function reads the object's status.
  *
  * If the reason is CABundleRefAbsent but there is no list, all optional bundles are treated as absent. An
- * MCPServerEntry has only one bundle, so it needs no list. An older version wrote no list for a configuration, so pods
- * use the default trust anchors until the configuration's next sync. Otherwise, pods that mount a missing ConfigMap
- * could not start.
+ * MCPServerEntry has only one bundle, so it does not need a list. Older versions did not write this list for a
+ * configuration, so pods use the default trust anchors until the configuration's next sync. Otherwise, pods that mount
+ * a missing ConfigMap could not start.
  */
 export function hasCaBundle(object: KubeObject, source: unknown): boolean {
   const { name, key, optional } = fieldsOf(fieldsOf(source)['configMapRef'])

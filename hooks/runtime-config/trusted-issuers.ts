@@ -1,8 +1,8 @@
 /**
  * Builds the trusted issuers of an embedded authorization server.
  *
- * The cluster's own issuer needs no further settings: the pod fetches the key set from the API server, using the token
- * of its ServiceAccount and the CA that every namespace contains.
+ * The cluster's own issuer does not need any further settings: the pod fetches the key set from the API server, using
+ * the token of its ServiceAccount and the CA that every namespace contains.
  */
 import type {
   CABundleSource,
@@ -29,7 +29,7 @@ export function trustedIssuersPart(
   })
 }
 
-/** True for the API server of this cluster, unless the settings describe how to reach it. */
+/** True if the issuer is the API server of this cluster, unless the settings describe how to reach it. */
 function isOwnCluster({
   preset,
   issuerUrl,

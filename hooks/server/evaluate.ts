@@ -25,7 +25,7 @@ export interface EvaluatedCall {
   /** True when admission rejects the object. */
   readonly denied: boolean
   readonly events: readonly HookEvent[]
-  /** True when building the events failed. */
+  /** True if the events could not be built. */
   readonly eventsFailed: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * The program that a worker thread runs, which evaluates calls one by one. The thread's `workerData` contains the
- * installation's settings.
+ * The program of a worker thread. Evaluates calls one by one. The thread's `workerData` contains the installation's
+ * settings.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { engineFailures } from '../../schemas/cedar/index.ts'

@@ -67,7 +67,8 @@ export class Conditions {
 
   /**
    * Preserves the `observedGeneration` of a condition that was not evaluated for the current generation. A condition
-   * that has just become True gets the previous generation, so that tools that wait for the current one keep waiting.
+   * that has just become True gets the previous generation, so that tools keep waiting if they wait for the current
+   * generation.
    */
   keepGeneration(type: string): void {
     const condition = this.#current.get(type)

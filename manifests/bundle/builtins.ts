@@ -1,8 +1,8 @@
 /**
  * Loads Node's own modules lazily. An `import` reads every property of a module once, which loads rarely needed parts:
  * `node:http` loads its copy of undici, and `node:fs` loads promises and readline. Loading these parts costs a fifth of
- * a server's startup time and 14 MB. With this plugin, programs read only the properties that they use. The plugin also
- * delays modules that many servers never need until a function is called.
+ * a server's startup time and 14 MB. With this plugin, programs read only the properties that they use. For modules
+ * that many servers never need, the plugin also delays loading until a function is called.
  */
 import { builtinModules } from 'node:module'
 import type { Plugin } from 'esbuild'

@@ -1,6 +1,6 @@
 /**
- * The definitions (CRDs) of Metacontroller's kinds, written for Gatehouse, for clusters that do not have these
- * definitions.
+ * Definitions (CRDs) of Metacontroller's kinds, written for Gatehouse and installed in clusters that do not have these
+ * definitions yet.
  *
  * The definitions describe the fields that our CompositeControllers use. All other fields are preserved, because other
  * controllers and later Metacontroller versions may use them. Metacontroller's own definitions are not replaced if they

@@ -100,6 +100,10 @@ export function commandsOf(
       summary: 'test, explain and replay authorization policies',
       load: async () => (await import('../tools/policy/command.ts')).addPolicyCommand(program),
     },
+    openapi: {
+      summary: 'show the tools that an OpenAPI document produces',
+      load: async () => (await import('../tools/openapi/command.ts')).addOpenApiCommand(program),
+    },
     version: {
       summary: 'print the version, the platform and the protocol revisions',
       load: async () => (await import('./version.ts')).addVersionCommand(program),

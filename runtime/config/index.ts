@@ -57,4 +57,4 @@ export { loadProxyFile, needsVirtualServer, resolveProxyFile } from './proxy/fil
 export { readWebhookFiles } from './proxy/webhook-files.ts'
 export { deepProxyFile, requireNoOtherFlags } from './vmcp/proxy-flags.ts'
 export { virtualServerOf } from './vmcp/from-proxy.ts'
-export { readYaml, readYamlTree } from './common/yaml.ts'
+export { readYaml, readYamlTree } from '../../schemas/yaml/index.ts'

@@ -26,7 +26,7 @@ export interface ConsoleOptions {
   readonly view: ConsoleView
   readonly explain: Explain
   readonly approver: Approver
-  /** Records calls from the start of the server. Closed together with the console. */
+  /** Records calls from the moment the server starts. Closed together with the console. */
   readonly recorder: CallRecorder
   readonly events: Events
   /**
@@ -45,7 +45,7 @@ export interface ConsoleOptions {
   /** Origin that browsers use. Default: the names of this machine. */
   readonly publicUrl?: string | undefined
   readonly access: AnonymousOptions | OidcOptions
-  /** Folder with the static files. Default: the build's folder. */
+  /** Folder that contains the static files. Default: the build's folder. */
   readonly assets?: string | undefined
   readonly log: Log
 }

@@ -140,7 +140,7 @@ export interface ReviewedDrift extends LockDifference {
 
 /** Approves reviewed differences. */
 export interface Approver {
-  /** Returns the way in which the difference can be approved. Never throws. */
+  /** Returns how the difference can be approved. Never throws. */
   way(reviewed: ReviewedDrift): ApprovalWay
   /**
    * Writes the approval and returns the file that it was written to. Rejects with APPROVAL_STALE or LOCK_NOT_WRITTEN

@@ -2,7 +2,7 @@
  * The authentication stage: reads the Authorization header, then either sets the exchange's caller or throws.
  *
  * Throws CREDENTIALS_MISSING, CREDENTIALS_MALFORMED or INVALID_TOKEN with the challenge as a header, and
- * AUTH_UNAVAILABLE with Retry-After when a token cannot be checked. The stage sends no response: the feature's
+ * AUTH_UNAVAILABLE with Retry-After when a token cannot be checked. The stage does not send a response: the feature's
  * `recover` calls `sendChallenge`, so that the audit log contains the rejection. The stage does not decide what a
  * caller may do.
  * Source: RFC 6750, RFC 9110 section 11.4; docs/reference/specification/proxy-command.md#incoming (incoming),
@@ -48,8 +48,8 @@ export interface Authenticator {
   /** Returns the WWW-Authenticate value for an error from another module; undefined when the type is not oidc. */
   challenge(failure?: ChallengeError): string | undefined
   /**
-   * For `Stages.recover`: sends a 401 as OAuth JSON with the challenge. Returns false for other errors, without a
-   * response.
+   * For `Stages.recover`: sends a 401 as OAuth JSON with the challenge. For any other error, returns false and does not
+   * send a response.
    */
   sendChallenge(exchange: Exchange, error: unknown): boolean
   /** Closes the connections, and ends the open streams of authenticated callers. */

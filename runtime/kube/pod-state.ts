@@ -78,7 +78,7 @@ function podState(pod: Fields, container: string): PodState {
   const restarts = typeof found['restartCount'] === 'number' ? found['restartCount'] : 0
   if (isFields(running)) {
     const id = textOf(found['containerID'])
-    // Falls back to the restart count, because some nodes report no id.
+    // Falls back to the restart count, because some nodes do not report an id.
     return { run: { podUid: textOf(metadata['uid']), containerId: id || `#${restarts}`, restarts } }
   }
   return not(

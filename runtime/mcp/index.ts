@@ -25,7 +25,7 @@ export {
   openObject,
   quoteByte,
 } from './json/bytes.ts'
-export { type Changes, emptyObject, JsonObject, readAhead } from './json/object.ts'
+export { type Changes, emptyObject, JsonObject } from './json/object.ts'
 export { readMembers, scanElements, visitElementsInTurns } from './json/read.ts'
 export { DuplicateMember, JsonError } from './json/errors.ts'
 export {
@@ -67,7 +67,7 @@ export {
   mirroredArguments,
   writeHeaderValue,
 } from './mirrored-headers.ts'
-export { checkParamTypes, paramsOf } from './param-types.ts'
+export { checkParamTypes, paramsOf, readLargeMessage } from './param-types.ts'
 export {
   assumedSessionVersion,
   eventStreamType,

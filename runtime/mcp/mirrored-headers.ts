@@ -110,8 +110,8 @@ function readAnnotation(
 }
 
 /**
- * Returns the `Mcp-Param-*` headers for a call's params. Absent and null values have no header. Throws INVALID_PARAMS
- * if the arguments cannot be read.
+ * Returns the `Mcp-Param-*` headers for a call's params. Absent and null values do not get a header. Throws
+ * INVALID_PARAMS if the arguments cannot be read.
  */
 export function argumentHeaders(
   mirrored: readonly MirroredArgument[],

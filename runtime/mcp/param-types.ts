@@ -9,10 +9,18 @@
  */
 import { GatehouseError, own } from '../../schemas/index.ts'
 import { isNull, nullByte, openObject, quoteByte } from './json/bytes.ts'
-import { emptyObject, JsonObject } from './json/object.ts'
+import { emptyObject, JsonObject, readAhead } from './json/object.ts'
 import { scanElements } from './json/read.ts'
+import { atOnce, type TurnWork } from './json/turns.ts'
 import { JsonError, maxNameBytes } from './json/errors.ts'
-import { type Message, MessageError, whyUnread } from './message.ts'
+import {
+  type ClientMessage,
+  clientRules,
+  type Message,
+  MessageError,
+  scanMessage,
+  whyUnread,
+} from './message.ts'
 import { metaKey } from './protocol.ts'
 
 type Type =
@@ -95,29 +103,54 @@ const checkedObjects = ['ref', 'notifications', 'inputResponses'] as const
  * exceed a limit.
  */
 export function paramsOf(message: Message): JsonObject {
-  const raw = message.params ?? emptyObject.bytes
+  // Most params contain no null.
+  if (message.params?.includes('null')) return atOnce(paramsInTurns(message))
   try {
-    const given = new JsonObject(raw, { ignoreCase: true })
-    const params = raw.includes('null') ? withoutNulls(message.method, given) : given
+    const params = new JsonObject(message.params ?? emptyObject.bytes, { ignoreCase: true })
     for (const name of checkedObjects) if (params.raw(name)?.[0] === openObject) params.object(name)
     return params
   } catch (cause) {
-    if (!(cause instanceof JsonError)) throw cause
-    const why = whyUnread(cause) ?? 'the params cannot be read'
-    throw new MessageError('INVALID_PARAMS', message.id, { detail: `Invalid params: ${why}`, cause })
+    throw paramsError(message, cause)
   }
+}
+
+/** Reads a large message and its params in slices. Throws the same errors as `scanMessage` and `paramsOf`. */
+export function* readLargeMessage(body: Buffer): TurnWork<ClientMessage> {
+  yield* readAhead(body, clientRules.maxValues)
+  const message = scanMessage(body, clientRules)
+  yield
+  return { message, params: yield* paramsInTurns(message) }
+}
+
+function* paramsInTurns(message: Message): TurnWork<JsonObject> {
+  const raw = message.params ?? emptyObject.bytes
+  try {
+    const given = new JsonObject(raw, { ignoreCase: true })
+    yield
+    const params = raw.includes('null') ? yield* withoutNulls(message.method, given) : given
+    for (const name of checkedObjects) if (params.raw(name)?.[0] === openObject) params.object(name)
+    return params
+  } catch (cause) {
+    throw paramsError(message, cause)
+  }
+}
+
+function paramsError(message: Message, cause: unknown): unknown {
+  if (!(cause instanceof JsonError)) return cause
+  const why = whyUnread(cause) ?? 'the params cannot be read'
+  return new MessageError('INVALID_PARAMS', message.id, { detail: `Invalid params: ${why}`, cause })
 }
 
 /**
  * Returns the params without known members that are null. Unknown members and tool arguments stay unchanged. Throws
  * JsonError if an object in the params contains a duplicate member.
  */
-function withoutNulls(method: string, params: JsonObject): JsonObject {
-  const changes = nullChanges(params, own(membersByMethod, method) ?? commonMembers)
+function* withoutNulls(method: string, params: JsonObject): TurnWork<JsonObject> {
+  const changes = yield* nullChanges(params, own(membersByMethod, method) ?? commonMembers)
   return Object.keys(changes).length === 0 ? params : params.changed(changes)
 }
 
-function nullChanges(object: JsonObject, types: Members): Record<string, Buffer | undefined> {
+function* nullChanges(object: JsonObject, types: Members): TurnWork<Record<string, Buffer | undefined>> {
   const changes: Record<string, Buffer | undefined> = {}
   for (const name in types) {
     const raw = object.raw(name)
@@ -130,8 +163,11 @@ function nullChanges(object: JsonObject, types: Members): Record<string, Buffer 
       raw.includes('null')
     ) {
       const inner = new JsonObject(raw)
-      const nulls = type === 'texts' ? nullMembers(inner) : nullChanges(inner, type)
-      if (Object.keys(nulls).length > 0) changes[name] = inner.changed(nulls).bytes
+      const nulls = type === 'texts' ? nullMembers(inner) : yield* nullChanges(inner, type)
+      yield
+      if (Object.keys(nulls).length === 0) continue
+      changes[name] = inner.changed(nulls).bytes
+      yield
     }
   }
   return changes

@@ -1,6 +1,6 @@
 /**
  * Writes server-sent events. An event's data is a single line. Line breaks, which are whitespace in JSON, become
- * spaces. A payload can therefore neither end an event early nor begin a second one.
+ * spaces. A payload can therefore neither end its event early nor begin another event.
  * Source: WHATWG HTML, "Server-sent events"; MCP 2025-11-25, transports.
  */
 export interface SseFields {

@@ -14,7 +14,7 @@ export const localIssuer = 'gatehouse-local'
 
 /** Facts about a caller's token that policies can read in addition to its claims. */
 export interface CallerFacts {
-  /** `machine` for a client that acts for itself, without a user. */
+  /** `machine` for a client that acts on its own behalf, without a user. */
   readonly kind: 'user' | 'machine'
   /** The OAuth client that received the token. */
   readonly clientId?: string | undefined
@@ -70,9 +70,9 @@ export function makeCaller(from: {
 }
 
 /**
- * Claims that differ between tokens from the same login and grant nothing. All other claims are part of the identity,
- * because any of them may determine what a backend grants: scopes, roles, groups, the client (`azp`, `client_id`), the
- * login (`sid`, `tsid`).
+ * Claims that differ between tokens from the same login and do not grant any access. All other claims are part of the
+ * identity, because any of them may determine what a backend grants: scopes, roles, groups, the client (`azp`,
+ * `client_id`), the login (`sid`, `tsid`).
  */
 const perTokenClaims: ReadonlySet<string> = new Set([
   'iat',
@@ -98,8 +98,9 @@ const identities = new WeakMap<Caller, string>()
 
 /**
  * Returns a digest of the caller and its permissions. The digest covers the issuer, the subject, and all claims that
- * every token from one login shares. Tokens from one login have the same identity; tokens of the same user with
- * different scopes, roles or clients do not. The digest does not contain the token, and is computed once per caller.
+ * every token from one login shares. Tokens from one login have the same identity. Tokens of one user have different
+ * identities if their scopes, roles or clients differ. The digest does not contain the token, and is computed once per
+ * caller.
  */
 export function identityOf(caller: Caller): string {
   const known = identities.get(caller)

@@ -16,8 +16,9 @@ export interface Challenge {
   /** Names are in lower case. If a name is repeated, the first value is used. */
   readonly params: ReadonlyMap<string, string>
   /**
-   * Set by `tokenChallenge` if the server accepts tokens that are bound to a key. `accepted`: it also accepts bearer
-   * tokens. `required`: it accepts only bound tokens. `unsupported`: it accepts only bound tokens, but not our proofs.
+   * Set by `tokenChallenge` if the server accepts tokens that are bound to a key. `accepted`: the server also accepts
+   * bearer tokens. `required`: it accepts only bound tokens. `unsupported`: it accepts only bound tokens, but does not
+   * support our proof algorithm.
    */
   readonly proof?: 'accepted' | 'required' | 'unsupported' | undefined
 }
@@ -125,7 +126,7 @@ class Reader {
     return undefined
   }
 
-  /** Reads one `name = value`. Returns false and consumes nothing at the next challenge or at the end. */
+  /** Reads one `name = value`. At the next challenge or at the end of the text, returns false and does not advance. */
   #param(params: Map<string, string>): boolean {
     const start = this.#at
     const name = this.#take(tokenPattern)?.toLowerCase()

@@ -37,8 +37,8 @@ export function serverMetadataUrls(issuer: string): readonly string[] {
 }
 
 /**
- * Returns the path of the resource's own document, without the query. The well-known part goes between the host and the
- * path.
+ * Returns the path of the resource's own document, without the query. The well-known part is inserted between the host
+ * and the path.
  */
 export function resourceMetadataPath(resource: string): string {
   const { pathname } = new URL(resource)
@@ -51,7 +51,10 @@ export function resourceMetadataUrl(resource: string): string {
   return `${url.origin}${resourceMetadataPath(resource)}${url.search}`
 }
 
-/** Returns the URLs to try when no challenge contains one: the path form, then the root. */
+/**
+ * Returns the metadata URLs to try when no challenge contains a URL: first the URL with the target's path, then the
+ * root URL.
+ */
 export function resourceMetadataUrls(target: string): readonly string[] {
   const url = new URL(target)
   const own = resourceMetadataUrl(target)

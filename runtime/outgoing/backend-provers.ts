@@ -1,6 +1,6 @@
 /**
- * The keys that strategies bind their tokens to. Each backend has its own key, so that backends cannot recognize by the
- * key that they serve the same client. Keys and tokens exist only in memory.
+ * The keys that strategies bind their tokens to. Each backend has its own key, so that a shared key cannot reveal to
+ * backends that they serve the same client. Keys and tokens exist only in memory.
  *
  * A token is bound to a key only if the backend accepts no bearer tokens, or if the token endpoint demands a proof.
  * Source: RFC 9449.

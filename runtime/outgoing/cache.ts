@@ -30,8 +30,8 @@ const maxEntries = 10_000
 const unknownLifetimeMs = 60_000
 
 /**
- * A rejected credential that is younger than this is not replaced. A credential this new has not become outdated, so a
- * new credential would also be rejected.
+ * A rejected credential that is younger than this is not replaced. Its age cannot be the reason for the rejection, so
+ * a new credential would also be rejected.
  */
 const minAgeMs = 5_000
 
@@ -75,8 +75,8 @@ export class CredentialCache<Credential extends object = CredentialHeaders> {
 
   /**
    * Reports that the backend rejected the credential. Removes the credential unless a newer one has already replaced
-   * it. Returns true when the next `get` will return a different credential, and false when the current credential is
-   * too new to be replaced.
+   * it. Returns true when the next `get` returns a different credential, and false when the current credential is too
+   * new to be replaced.
    */
   refused(key: string, credential: Credential): boolean {
     const entry = this.#entries.get(key)

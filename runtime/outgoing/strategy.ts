@@ -45,8 +45,8 @@ export interface CredentialStrategy {
   apply(request: OutgoingRequest, caller: Caller | undefined, signal?: AbortSignal): void | Promise<void>
   /**
    * Reports that the backend rejected the credential that `apply` added to this request (401), and drops the
-   * credential. `authenticate` is the response's WWW-Authenticate. Returns true when another `apply` may add a different
-   * credential, so the request is worth retrying.
+   * credential. `authenticate` is the response's WWW-Authenticate header. Returns true when another `apply` may add a
+   * different credential, so the request is worth retrying.
    */
   refused(request: OutgoingRequest, authenticate?: string | readonly string[]): boolean
 }
@@ -79,7 +79,7 @@ export interface UpstreamTokens {
    */
   refused?(caller: Caller, provider: string, accessToken: string): boolean
   /**
-   * Like `get`, for a token that every request of the caller requires. If the token cannot be renewed, the caller's
+   * Like `get`, but for a token that every request of the caller requires. If the token cannot be renewed, the caller's
    * grant ends, so that the client signs in again instead of refreshing forever. Absent: use `get`.
    */
   required?(caller: Caller, provider: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>

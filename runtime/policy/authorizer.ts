@@ -79,7 +79,7 @@ export interface AuthorizerParts {
   readonly log?: Log | undefined
   /** Called once for each policy that could not be evaluated, instead of logging a warning. */
   readonly policyFailed?: ((failure: PolicyFailure) => void) | undefined
-  /** Returns a policy's id from its position; default `policies[3]`. */
+  /** Returns a policy's id from its position. By default, the id is `policies[3]`, for example. */
   readonly nameOf?: ((index: number) => string) | undefined
 }
 
@@ -151,7 +151,7 @@ class CedarAuthorizer implements Authorizer {
   readonly digest: string
   readonly reads: ReadonlySet<string>
   readonly facts: ReadonlySet<TokenFact>
-  /** Subjects, keyed by the claims of the presented token, which are never mutated. */
+  /** Subjects, keyed by the presented token's claims object, which is never mutated. */
   readonly #subjects = new WeakMap<Claims, PolicySubject>()
   readonly #fromUpstream = new WeakMap<Claims, FromUpstream>()
 
@@ -335,7 +335,7 @@ class CedarAuthorizer implements Authorizer {
     }
     if (decision === 'allow' && !failed) return { decision: 'permitted', ...reasons, missing: [] }
     const forbidden = failed || diagnostics.reason.length > 0
-    // Ignores permits when a forbid policy failed.
+    // Ignores permits if a forbid policy has failed.
     const reason = decision === 'allow' ? [] : reasons.reason
     const missing = this.#missing(subject, question, call)
     return { decision: forbidden ? 'forbidden' : 'unmentioned', ...reasons, reason, missing }

@@ -29,7 +29,7 @@ export interface PolicyTestResult {
 
 export interface PolicyTestRun {
   readonly results: readonly PolicyTestResult[]
-  /** Ids of policies that determined no decision in the tests. */
+  /** Ids of policies that did not determine any decision in the tests. */
   readonly idle: readonly string[]
 }
 

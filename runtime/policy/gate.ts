@@ -2,8 +2,8 @@
  * Authorizes MCP traffic: one check before a request is executed, and one filter for lists.
  *
  * Uses only the caller, method and params, so that the virtual server and the single-server proxy can share it. Runs
- * after authentication, and before the rate limit and any lookup. A denied request therefore consumes no quota and does
- * not reveal whether its target exists.
+ * after authentication, and before the rate limit and any lookup. A denied request therefore does not consume any quota
+ * and does not reveal whether its target exists.
  * Source: docs/reference/specification/virtual-server.md#authentication, authentication (incoming, 2); ARCHITECTURE.md,
  * "A tool call".
  */
@@ -56,7 +56,8 @@ export interface GateOptions {
    */
   readonly unknownMethods: 'pass' | 'refuse'
   /**
-   * Returns true for the gateway's own tools, which are permitted when enabled. A policy can still forbid these tools.
+   * Returns true for the gateway's own tools, which are allowed while they are enabled. A policy can still forbid these
+   * tools.
    */
   readonly granted?: ((tool: string) => boolean) | undefined
   /** Shadow policies, which are evaluated for every checked request but never enforced. */
@@ -88,7 +89,7 @@ const turnMs = 5
 /** Cached views of a list page. */
 const maxViews = 64
 
-/** A parsed page of a list, with its filtered versions by caller fingerprint. */
+/** A parsed page of a list, with its filtered versions, keyed by caller fingerprint. */
 interface Page extends ParsedList {
   readonly views: Map<string, Buffer>
 }
@@ -172,7 +173,7 @@ class PolicyGate implements Gate {
 
   async #subjectsOf(caller: Caller, signal: AbortSignal | undefined): Promise<Subjects> {
     const enforced = await this.#authorizer.subject(caller, signal)
-    // Shadow policies permit nothing without the upstream claims.
+    // If the upstream claims are missing, the shadow policies do not permit anything.
     const shadow = await this.#options.shadow?.subject(caller, signal).catch(() => undefined)
     return { enforced, shadow }
   }
@@ -200,7 +201,7 @@ class PolicyGate implements Gate {
     const verdict = this.#authorizer.verdict(subject, request)
     const allowed = this.#isAllowed(request, verdict)
     const shadowLacks = decided && !known && !isGranted && this.#shadowReadsFacts(subjects, question)
-    // Shadow policies cause no lookups for a denied request, and never deny a request.
+    // Shadow policies do not cause lookups for a denied request, and never deny a request.
     const shadowFacts = !shadowLacks
       ? known
       : allowed
@@ -250,7 +251,7 @@ function factsIn(facts: FactsResponse): Facts | undefined {
   return typeof facts === 'string' || facts instanceof GatehouseError ? undefined : facts
 }
 
-/** Uses the error text of the core, so clients cannot distinguish the two responses. */
+/** Uses the core's error text, so clients cannot distinguish the two responses. */
 export function notFound({ action, id }: AccessRequest): GatehouseError {
   if (action === 'read_resource') return new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri: id } })
   const what = action === 'call_tool' ? 'tool' : 'prompt'

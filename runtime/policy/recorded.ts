@@ -10,7 +10,7 @@ export interface RecordedLine {
   /** True for one of the gateway's own tools that was allowed without a policy. */
   readonly isUnreasoned: boolean
   readonly inputs: PolicyInputs | undefined
-  /** Set when an external decision point was responsible; `failed` is true when it made no decision. */
+  /** Set when an external decision point was responsible; `failed` if it did not make a decision. */
   readonly elsewhere: 'decided' | 'failed' | undefined
 }
 

@@ -22,7 +22,7 @@ export interface Replay {
   /** Data missing from inconclusive lines, with the number of lines; most frequent first. */
   readonly lacking: readonly (readonly [string, number])[]
   readonly flips: readonly Flip[]
-  /** Ids of policies that determined no decision. */
+  /** Ids of policies that did not determine any decision. */
   readonly idle: readonly string[]
 }
 

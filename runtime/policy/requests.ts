@@ -128,7 +128,7 @@ export function refusal(action: Action): GatehouseError {
 export interface ListRow {
   /** Member of the result that contains the items. */
   readonly member: string
-  /** Item member that contains the name that clients see. */
+  /** Member of the item that contains the name that clients see. */
   readonly key: string
   readonly action: Action
 }

@@ -1,6 +1,6 @@
 /**
- * Reads facts about a Redis server that matter before sessions are stored in it. Writes nothing. Omits facts that
- * require a missing permission.
+ * Reads the facts about a Redis server that must be known before it stores sessions. Does not write anything. Omits
+ * facts that require a missing permission.
  */
 import { checkRedisConfig, type RedisConfig } from './redis-config.ts'
 import { RedisLink } from './redis-link.ts'

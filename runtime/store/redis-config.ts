@@ -15,7 +15,10 @@ export interface RedisConfig {
   readonly sentinel?: { readonly masterName: string; readonly addrs: readonly string[] }
   /** Database number; not in cluster mode. Defaults to 0. */
   readonly db?: number
-  /** User name. Without a user name, the client uses password-only AUTH, or no authentication without a password. */
+  /**
+   * User name. If only a password is set, the client authenticates with the password alone. If neither is set, it does
+   * not authenticate.
+   */
   readonly username?: string
   readonly password?: string
   /** Enables TLS for connections to the master and cluster nodes. */

@@ -3,8 +3,8 @@
  *
  * Connects in the background and retries forever with increasing delays. A command waits at most the write timeout for
  * the connection, then at most the read timeout for its response. After that, it fails with `STORE_DOWN`. A connection
- * that swallows commands (a node that vanished without closing) is replaced. Servers that reject the credentials are
- * also retried, so that a rotated password takes effect without a restart.
+ * on which commands receive no reply (because the node vanished without closing it) is replaced. Servers that reject
+ * the credentials are also retried, so that a rotated password takes effect without a restart.
  *
  * Does not interpret commands. Passwords never appear in errors or logs.
  * Source: docs/reference/specification/external-auth.md#storage, storage.redis; default timeouts dial 5 s, read 3 s,

@@ -2,7 +2,8 @@
  * The store on Redis or Valkey (6.2 or newer), shared by replicas and persistent across restarts.
  *
  * Every operation is a single command or script and therefore atomic. In cluster mode, a hash tag is appended to a key
- * prefix that has none. All of a server's keys then share a slot, which is required by scripts that use several keys.
+ * prefix that does not contain a hash tag. All of a server's keys then share a slot, which is required by scripts that
+ * use several keys.
  */
 import { createHash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -75,7 +76,7 @@ async function evaluate(
   }
 }
 
-/** Returns a store with a prefix. Closing the returned store keeps the shared connection open. */
+/** Returns a store that adds the prefix to every key. Closing the returned store keeps the shared connection open. */
 function view(link: RedisLink, prefix: string): Store {
   const command = async (
     access: CommandAccess,

@@ -1,8 +1,8 @@
 /**
  * Checks Cedar policy texts against limits in linear time, before the engine parses them.
  *
- * The engine recurses over brackets while it parses, and over operators while it evaluates. When its stack overflows,
- * the instance is unusable. The limits are half of the measured capacity (engine 4.13, V8's standard stack: 76
+ * The engine recurses over brackets while it parses, and over operators while it evaluates. After a stack overflow, the
+ * engine instance is unusable. The limits are half of the measured capacity (engine 4.13, V8's standard stack: 76
  * brackets, 100 levels of operators). Each invalid token costs the engine about ten microseconds, so the number of
  * tokens is limited.
  *
@@ -39,7 +39,7 @@ export function textViolation(text: string): string | undefined {
   return scan.end()
 }
 
-/** Tracks how deep operators nest in one expression at one level of brackets. */
+/** Tracks how deeply operators are nested in one expression at one level of brackets. */
 class Expression {
   #ifs = 0
   #ors = 0
@@ -50,7 +50,7 @@ class Expression {
   #comparison = 0
   /** Levels for signs. One level is enough, because the engine accepts at most four consecutive signs. */
   #sign = 0
-  /** Depth of the deepest brackets inside the expression. */
+  /** Maximum nesting depth of the brackets inside the expression. */
   inner = 0
 
   get depth(): number {
@@ -134,7 +134,7 @@ const closers: ReadonlyMap<string, string> = new Map([
 
 interface Frame {
   readonly closer: string
-  /** Depth of the deepest expression before the current expression. */
+  /** Maximum depth of the expressions before the current expression. */
   deepest: number
   expression: Expression
 }

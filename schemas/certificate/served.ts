@@ -20,7 +20,7 @@ export interface CertificateFiles {
 export interface CertificateObserver {
   /** Called after a new pair has been loaded. */
   readonly onReloaded?: (certificate: ServedCertificate) => void
-  /** Called once for each version of the files that cannot be used. */
+  /** Called once each time the files change and their new content is unusable. */
   readonly onUnusable?: (reason: string) => void
   /** Called once a minute, after the files have been checked. */
   readonly onPoll?: (certificate: ServedCertificate) => void
@@ -41,7 +41,7 @@ interface Pair {
 const pollMs = 60_000
 /** Delay before reading the files. Two files that are written one after the other are then read together. */
 const settleMs = 200
-/** Represents the content of the files while a file is missing. */
+/** Represents the content of the files while one of them is missing. */
 const missing = 'missing'
 
 export class ServedCertificate {

@@ -54,7 +54,7 @@ export function loadBundle(root: string): Bundle {
 }
 
 /**
- * Returns the definitions that the documents use, sorted by name. Drops base definitions that only serve as the base of
+ * Returns the definitions that the documents use, sorted by name. Drops definitions that serve only as the base of
  * other definitions.
  */
 function reachable(defs: Readonly<Record<string, Schema>>, roots: readonly string[]): Record<string, Schema> {

@@ -8,7 +8,7 @@ import { quotedForKubectl } from '../yaml/index.ts'
 /** Maximum width of a one-line value, without indentation. */
 const lineChars = 160
 
-/** Writes repeated objects out instead of using aliases. */
+/** Returns compact YAML. Writes repeated objects out instead of using aliases. */
 export function compactYaml(object: object): string {
   const document = new Document(object, { aliasDuplicateObjects: false, ...quotedForKubectl })
   visit(document, {

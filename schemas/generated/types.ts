@@ -1063,7 +1063,7 @@ export type InboundGrants = {
   readonly tokenExchange?: TokenExchangeGrant
 }
 
-/** How clients are authenticated. To disable authentication, set type anonymous explicitly. */
+/** How clients are authenticated. To disable authentication, set type to anonymous explicitly. */
 export type IncomingAuth = {
   /** anonymous: all clients are accepted; oidc: tokens are validated against oidcConfigRef or oidcConfigRefs. */
   readonly type: "anonymous" | "oidc"
@@ -3401,7 +3401,7 @@ export type VirtualMCPServer = {
 export type VirtualMCPServerSpec = {
   /** The MCPGroup that defines the backends. */
   readonly groupRef: ObjectRef
-  /** How clients are authenticated. To disable authentication, set type anonymous explicitly. */
+  /** How clients are authenticated. To disable authentication, set type to anonymous explicitly. */
   readonly incomingAuth: IncomingAuth
   /** How the server authenticates to backends. */
   readonly outgoingAuth?: OutgoingAuth

@@ -101,7 +101,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['ConversionFailed'],
     means: 'a strategy cannot be converted to the runtime configuration, so its backend is excluded',
-    step: 'fix the strategy that the message names',
+    step: 'fix the strategy named in the message',
   },
   {
     reasons: ['EmbeddingServerNotFound', 'EmbeddingServerNotReady'],

@@ -41,8 +41,8 @@ const inPlace: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns a schema with `change` applied to each subschema, innermost first. `own` contains the members that contain no
- * schema.
+ * Returns a schema with `change` applied to each subschema, innermost first. `own` contains the members whose values
+ * are not schemas.
  */
 export function mapSchemas(schema: unknown, change: (schema: Fields, own: Fields) => Fields): unknown {
   if (!isFields(schema)) return schema

@@ -41,8 +41,8 @@ export function stepViolations(step: WorkflowStep, path: string, budget: CheckBu
 }
 
 /**
- * Returns violations for fields of another step type, which would have no effect. Ignores fields with their default
- * values.
+ * Returns violations for fields that belong to another step type and would have no effect. Ignores fields with their
+ * default values.
  */
 function foreignViolations(step: WorkflowStep, path: string): Violation[] {
   if (step.type === 'tool' && step.tool && step.message !== undefined)

@@ -2,21 +2,11 @@
  * Writes YAML that all readers interpret the same way. Quotes strings that kubectl, which follows YAML 1.1, would read
  * as another type (`yes`, `on`, `0777`).
  */
-import { Document, Scalar, Schema, type ScalarTag, stringify, visit } from 'yaml'
+import { Document, Scalar, Schema, stringify, visit } from 'yaml'
 import { hiddenInText } from '../hidden-characters.ts'
+import { otherIntegers } from './read.ts'
 
-const radixes: Readonly<Record<string, number>> = { o: 8, X: 16, B: 2 }
-
-/** Matches `0o17`, `0X1F` and `0B1`, which kubectl also reads as integers. */
-export const otherIntegers: ScalarTag = {
-  tag: 'tag:yaml.org,2002:int',
-  default: true,
-  test: /^[-+]?0(?:o[0-7]+|X[\da-fA-F]+|B[01]+)$/,
-  resolve(text) {
-    const [, sign, letter = '', digits = ''] = /^([-+]?)0(.)(.+)$/.exec(text) ?? []
-    return (sign === '-' ? -1 : 1) * Number.parseInt(digits, radixes[letter])
-  },
-}
+export { readYaml, readYamlTree } from './read.ts'
 
 /** Options for documents that callers build node by node. */
 export const quotedForKubectl = { compat: [...new Schema({ schema: 'yaml-1.1' }).tags, otherIntegers] }

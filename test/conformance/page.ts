@@ -101,10 +101,10 @@ ${files.toSorted(byText).join('\n')}
 
 ## The official suite
 
-The suite fixes the scenarios that each revision requires. It tests Gatehouse as a server (with a test server behind
-it), as a client of the suite's servers, and as an authorization server. "Required" counts the required scenarios that
-passed and that ran. "Not scored" counts extensions, drafts and scenarios that were added after the revision's release;
-they do not affect the suite's verdict.
+The suite defines the scenarios that each revision requires. It tests Gatehouse as a server (with a test server behind
+it), as a client of the suite's servers, and as an authorization server. "Required" shows how many of the required
+scenarios that ran have passed. "Not scored" shows the same for extensions, drafts and scenarios that were added after
+the revision's release; these scenarios do not affect the suite's verdict.
 
 ${summaryTable(runs)}
 
@@ -114,8 +114,8 @@ backends; it gets tokens with client credentials, which the two scenarios of the
 ### Expected failures
 
 A virtual server between clients of 2026-07-28 and a backend that supports only 2025-11-25 cannot pass two required
-checks. They are listed in [\`${expectedFile}\`](../../${expectedFile}). The run fails if another check fails, or
-if a listed check passes. All other runs pass without a list.
+checks. The file [\`${expectedFile}\`](../../${expectedFile}) lists these checks. The run fails if any other check
+fails, or if a listed check passes. All other runs pass without exceptions.
 
 | Scenario | Check | Reason |
 |---|---|---|
@@ -141,8 +141,8 @@ ${clientTables(runs)}
 
 ## Clients, backends, eras and transports
 
-Each cell is one real client connected to one real server through Gatehouse. Every operation of a cell is a test of its
-own.
+Each cell is one real client connected to one real server through Gatehouse. Every operation of a cell is a separate
+test.
 
 ### Through a virtual server
 
@@ -150,14 +150,15 @@ ${matrix(vmcp)}
 
 ### Through a proxy in front of a program
 
-The program uses standard input and output, and clients use HTTP. A server of both eras is started in the session era,
-see [stdio servers](../guides/protocol-eras.md#stdio-servers).
+The program uses standard input and output, and clients use HTTP. Gatehouse starts a server of both eras in the session
+era (see [stdio servers](../guides/protocol-eras.md#stdio-servers)).
 
 ${matrix(stdio.filter(({ server }) => server.transport === 'stdio'))}
 
 ### Through \`gatehouse proxy stdio\`
 
-The client uses standard input and output, and the server HTTP. The eras differ, so Gatehouse translates.
+The client uses standard input and output, and the server uses HTTP. The eras differ, so Gatehouse translates the
+messages.
 
 ${matrix(stdio.filter(({ client }) => client.transport === 'stdio'))}
 
@@ -214,7 +215,7 @@ function matrix(cells: readonly Cell[]): string {
   const reasons = [...omitted].map((name) => {
     const reason = omittedReasons[name]
     if (reason === undefined) throw new Error(`the operation ${name} is omitted without a reason`)
-    return `\n\nThe operation "${name}" is omitted in some cells: ${reason}`
+    return `\n\nThe operation "${name}" is omitted in some cells. ${reason}`
   })
   return `| Client | ${servers.join(' | ')} |
 |---|${'---|'.repeat(servers.length)}

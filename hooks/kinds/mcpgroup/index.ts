@@ -1,7 +1,7 @@
 /**
  * MCPGroup: lists its members, which join through their own groupRef. It has no children.
  *
- * Members of different kinds may have the same name, so that two servers have the same backend name. The group reports
+ * Members of different kinds may have the same name, so two servers can have the same backend name. The group reports
  * the conflict, and virtual servers use the first member in the order MCPServer, MCPRemoteProxy, MCPServerEntry.
  */
 import { type SyncContext, observedFields } from '../../sync/context.ts'

@@ -39,7 +39,7 @@ const permanentReasons: ReadonlySet<string> = new Set([
   'PodUnschedulable',
 ])
 
-/** Returns undefined when the server needs no attachment, and before the first report. */
+/** Returns undefined if the server does not need an attachment, and before the first report. */
 function attachmentOf(context: Context): ReportedAttachment | undefined {
   if (!isAttached(context)) return undefined
   const report = context.child('ConfigMap', serverNames(context.name).report)

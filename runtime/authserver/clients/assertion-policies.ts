@@ -32,9 +32,9 @@ export interface UserBinding {
   /** Id of the binding, which its tokens contain. The client of these tokens is the client that authenticated. */
   readonly bindingId: string
   readonly matches: (claims: Claims) => boolean
-  /** Allowed scopes. Undefined: the assertion and the client determine the scopes. */
+  /** Allowed scopes. If undefined, the assertion and the client determine the scopes. */
   readonly scopes: readonly string[] | undefined
-  /** Allowed resources. Undefined: all resources of the client. */
+  /** Allowed resources. If undefined, all resources of the client are allowed. */
   readonly resources: readonly string[] | undefined
 }
 
@@ -87,7 +87,7 @@ export class AssertionPolicies {
     await this.#removals.store(storeRemoval)
   }
 
-  /** True when the binding exists and no removal made after this time is still waiting to be stored. */
+  /** True if the binding exists and every removal of it after this time has been stored. */
   isBoundSince(clientId: string, sinceSec: number): boolean {
     return this.#loaded.clientIds.has(clientId) && !this.#removals.hasSince(clientId, sinceSec)
   }

@@ -243,8 +243,8 @@ async function checkAssertion<T extends VerifiedClientAssertion>(
   if (waitMs > 0) throw tooManyRequests(waitMs)
   if (!isOnce) return verified
   const ttlMs = replayMs(verified, now())
-  // There can be any number of these clients, or of subjects in their tokens, and some of these records are kept for a
-  // day. These records must not displace the records of signed-in users.
+  // The number of undeclared clients, and of subjects in their tokens, is unlimited, and some of these records are kept
+  // for a day. The records must not displace those of signed-in users.
   const yields = kind !== 'declared'
   // Only one of several simultaneous requests succeeds.
   const isFirst = await state.store.set(mark, '1', { ttlMs, onlyIf: 'absent', yields })

@@ -1,6 +1,6 @@
 /**
- * Removals of clients and bindings that have not been stored yet. Such removals take effect in this process even while
- * the store is down.
+ * Pending removals of clients and bindings, which the store does not contain yet. Such removals take effect in this
+ * process even while the store is down.
  */
 export class PendingRemovals {
   /** Time of each removal in Unix milliseconds. */
@@ -22,7 +22,7 @@ export class PendingRemovals {
     }
   }
 
-  /** True when a removal made after this time is still waiting to be stored. */
+  /** True if a removal of the id after this time has not been stored yet. */
   hasSince(id: string, sinceSec: number): boolean {
     const removedAtMs = this.#removed.get(id)
     return removedAtMs !== undefined && sinceSec * 1000 <= removedAtMs

@@ -30,7 +30,7 @@ export function sendDocument({ res }: Exchange, document: unknown): void {
   sendBody(res, 200, 'application/json', JSON.stringify(document), headers)
 }
 
-/** Sends JSON for one client. */
+/** Sends JSON that only one client may receive, so it must not be cached. */
 export function sendPrivate(
   { res }: Exchange,
   body: unknown,

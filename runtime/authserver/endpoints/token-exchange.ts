@@ -240,7 +240,7 @@ function readScopes(form: Parameters, { subject, client }: Parties): readonly st
   return requested.length > 0 ? requested : allowed
 }
 
-/** Returns the resource of the new token: one that the token and the client have in common. */
+/** Returns the resource of the new token, which the subject token and the client must have in common. */
 function readResource(form: Parameters, { subject, client }: Parties, context: AuthServerContext): string {
   const { resources = client.resources } = subject
   const allowed = resources.filter((resource) => client.resources.includes(resource))

@@ -27,9 +27,10 @@ import {
 import { sendEmpty, sendPrivate } from './responses.ts'
 
 /**
- * POST /oauth/revoke: either kind of token ends its grant. When the last grant ends, the upstream tokens are deleted.
- * For a declared client, only the token itself is revoked: its own token has no grant, and the grant behind a delegated
- * token belongs to another client. The token of a user of another identity provider has no grant either.
+ * POST /oauth/revoke: revoking an access token or a refresh token ends its grant. When the last grant of a session
+ * ends, the upstream tokens are deleted. For a declared client, only the token itself is revoked: its own token has no
+ * grant, and the grant behind a delegated token belongs to another client. The token of a user of another identity
+ * provider has no grant either.
  */
 export async function revokeToken(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)
@@ -103,8 +104,8 @@ export async function introspectToken(exchange: Exchange, context: AuthServerCon
 interface Requester {
   readonly clientId: string
   /**
-   * Holders whose tokens the request can use: the user, a declared client, or a workload. Absent for a registered client,
-   * which can use all of its own tokens.
+   * Holders whose tokens the request can use: the user, a declared client, or a workload. Absent for a registered
+   * client, which can use all of its own tokens.
    */
   readonly holders?: readonly string[]
 }

@@ -88,7 +88,7 @@ async function redeemAssertion(request: AnyRequest, context: AuthServerContext):
   return isForUser ? forClient(issueForUser)(request, context) : issueForAssertion(request, context)
 }
 
-/** RFC 6749 section 4.4. The client gets no refresh token, because it can authenticate again. */
+/** RFC 6749 section 4.4. The client does not get a refresh token, because it can authenticate again. */
 async function issueToMachine(
   { form, client, binding }: ClientRequest,
   context: AuthServerContext,

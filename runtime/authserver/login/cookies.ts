@@ -4,7 +4,8 @@
  * The *binding* cookie is set when a login is approved and is required at its callback. A login that began in one
  * browser therefore cannot be finished in another browser. This cookie does not identify the user. The *sign-in* cookie
  * identifies the user. Every completed login sets a new cookie, so its value cannot be known in advance. The *form*
- * cookie is set with a page and ties the form to the browser (CSRF). A value is useless without its record or MAC.
+ * cookie is set when a page is sent, and ties the page's form to the browser (CSRF). A value is useless without its
+ * record or MAC.
  * Source: RFC 9700 section 4.7; MCP 2025-11-25 security best practices (confused deputy).
  */
 import { clearCookie, type Exchange, readCookie, setCookie } from '../../net/index.ts'
@@ -63,7 +64,7 @@ export function makeForm(
   return { cookie: setCookie({ ...form, secure }, value), field: keys().mac('csrf', `${value}.${subject}`) }
 }
 
-/** True when this browser was shown the form for this subject. */
+/** True when the form for this subject was created for this browser. */
 export function isOwnForm(
   exchange: Exchange,
   { subject, field }: { readonly subject: string; readonly field: string },

@@ -52,8 +52,8 @@ export async function advanceLogin(
 }
 
 /**
- * True when the consent that let this login skip the page was given by the user who has signed in. Another user may be
- * using this browser, or the user may have withdrawn the consent in the meantime. Checked before the login continues.
+ * True if the user who has signed in also gave the consent that let this login skip the page. Another user may be using
+ * this browser, or the user may have withdrawn the consent in the meantime. Checked before the login continues.
  */
 async function hasConsent(context: AuthServerContext, login: IdentifiedLogin): Promise<boolean> {
   const { userId } = login.user
@@ -109,7 +109,7 @@ export async function startUpstreamStep(
   // Only the first upstream step identifies the user, so the other steps support only `none`.
   const isFirst = login.user === undefined
   const prompt = request.prompt.filter((value) => value === 'none' || (isFirst && value !== 'consent'))
-  // A plain OAuth provider supports neither a silent login nor a forced one.
+  // A plain OAuth provider supports neither a silent nor a forced login.
   const needsPrompt = request.prompt.includes('none') || (isFirst && request.prompt.includes('login'))
   if (needsPrompt && upstream.type === 'oauth2') {
     return makeErrorRedirect(

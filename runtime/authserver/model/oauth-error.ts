@@ -69,8 +69,8 @@ export class OAuthError extends ModuleError {
 }
 
 /**
- * Returns the error for a handle that matches no stored login. The error does not reveal whether the handle ever
- * existed.
+ * Returns the error for a handle that does not match any stored login. The error does not reveal whether the handle
+ * ever existed.
  */
 export function expiredLoginError(): OAuthError {
   return new OAuthError(

@@ -26,7 +26,7 @@ export const client = record({
   softwareId: maybe(text),
   softwareVersion: maybe(text),
   issuedAtSec: count,
-  /** True after the first token was issued. An unused registration expires after a day. */
+  /** True once the first token has been issued. An unused registration expires after a day. */
   used: flag,
 })
 export type RegisteredClient = NonNullable<ReturnType<typeof client>>
@@ -90,7 +90,7 @@ const loginMembers = {
   browser: text,
   /** User whose remembered consent let this login skip the page. Absent when the page was shown. */
   consentOf: maybe(text),
-  /** Time at which the user approved the page. Absent when the page was skipped. */
+  /** Time at which the user gave consent on the page. Absent when the page was skipped. */
   approvedAtMs: maybe(count),
   /** Providers that the user's groups select. Absent: all providers, or the user is not identified yet. */
   offered: maybe(list(text)),

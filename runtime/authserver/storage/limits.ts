@@ -4,8 +4,8 @@
  * Buckets are in the store, so replicas share them. A request takes permits from the buckets of the caller and of the
  * server together or not at all, so a rejected client adds no keys. Limits per caller are generous, because all clients
  * behind an unlisted proxy count as one caller (server/client-address.ts). A rate per lifetime bounds pending requests
- * and unused registrations. A bucket with such a rate admits twice its capacity in the first lifetime: a burst, and the
- * refill.
+ * and unused registrations. A bucket with such a rate admits twice its capacity in the first lifetime: the initial
+ * capacity and the refill.
  */
 import { isIPv6 } from 'node:net'
 import type { Bucket, Store } from '../../store/index.ts'

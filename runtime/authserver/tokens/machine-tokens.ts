@@ -35,8 +35,8 @@ interface MachineTokensParts {
   readonly state: State
   readonly now: () => number
   /**
-   * True when the client or binding is in the configuration and no removal made after this time (Unix seconds) is still
-   * waiting to be stored.
+   * True if the client or binding is in the configuration and every removal of it after this time (Unix seconds) has
+   * been stored.
    */
   readonly isDeclaredSince: (clientId: string, sinceSec: number) => boolean
 }

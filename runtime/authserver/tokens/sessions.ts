@@ -1,9 +1,9 @@
 /**
  * Sessions: the grants of one user to one client, with the upstream tokens behind them.
  *
- * A session is the root of everything that is issued. A grant that it does not list has ended, regardless of its
- * tokens' signatures. A new login by the same user with the same client joins the session, so the user need not sign in
- * again at connected providers. When the last grant ends, the session ends and all of its upstream tokens are deleted.
+ * A session is the root of everything that is issued. A grant that the session does not list has ended, regardless of
+ * token signatures. A new login by the same user with the same client joins the session, so the user need not sign in
+ * again at connected providers. When the last grant ends, the session and all of its upstream tokens are deleted.
  * Source: RFC 9700 section 4.14; RFC 7009 section 2.1.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -162,7 +162,7 @@ export class Sessions {
     return session !== undefined && this.#keepRow(session, tokens)
   }
 
-  /** Adds the newest earlier refresh token if the provider issued none this time. */
+  /** Adds the newest earlier refresh token if the provider did not issue a refresh token this time. */
   #keepRow(session: LoginSession, tokens: UpstreamTokensRecord): Promise<boolean> {
     if (tokens.refreshToken !== undefined) return this.#putRow(session, tokens)
     const account = { ...tokens, userId: session.userId }
@@ -215,9 +215,7 @@ export class Sessions {
     return Math.max(listedMs, endsAtMs - this.#now())
   }
 
-  /**
-   * Replaces the record that was read, or adds the first record. Returns false when another writer changed it first.
-   */
+  /** Replaces the record that was read, or adds the first record. Returns false if the record has changed since. */
   async #write<T>(
     repository: Repository<T>,
     change: {
@@ -288,8 +286,8 @@ export class Sessions {
   }
 
   /**
-   * False for a deleted registration, whose tokens end with it. A client with a metadata document cannot be deleted
-   * here.
+   * False for a deleted registration, whose tokens are then invalid. A client with a metadata document cannot be
+   * deleted here.
    */
   async #clientExists(clientId: string): Promise<boolean> {
     if (this.#isDeclared(clientId)) return false
@@ -299,7 +297,7 @@ export class Sessions {
   /** Ends one grant and its refresh and access tokens. Ending the last grant ends the session. */
   async endGrant(sessionId: string, grantId: string): Promise<void> {
     await this.#state.families.delete(grantId)
-    // One of several simultaneous callers writes the record, and the other callers find no grant.
+    // One of several simultaneous callers writes the record, and the other callers do not find the grant.
     const left = await this.#change(sessionId, (old) => {
       const grants = old.grants.filter((grant) => grant.id !== grantId)
       return grants.length === old.grants.length ? undefined : { ...old, grants }

@@ -60,7 +60,7 @@ export class Renewals {
   }
 
   /**
-   * Returns the row, renewed when it is about to expire or its access token was rejected. Rejects with
+   * Returns the row. Renews it first if it is about to expire or if its access token was rejected. Rejects with
    * UpstreamTokenGone or with AUTH_UNAVAILABLE.
    */
   async renewIfDue(
@@ -119,7 +119,7 @@ export class Renewals {
     try {
       tokens = await this.#refresh(seen.value, upstream)
     } catch (error) {
-      log.warn('refreshing an upstream token failed', { upstream: upstream.name, err: error })
+      log.warn('failed to refresh an upstream token', { upstream: upstream.name, err: error })
       if (!endsRefreshToken(error)) throw unavailable(error)
       // The backend may be wrong to reject an unexpired token. Without a refresh token, keeping the access token has no
       // downside.
@@ -168,8 +168,9 @@ export class Renewals {
   }
 
   /**
-   * Stores the renewed tokens. Retries, because the provider may have rotated and losing the new token would end the
-   * connection. Keeps a row that has changed in the meantime (a new login, or the end of the session).
+   * Stores the renewed tokens. Retries, because the provider may have rotated the refresh token, and losing the new
+   * token would end the connection. Keeps a row that has changed in the meantime (a new login, or the end of the
+   * session).
    */
   async #save(id: string, seen: SeenRecord<StoredRow>, next: StoredRow): Promise<void> {
     const { state, sessions, log } = this.#parts

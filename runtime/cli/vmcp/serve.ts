@@ -54,7 +54,7 @@ export interface ReadConfig {
 }
 
 export interface ServedFile {
-  /** Reads the configuration at startup and after each change. Throws INVALID_CONFIG. */
+  /** Reads the configuration. Called at startup and after each change. Throws INVALID_CONFIG. */
   readonly read: () => ReadConfig
   /** File to watch; undefined when the configuration never changes. */
   readonly path: string | undefined
@@ -101,7 +101,7 @@ export async function readChecked(
   return { ...(loaded ?? read()), parts }
 }
 
-/** Takes the place of an authorization server whose file is invalid, which avoids follow-up errors. */
+/** Replaces an authorization server whose file is invalid, to avoid follow-up errors. */
 const anyProvider: UpstreamTokens = { get: async () => undefined }
 
 function factsOf(path: string, env: Environment): AuthServerFacts | undefined {
@@ -117,7 +117,7 @@ export interface ServeCommandOptions
   extends ServedFile,
     Pick<StartOptions, 'host' | 'port' | 'allowedOrigins'> {
   readonly debug: boolean
-  /** Stores newly created locks for backends that have none. */
+  /** Stores newly created locks for backends that do not have a lock. */
   readonly lockKeeper?: LockKeeper | undefined
   readonly version: string
   /** Certificate files; undefined for plain HTTP. */
@@ -219,8 +219,8 @@ async function serveOne(
 const pagesWithKey = ['/sign-in/']
 
 /**
- * Returns the prefixes of the paths that require no local token. If the server requires a login, these include the MCP
- * endpoint, which authenticates every request, and the login's pages and documents.
+ * Returns the prefixes of the paths that do not require the local token. If the server requires a login, these include
+ * the MCP endpoint, which authenticates every request, and the login's pages and documents.
  */
 function openPathsOf({ incomingAuth }: VmcpConfig): readonly string[] {
   if (incomingAuth.type !== 'oidc') return pagesWithKey

@@ -1,5 +1,5 @@
 /**
- * Clients that authenticate with JWT-SVIDs, as declared clients.
+ * Converts clients that authenticate with JWT-SVIDs to declared clients.
  *
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer; draft-ietf-oauth-spiffe-client-auth.
  */

@@ -13,7 +13,7 @@ import {
   validateRuntime,
 } from '../../../schemas/index.ts'
 import { readTextFile } from './text-file.ts'
-import { readYaml } from './yaml.ts'
+import { readYaml } from '../../../schemas/yaml/index.ts'
 
 type Config<N extends RuntimeName> = NonNullable<RuntimeResult<N>['config']>
 

@@ -68,7 +68,7 @@ export function identityAssertion(violations: SettingErrors): IdentityAssertionS
     })
 }
 
-/** The client that the ID token was issued to. Without a secret and a key, the client is public. */
+/** The client that the ID token was issued to. If it has neither a secret nor a key, the client is public. */
 function providerClient(
   violations: SettingErrors,
   tokenUrl: string | undefined,

@@ -33,7 +33,8 @@ export interface OAuthSettings {
   /** False to log in only when the target requires a login (rule 1). */
   readonly required: boolean
   /**
-   * True when no flag requested a login. Credentials from clients take precedence, and a failed login has no effect.
+   * True when none of the flags requests a login. Credentials from clients take precedence, and a failed login has no
+   * effect.
    */
   readonly optional: boolean
   readonly issuer: string | undefined
@@ -194,7 +195,7 @@ function oauthSettings(
   }
 }
 
-/** True for a grant that reports a missing client id itself. */
+/** True for a grant whose own validation reports a missing client id. */
 function requiresClient(grant: ReturnType<typeof grantName>): boolean {
   return grant === 'client_credentials' || grant === 'id-jag'
 }
@@ -256,7 +257,7 @@ function keepIn(env: Environment): NonNullable<OAuthSettings['keep']> {
 }
 
 /**
- * Returns the settings of a login that no flag requested, for a user at a terminal; the proxy logs in if the target
+ * Returns the settings for a login that the flags do not request: a user at a terminal can log in if the target
  * requires it. Returns undefined when other credentials are configured.
  */
 export function offeredLogin(
@@ -272,7 +273,7 @@ export function offeredLogin(
   return { ...userLogin(env), optional: true }
 }
 
-/** Returns the settings of a user's login without flags. */
+/** Returns the settings of a user's login when no flags are set. */
 export function userLogin(env: Environment): OAuthSettings {
   // A variable that selects another grant applies only to configured logins.
   const ownEnv = { ...env, [variables.remoteGrant.name]: undefined }

@@ -26,7 +26,7 @@ import { flagOf, type ProxyInput } from './flags.ts'
 import { remoteSettings, type RemoteAuthSettings } from './remote.ts'
 import { parseTarget, type TargetAddress } from './target.ts'
 
-/** Final values, with wrapped secrets. */
+/** Final values, in which secrets are wrapped. */
 export interface ProxySettings {
   readonly name: string
   readonly targetUri: string
@@ -62,7 +62,10 @@ export interface ProxySettings {
   readonly targetTls?: TargetTls | undefined
   /** Alternative authentication strategy for the target, from a configuration file. */
   readonly strategy?: OutgoingStrategy | undefined
-  /** True to send no credential, not even from an embedded authorization server. From a configuration file. */
+  /**
+   * True if no credential may be sent, not even a token from an embedded authorization server. From a configuration
+   * file.
+   */
   readonly unauthenticated?: boolean | undefined
   readonly endpointPrefix?: string | undefined
   readonly trustProxyHeaders?: boolean | undefined

@@ -21,7 +21,7 @@ export function configView(view: ConsoleView): ConfigView {
   }
 }
 
-/** Returns YAML, with JSON for parts that exceed the size limit. */
+/** Returns YAML. Parts that exceed the size limit remain JSON. */
 function textOf(config: unknown): string {
   const redacted = recordedPayload(JSON.stringify(config, withoutLiterals), { whole: true }, maxBytes)
   if (!redacted) return ''

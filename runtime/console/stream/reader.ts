@@ -17,7 +17,7 @@ const maxReaders = 32
 const maxPerVisitor = 8
 const maxBehindBytes = 256 * 1024
 const heartbeatMs = 5_000
-/** Number of heartbeats by which a reader may lag behind. */
+/** Maximum number of heartbeats by which a reader can lag behind. */
 const maxLate = 6
 const retryMs = 2_000
 

@@ -430,7 +430,7 @@ export const texts = {
     subject: 'Subject',
     roles: 'Roles',
     login: 'Login',
-    fresh: 'recent: operator actions are enabled',
+    fresh: 'recent enough: operator actions are enabled',
     old: 'too old for operator actions: sign in again to use them',
     rolesMean:
       'Viewers see all calls and states, without payloads. Operators also see the policies and the configuration, and can take actions and approve definitions. Auditors see payloads.',

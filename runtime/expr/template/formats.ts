@@ -19,7 +19,8 @@ export interface Flags {
 
 /** Pads the text to the width. */
 export function pad(text: string, { width = 0, minus, zero }: Flags): string {
-  // Widths count code points, which consist of one or two UTF-16 units each. Most strings therefore need no counting.
+  // Widths count code points, which consist of one or two UTF-16 units each. For most strings, the code points
+  // therefore do not need to be counted.
   const missing = text.length < width * 2 ? width - Array.from(text).length : 0
   if (missing <= 0) return text
   if (minus) return text + ' '.repeat(missing)

@@ -34,7 +34,7 @@ export function isObject(value: TemplateValue): value is ValueObject {
   return typeof value === 'object' && value !== null && !isList(value)
 }
 
-/** True for missing and null. */
+/** True for a missing value and for null. */
 export function isNil(value: TemplateValue): value is undefined | null {
   return value === undefined || value === null
 }

@@ -1,6 +1,6 @@
 /**
  * Translates errors between the eras. The stateless era has no separate code for a missing resource. In the stateless
- * era, "the user must open a URL first" is a question instead of an error.
+ * era, a server that requires the user to open a URL first sends a question instead of an error.
  * Source: MCP 2026-07-28, basic, "Error Codes", client/elicitation; MCP 2025-11-25, client/elicitation, "URL
  * Elicitation Required Error".
  */

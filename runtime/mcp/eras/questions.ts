@@ -111,8 +111,8 @@ async function response(
 }
 
 /**
- * Translates a question's params for the session era. In this era, a question with a URL has an id. The stateless era
- * has no such id.
+ * Translates a question's params for the session era. In this era, a question that contains a URL also requires an id,
+ * which the stateless era does not have.
  */
 function sessionQuestion(method: string, params: JsonObject | undefined): Buffer | undefined {
   if (method !== 'elicitation/create' || params?.text('mode') !== 'url') return params?.bytes

@@ -31,8 +31,8 @@ export class ServerRequests<O = undefined> {
   }
 
   /**
-   * Answers a request that is not a question or that cannot be asked. For all other requests, returns the id of the
-   * request.
+   * Responds to a server request that is not a question, or that cannot be forwarded to the client. For all other
+   * requests, returns the request's id.
    */
   admit({ id = '', method }: Message): string | undefined {
     if (method === 'ping') this.#send(resultMessage(id, '{}'))
@@ -52,7 +52,10 @@ export class ServerRequests<O = undefined> {
     this.#send(errorMessage(id, error))
   }
 
-  /** Asks an admitted question and sends the reply. Sends nothing if the question is withdrawn. Never rejects. */
+  /**
+   * Forwards an admitted question with `ask` and sends the reply to the server. Sends nothing if the question is
+   * withdrawn. Never rejects.
+   */
   async ask(
     { id = '', method, params }: Message,
     owner: O,

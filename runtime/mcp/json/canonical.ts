@@ -81,7 +81,7 @@ function add(frame: Frame | undefined, text: string): void {
   else frame?.members?.set(frame.name, text)
 }
 
-/** Concatenates with `+`, because `+` copies nothing until the whole text is read. */
+/** Concatenates with `+`, which does not copy any text until the result is read. */
 function textOf(frame: Frame | undefined): string {
   const { role, elements, members } = frame ?? {}
   let text = ''

@@ -1,6 +1,6 @@
 /**
- * A JSON object in its original bytes. Reads single members, and returns changed copies in which all other bytes stay
- * the same.
+ * A JSON object in its original bytes. Reads individual members, and returns changed copies in which all other bytes
+ * stay the same.
  *
  * An object with a duplicate member is rejected, because two readers could use different values. A policy decision
  * could then apply to a value other than the one that the backend uses.
@@ -151,7 +151,7 @@ function toBuffer(value: Buffer | string): Buffer {
   return typeof value === 'string' ? Buffer.from(value) : value
 }
 
-// Bit flags for the tokens that may come next.
+// Bit flags for the tokens that are allowed next.
 const aName = 1
 const aColon = 2
 const aValue = 4
@@ -239,7 +239,7 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
   return next === 0 ? members : undefined
 }
 
-/** Depth of the objects in a message that are read ahead. The message itself has depth 1. */
+/** Maximum depth of the objects in a message that are read ahead. The message itself has depth 1. */
 const maxReadAhead = 5
 
 /**

@@ -248,7 +248,7 @@ export class JsonScanner {
     this.#scalar = state
     this.#at = at
     if (this.#scalarBytes > maxNumberBytes)
-      throw this.#beyond(`a number has more than ${maxNumberBytes} bytes`)
+      throw this.#beyond(`a number is longer than ${maxNumberBytes} bytes`)
     if (at === chunk.length) return undefined
     if (state >= zero) return this.#ended()
     throw this.#error(state === scalarStart || state >= firstInWord ? 'value expected' : 'digit expected')
@@ -257,7 +257,7 @@ export class JsonScanner {
   #restOfName(chunk: Buffer): Stop | undefined {
     const isEnd = this.#isAfterText(chunk)
     this.nameBytes += this.#at - this.#nameFrom
-    if (this.nameBytes > maxNameBytes) throw this.#beyond(`a name has more than ${maxNameBytes} bytes`)
+    if (this.nameBytes > maxNameBytes) throw this.#beyond(`a name is longer than ${maxNameBytes} bytes`)
     this.#nameChunk = chunk
     this.#nameTo = this.#at
     const isWatched = this.depth <= this.watched

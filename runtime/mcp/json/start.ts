@@ -8,7 +8,7 @@
 import { openArray, openObject, quoteByte, skipWhitespace } from './bytes.ts'
 
 /**
- * True if the first byte that no parser skips opens an array. An array indicates a batch, even if the array is
+ * True if the first byte that parsers do not skip opens an array. An array indicates a batch, even if the array is
  * malformed.
  */
 export function isBatch(body: Buffer): boolean {

@@ -12,7 +12,7 @@ import { type ClientSide, SessionTranslator } from './session-translator.ts'
 export interface InitializeFallbackOptions {
   /** Sends a message to the server. Throws after the server has exited. */
   readonly toServer: (message: Buffer) => void
-  /** Receives server messages that need no translation. */
+  /** Receives server messages that do not need to be translated. */
   readonly deliver: (message: Message) => void
   /** Receives translated messages. */
   readonly client: ClientSide

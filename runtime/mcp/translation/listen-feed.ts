@@ -24,8 +24,8 @@ import type { LinkRequester } from './requester.ts'
 const maxResources = 1_000
 const acknowledgeMs = 30_000
 /**
- * Maximum number of pauses while the server acknowledges no subscription. Each pause is twice as long as the previous
- * one.
+ * Maximum number of pauses while the server has not acknowledged any subscription. Each pause is twice as long as the
+ * previous one.
  */
 const maxPauses = 6
 

@@ -27,7 +27,10 @@ export class Parked<T> {
     this.#expire = expire
   }
 
-  /** Stores a value and returns the state for the client. Throws RATE_LIMITED if too many values are stored. */
+  /**
+   * Stores a value and returns the state that identifies it, for the client. Throws RATE_LIMITED if too many values are
+   * stored.
+   */
   put(value: T, request: StatelessRequest): string {
     if (this.#entries.size >= maxParked)
       throw new GatehouseError('RATE_LIMITED', { detail: 'too many requests are waiting for answers' })
@@ -41,7 +44,10 @@ export class Parked<T> {
     return state
   }
 
-  /** Removes and returns the value for a state. Throws INVALID_PARAMS if the state does not belong to this request. */
+  /**
+   * Removes and returns the value that a state identifies. Throws INVALID_PARAMS if the state does not belong to this
+   * request.
+   */
   take(state: string, request: StatelessRequest): T {
     const entry = this.#entries.get(state)
     if (entry?.request !== bindingOf(request)) {

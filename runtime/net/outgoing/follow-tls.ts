@@ -21,7 +21,7 @@ export interface TlsFiles {
 /** Interval between checks of the certificate files, in milliseconds. */
 const lookEveryMs = 2_000
 
-/** Watches the files of a connection. `field` is the object with the paths, for errors. See `follow`. */
+/** Watches the files of a connection. `field` is the object that contains the paths; errors name it. See `follow`. */
 export function followTls(files: TlsFiles, field: string, log: Reporter): () => TlsMaterial {
   const { ca, caBundlePath, clientCertificatePath, clientKeyPath, insecureSkipVerify } = files
   return follow(() => {
@@ -34,8 +34,8 @@ export function followTls(files: TlsFiles, field: string, log: Reporter): () => 
 }
 
 /**
- * Watches a bundle of certification authorities. `setting` is the flag or field with the path, for errors. Returns
- * undefined without a path. See `follow`.
+ * Watches a CA bundle. `setting` is the flag or field that contains the path; errors name it. Returns undefined without
+ * a path. See `follow`.
  */
 export function followCaBundle(
   path: string | undefined,
@@ -77,8 +77,8 @@ function isPair(cert: string, key: string): boolean {
 }
 
 /**
- * Returns the text of a file with certificates. An invalid bundle would trust no server, or would make every connection
- * fail.
+ * Returns the text of a file with certificates. With an invalid bundle, no server would be trusted, or every connection
+ * would fail.
  */
 function certificates(path: string | undefined, field: string): string | undefined {
   const text = pem(path, field)

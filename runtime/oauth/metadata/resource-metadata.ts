@@ -48,8 +48,8 @@ export async function discoverResource(
     try {
       return await fetchResource(url, target, options)
     } catch (error) {
-      // Skip hosts without a document, which may respond with anything unusable. Do not skip a document that is invalid
-      // or describes another resource.
+      // Skip hosts without a document, whatever they return instead. Do not skip a document that is invalid or
+      // describes another resource.
       if (!(error instanceof OAuthClientError) || !['absent', 'refused'].includes(error.kind)) throw error
       if (error.kind === 'refused' || error.responseStatus === undefined)
         options.onSkipped?.(url, error.message)

@@ -36,7 +36,7 @@ const codes: ReadonlyMap<string, TokenRefusal> = new Map([
     'invalid_client',
     'unauthorized_client',
     'invalid_client_metadata',
-    // GitHub and Slack, with status 200.
+    // Sent by GitHub and Slack with status 200.
     'incorrect_client_credentials',
     'invalid_client_id',
     'bad_client_secret',

@@ -1,7 +1,7 @@
 /**
- * Causes of individual failures and their fixes, for every reader of `/status`. The texts contain no addresses, users
- * or text from backends. An event type without a row is not a failure, or belongs to a lasting problem with its own
- * fix.
+ * Causes of individual failures and their fixes, worded so that every reader of `/status` may see them. The texts
+ * contain no addresses, users or text from backends. An event type without a row is not a failure, or belongs to a
+ * lasting problem with its own fix.
  */
 import type { EventFields, EventType } from './fields.ts'
 import { causeFix } from '../causes.ts'

@@ -9,7 +9,7 @@ export interface EventCondition {
   readonly id: string
   readonly backend?: string | undefined
   /**
-   * Description of the problem; undefined when the condition is over. Contains no addresses. Text from a backend is
+   * Description of the problem; undefined when the problem has ended. Contains no addresses. Text from a backend is
    * short and masked.
    */
   readonly open: { readonly message: string; readonly fix: string } | undefined

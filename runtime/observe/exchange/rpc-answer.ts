@@ -86,7 +86,10 @@ function endsWithIsError(tail: string, closers: number): boolean {
   return false
 }
 
-/** Returns how many containers the rest of the text closes, or -1 if it opens one or continues. */
+/**
+ * Returns the number of containers that the rest of the text closes, or -1 if the rest leaves a container or string
+ * open.
+ */
 function closingDepth(text: string, from: number): number {
   let depth = 0
   for (let i = from; i < text.length; i++) {

@@ -80,7 +80,7 @@ export async function withFileLock<T>(
   }
 }
 
-/** True when the file was created, or when it cannot be created at all. Reports errors that are possibly temporary. */
+/** True when the file was created, or when it cannot be created at all. Reports errors that may be temporary. */
 function create(path: string, owner: string, onPassingError?: (error: unknown) => void): boolean {
   try {
     writeFileSync(path, owner, { mode: 0o600, flag: 'wx' })

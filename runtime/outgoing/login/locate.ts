@@ -140,7 +140,7 @@ async function locateFromTarget(options: LocateOptions): Promise<Located> {
 }
 
 /**
- * Determines when to request a bound token. In the mode `auto`, the target must announce that it accepts bound tokens:
+ * Determines when to request a bound token. In `auto` mode, the target must announce that it accepts bound tokens:
  * many authorization servers bind a token to any proof, and a target without DPoP would reject the token. Throws
  * OAuthClientError `protocol` if a bound token is required but not possible.
  */

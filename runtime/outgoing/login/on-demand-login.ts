@@ -31,7 +31,7 @@ export type SignInStep =
   | { readonly kind: 'open'; readonly url: string }
   | { readonly kind: 'done' }
   | { readonly kind: 'failed' }
-  /** Another process is signing in, or the authorization server does not respond yet. */
+  /** Another process is signing in, or the authorization server has not responded yet. */
   | { readonly kind: 'wait' }
 
 interface OpenedLogin {

@@ -2,7 +2,7 @@
  * Obtains temporary role credentials with the caller's web identity token, and signs every request with them.
  *
  * Credentials are cached per role, session name and token until five minutes before they expire. Every request is
- * signed separately. Adds nothing for requests without a caller.
+ * signed separately. Does not add credentials to requests without a caller.
  * Source: docs/reference/specification/external-auth.md#cloudSts (cloudSts),
  * docs/reference/specification/virtual-server.md.
  */

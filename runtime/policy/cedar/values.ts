@@ -49,7 +49,7 @@ export class Budget {
   }
 }
 
-/** Returns the maximum string length passed to policies whose patterns have this total length. */
+/** Returns the maximum length of the strings that are passed to policies whose patterns have this total length. */
 export function longestText(patternLength: number): number {
   return Math.min(maxTextLength, Math.max(minText, Math.floor(maxCompared / Math.max(1, patternLength))))
 }
@@ -103,7 +103,7 @@ function numberToCedar(value: number): CedarValue | undefined {
   return { __extn: { fn: 'decimal', arg: value.toFixed(4) } }
 }
 
-/** Converts a number as it was sent; integers keep all their digits. */
+/** Converts a number from its original JSON text; integers keep all their digits. */
 export function numberTextToCedar(text: string): CedarValue | undefined {
   if (!/^-?\d{16,19}$/.test(text)) return numberToCedar(Number(text))
   const long = BigInt(text)

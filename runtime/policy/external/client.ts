@@ -1,5 +1,5 @@
 /**
- * Queries the decision point over HTTP, one query or a batch, in the configured format.
+ * Sends a single query or a batch of queries to the decision point over HTTP, in the configured format.
  *
  * The client reads the gateway's credentials from files, which may change. It never sends the caller's token.
  * Source: docs/guides/decision-point.md.

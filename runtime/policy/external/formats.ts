@@ -4,7 +4,7 @@ import { authzenFormat } from './authzen.ts'
 import type { WireFormat } from './format.ts'
 import { httpv1Format } from './httpv1.ts'
 
-/** A decision point's settings, by type as in RuntimeAuthz. */
+/** A decision point's type and settings, which match those in RuntimeAuthz. */
 export type ExternalPoint =
   | { readonly type: 'httpv1'; readonly settings: RuntimeDecisionPoint }
   | { readonly type: 'authzenv1'; readonly settings: RuntimeAuthzenPoint }

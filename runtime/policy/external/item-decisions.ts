@@ -12,7 +12,7 @@ const requestsAtOnce = 16
 interface ItemDecisions {
   /** Number of items in the next request, at least one. */
   readonly together: () => number
-  /** Returns one decision per item; undefined where it is missing. */
+  /** Returns one decision per item; undefined for a missing decision. */
   readonly decide: (
     items: readonly ListedItem[],
     signal: AbortSignal,

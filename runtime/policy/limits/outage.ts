@@ -10,7 +10,7 @@ export type StoreErrorType = 'timeout' | 'connection' | 'auth' | 'other'
 export type OutageEvent =
   | { readonly kind: 'checked'; readonly milliseconds: number }
   | { readonly kind: 'store_error'; readonly errorType: StoreErrorType }
-  /** The store became unavailable, or is available again. */
+  /** The store has become unavailable, or is available again. */
   | { readonly kind: 'store_down'; readonly calls: 'allowed' | 'refused'; readonly error: unknown }
   | { readonly kind: 'store_up' }
 

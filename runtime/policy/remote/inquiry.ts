@@ -12,7 +12,7 @@ import { QuestionSlots } from './slots.ts'
 
 export type InquiryEvent =
   | { readonly kind: 'failure'; readonly reason: FailureReason; readonly error: unknown; readonly ms: number }
-  /** All queries have failed for some time, or a query has succeeded again. */
+  /** Reported when all queries have failed for some time, and again when a query succeeds. */
   | { readonly kind: 'down'; readonly reason: FailureReason }
   | { readonly kind: 'up'; readonly replaced?: boolean }
 

@@ -137,14 +137,14 @@ function* inSimpleOperations(
   yield { op: 'add', path: given.path, value: exactJson(text) }
 }
 
-/** Throws when a member that is not in `free` changed. */
+/** Throws if a member that is not in `free` has changed. */
 function requireSame(before: Fields, after: Fields, free: readonly string[]): void {
   for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
     if (!free.includes(name) && textOf(before[name]) !== textOf(after[name])) throw lockedMemberChanged(name)
   }
 }
 
-/** Throws when a member of `_meta` that the protocol defines changed. */
+/** Throws if a `_meta` member that the protocol defines has changed. */
 function requireSameMeta(before: Fields, given: unknown): void {
   const after = given === undefined ? {} : requireObject(given, '_meta')
   const reserved = reservedMetaPrefix.toString()

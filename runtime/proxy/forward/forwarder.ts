@@ -247,7 +247,7 @@ class Forwarding implements ResponsePolicy {
     const { session, req } = this.#exchange
     if (session && req.method === 'DELETE') this.#forget(session.clientId)
     else if (session?.initBody && !this.#recovered) return this.#aside('recover')
-    // The session was just reopened and is valid: it has no GET stream.
+    // The session has just been reopened and is valid, so the target does not offer a GET stream.
     else if (this.#recovered && req.method === 'GET') return this.#aside('refuse stream')
     else if (this.#recovered || status !== 404) return this.#aside('refuse')
     return 'show'

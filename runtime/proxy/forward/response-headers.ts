@@ -8,7 +8,7 @@ import { hopByHop } from '../../../schemas/index.ts'
 import { connectionHeaderNames } from '../../net/index.ts'
 
 export interface ResponseRules {
-  /** The client's session id; replaces the target's. */
+  /** The client's session id, which replaces the target's session id. */
   readonly sessionId: string | undefined
   /** True when the proxy owns the credential, so that clients must not see the target's challenge. */
   readonly hideChallenge: boolean

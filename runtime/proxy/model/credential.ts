@@ -38,8 +38,8 @@ export interface TargetCredential {
 const noLines: readonly string[] = []
 
 /**
- * The proxy's own login. A client's own credential is forwarded if the target requires no login, or if the login is
- * optional.
+ * The proxy's own login. A client's own credential is forwarded if the target does not require a login, or if the login
+ * is optional.
  */
 export function loginCredential(login: TokenSource, offered = false): TargetCredential {
   function linesFor(
@@ -82,8 +82,8 @@ function clientLines({ req }: ProxyExchange): readonly string[] {
 }
 
 /**
- * Returns a credential from a strategy. Without incoming authentication, the strategy uses the bearer token that the
- * client sent.
+ * Returns a credential that a strategy adds. Without incoming authentication, the strategy uses the bearer token that
+ * the client sent.
  */
 export function strategyCredential(strategy: CredentialStrategy): TargetCredential {
   async function linesFor(exchange: ProxyExchange, request: OutgoingRequest): Promise<readonly string[]> {

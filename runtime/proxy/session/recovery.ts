@@ -3,7 +3,7 @@
  * `notifications/initialized` and the client's settings (watched resources, log level), and stores the new id. The
  * client keeps its session id.
  *
- * Each session has at most one recovery at a time, and all requests that need it wait for it.
+ * Each session has at most one recovery at a time, and all requests that need the session wait for the recovery.
  */
 import {
   eventStreamType,

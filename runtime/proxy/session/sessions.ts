@@ -3,7 +3,7 @@
  *
  * Sessions are limited by count, by the bytes stored for recovery, and by two hours of inactivity. With a shared store,
  * this process looks up unknown ids there. Reopening a session is implemented in recovery.ts.
- * Source: MCP 2025-11-25, "ProxiedSession Management"; docs/reference/specification/proxy-command.md does not define
+ * Source: MCP 2025-11-25, "Session Management"; docs/reference/specification/proxy-command.md does not define
  * sessions.
  */
 import { hash } from 'node:crypto'

@@ -91,7 +91,7 @@ export class OldSseTransport implements BridgeTransport {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     waiting.set(id, { call, resolve, reject })
     call.signal.addEventListener('abort', () => reject(new Error('cancelled')), { once: true })
-    // Awaited after the message was sent.
+    // Awaited only after the message has been sent.
     promise.catch(() => undefined)
     return promise
   }
@@ -122,7 +122,7 @@ export class OldSseTransport implements BridgeTransport {
     return connection
   }
 
-  /** Reads the stream to its end; resolves with the reason. */
+  /** Reads the stream to its end, and resolves with the reason why the stream ended. */
   async #read(connection: Connection, onEndpoint: (url: URL) => void): Promise<Error> {
     const { signal } = connection.end
     try {

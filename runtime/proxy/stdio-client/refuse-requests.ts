@@ -5,7 +5,10 @@ import { maxMessageBytes } from './http.ts'
 import { type LineWriter, readLines } from './lines.ts'
 import { Oversize } from './oversize.ts'
 
-/** Time for which requests are read. Clients send `initialize` immediately, so it has usually arrived already. */
+/**
+ * Time for which requests are read and refused. Clients send `initialize` immediately, so it has usually arrived
+ * already.
+ */
 const readMs = 250
 
 export async function refuseRequests(input: Readable, writer: LineWriter, error: unknown): Promise<void> {

@@ -77,8 +77,7 @@ export class ServedStatelessSide {
   }
 
   /**
-   * Resolves with undefined when the client has disconnected. The detection continues after the client has
-   * disconnected.
+   * Resolves with undefined when the client has disconnected. The detection then continues in the background.
    */
   async #awaitKnown({ meta }: StatelessRequest, gone: AbortSignal): Promise<Handler | undefined> {
     if (this.#waiting.size >= maxWaiting)

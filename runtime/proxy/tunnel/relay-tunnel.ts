@@ -21,7 +21,7 @@ export interface RelayTunnelOptions {
   readonly pingEveryMs: number
   /** Maximum number of concurrent requests. */
   readonly maxRequests: number
-  /** Called once, when there has been no connection for `freeAfterMs`. */
+  /** Called once, after `freeAfterMs` without a connection. */
   readonly onFree: () => void
 }
 

@@ -1,6 +1,6 @@
 /**
  * A tunnel provider's settings, from `--tunnel-provider` and the JSON in `--provider-args`. Reports all errors,
- * including unknown keys and wrong types. Starts nothing; --dry-run relies on that.
+ * including unknown keys and wrong types. Does not start anything, because `--dry-run` only checks the settings.
  */
 import { accessSync, constants } from 'node:fs'
 import { GatehouseError, nearest } from '../../../schemas/index.ts'

@@ -36,7 +36,8 @@ export interface FileOperation {
   /** Computes the edit without writing it. */
   readonly dryRun: boolean
   /**
-   * For undo: the hash of the entry that the operation wrote. Undo does nothing when another operation has followed.
+   * For undo: the hash of the entry that the operation wrote. Undo does nothing if the entry has been changed by a
+   * later operation.
    */
   readonly wrote?: string
   readonly now: () => Date
@@ -187,8 +188,8 @@ async function withRecordErrors<T>(folder: string, work: () => Promise<T>): Prom
 }
 
 /**
- * Undoes our consecutive additions and restores the file as it was before the first addition, byte for byte. Returns
- * undefined if another program has changed the file since.
+ * Undoes Gatehouse's consecutive additions and restores the file as it was before the first addition, byte for byte.
+ * Returns undefined if another program has changed the file since.
  */
 function planRewind(operation: FileOperation, current: Current): Plan | undefined {
   const { text, path, records } = current

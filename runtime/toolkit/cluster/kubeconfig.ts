@@ -14,7 +14,7 @@ export interface ClusterAccess {
   readonly context: string
   /** The context's namespace. */
   readonly namespace: string | undefined
-  /** The API server's URL, for messages. */
+  /** The API server's URL, as shown in messages. */
   readonly server: string
 }
 

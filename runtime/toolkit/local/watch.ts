@@ -11,7 +11,7 @@ export interface FileWatchOptions {
 }
 
 /**
- * Calls `onChange` one time after each burst of changes. When all files are watched, resolves with the function that
+ * Calls `onChange` once after each burst of changes. When all files are watched, resolves with the function that
  * stops watching.
  */
 export async function watchFiles(

@@ -73,7 +73,7 @@ export const oneSet: SetsOf = () => none
 
 /**
  * Returns the sets of the files below `paths`. A file belongs to the kustomization in the nearest parent folder, and to
- * each top-level kustomization that includes it. The base of two overlays belongs to both.
+ * each top-level kustomization that includes it. A base that two overlays include belongs to both sets.
  */
 export function kustomizationSets(paths: readonly string[]): SetsOf {
   const kustomizations = readKustomizations(paths)

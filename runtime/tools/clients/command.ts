@@ -1,6 +1,6 @@
 /**
- * Adds `gatehouse client`, which manages the gateway's entry in MCP clients, and `gatehouse import`, which converts
- * clients' servers to manifests.
+ * Adds `gatehouse client`, which manages the gateway's entry in the files of MCP clients, and `gatehouse import`, which
+ * converts the servers in those files to manifests.
  */
 import { type Command, Option } from 'commander'
 import type { AddOptions, EntryOptions } from '../../toolkit/client-files/connect.ts'

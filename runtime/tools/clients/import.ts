@@ -1,6 +1,6 @@
 /**
- * `gatehouse import` converts MCP clients' servers to manifests. Does not start or download anything, and does not
- * change any client's file.
+ * `gatehouse import` converts the servers that MCP clients have configured to manifests. Does not start or download
+ * anything, and does not change any client's file.
  */
 import { invalidConfig, own } from '../../../schemas/index.ts'
 import { resolve } from 'node:path'

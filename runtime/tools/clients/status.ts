@@ -31,7 +31,7 @@ export interface ClientStatus {
   readonly servers: readonly string[]
   /** The URL in the entry, if any. */
   readonly url: string | undefined
-  /** The reason for the states unreadable and shadowed, or the command that connected the client. */
+  /** The reason for the state `unreadable` or `shadowed`, or the command that connected the client. */
   readonly why: string | undefined
 }
 
@@ -98,7 +98,7 @@ function urlIn(entry: unknown): string | undefined {
   return undefined
 }
 
-/** Scopes in order of precedence, as in the clients. */
+/** Scopes in the order of precedence that the clients use. */
 const order: readonly Location['scope'][] = ['local', 'project', 'profile', 'user']
 
 function shadow(row: ClientStatus, rows: readonly ClientStatus[]): ClientStatus {

@@ -82,7 +82,7 @@ export function reportExplanation(explained: DecisionExplanation): string {
 }
 
 export interface ReplayReport extends Omit<Replay, 'flips'> {
-  /** Lines that depend on an external decision point that was not queried. */
+  /** Lines whose decision depends on an external decision point, which the replay did not query. */
   readonly elsewhere?: number
   readonly flips: readonly (Flip & { readonly expected: boolean })[]
 }

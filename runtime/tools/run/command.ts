@@ -9,7 +9,7 @@ export function addRunCommand(program: Command): void {
     .description(
       'Runs MCP servers behind one address on this machine. Servers are commands, URLs, or entries in a client’s\n' +
         'configuration. Prints the address to standard output. Commands run without a shell. If a remote server\n' +
-        'requires a login, the output contains the address to open in a browser.',
+        'requires a login, Gatehouse prints the address to open in a browser.',
     )
     .argument('[command...]', 'command after --, or a URL')
     .option('--name <name>', 'name of the server (default: from its package or host)')

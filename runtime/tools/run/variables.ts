@@ -30,7 +30,9 @@ function readEnvFile(path: string): Environment {
   return parseEnv(decodeText(bytes, `--env-file: ${path}`).text)
 }
 
-/** Throws INVALID_CONFIG, which lists every variable that has no value and the servers that need it. */
+/**
+ * Throws INVALID_CONFIG, which lists every variable without a value, and the servers that need each of these variables.
+ */
 export function refuseUnresolved(entries: readonly ClientEntry[], lookup: ReferenceLookup): void {
   const missing = new Map<string, Set<string>>()
   for (const entry of entries.filter(({ enabled }) => enabled)) {

@@ -39,7 +39,7 @@ export class ProgressLine {
     this.#last = before
   }
 
-  /** Clears the line for other output. */
+  /** Clears the line to make room for other output. */
   clear(): void {
     if (this.#last !== '' && this.#output.isTTY === true) this.#output.write('\r\u001b[K')
     this.#last = ''

@@ -105,8 +105,8 @@ async function readOtherFile(word: string, host: Host): Promise<readonly FoundFi
 }
 
 /**
- * Returns the files to which the gateway's entry is added: those of clients with a chosen server, and those of
- * `--connect`.
+ * Returns the files to which the gateway's entry is added: the files of clients whose servers were chosen, and the
+ * files of clients in `--connect`.
  */
 function targetsOf(
   files: readonly FoundFile[],
@@ -211,7 +211,7 @@ function selectEntries(
   return entries.filter(({ name }) => (only.length === 0 || only.includes(name)) && !except.includes(name))
 }
 
-/** True for an entry that calls the gateway itself, such as one that `gatehouse client add` wrote. */
+/** True for an entry that calls the gateway itself, such as an entry that `gatehouse client add` wrote. */
 function isOwnAddress(target: ClientEntry['target'], port: number): boolean {
   const [url, ...rest] = target.kind === 'remote' ? target.url : []
   if (typeof url !== 'string' || rest.length > 0 || !URL.canParse(url)) return false

@@ -41,7 +41,7 @@ export interface FilePreview {
   readonly file: string
   readonly diff: string
   readonly error: string | undefined
-  /** The change or the error, for the terminal. */
+  /** The change or the error, formatted for the terminal. */
   readonly text: string
 }
 

@@ -9,7 +9,7 @@ export interface ServerReport {
   readonly reason?: string
   /** The next step for the reason. */
   readonly nextStep?: string
-  /** Address where the user signs in, with the required key. */
+  /** Address where the user signs in, including the required key. */
   readonly signInUrl?: string
 }
 

@@ -114,7 +114,7 @@ interface Work {
   readonly state: UpState
 }
 
-/** Serves in this process. In the foreground, restores the clients' files at the end. */
+/** Serves in this process. In the foreground, restores the clients' files on exit. */
 async function serveHere(work: Work, options: UpOptions): Promise<number> {
   const { state, host, plan } = work
   const { whileRunning } = options
@@ -255,7 +255,7 @@ function foundLine(plan: UpPlan): string {
 
 /** The line that `gatehouse up` prints while servers start. */
 
-/** Time before the first line and between two lines. Most servers respond earlier, so nothing is printed. */
+/** Time before the first line and between lines. Most servers respond earlier, so nothing is printed. */
 const quietMs = 5000
 
 /** Returns a function that prints the names of the servers that have not responded yet. Skips unchanged names. */

@@ -94,7 +94,7 @@ export class Core {
         throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
       }
       const { members, views, leftOut } = this.parts
-      // Without pinning and missing backends, almost every tool is in the current view.
+      // If pinning is off and no backend is missing, almost every tool is in the current view.
       const view = views.awaitsAnnounced || leftOut.length > 0 ? undefined : views.ready(members, client)
       const known = view?.isComplete ? view.catalog.tools.get(name) : undefined
       const entry = known?.advertised

@@ -2,7 +2,7 @@
  * Calls the virtual server's webhooks before authorization, and again with the operation's result.
  *
  * Webhooks run before every other check, so policies, pins, limits and the catalog see the changed call. A webhook
- * cannot change which item is called. If a webhook matched a call by its backend, the call runs on that backend or not
+ * cannot change which item is called. If a webhook matches a call by its backend, the call runs on that backend or not
  * at all. Calls made by scripts and tool search pass through this link. Workflow steps skip the checks and use
  * `performStepWithWebhooks`.
  * Source: docs/guides/webhooks.md.

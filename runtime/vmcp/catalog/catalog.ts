@@ -1,6 +1,6 @@
 /**
- * The merged view of several listings. Contains the items that a kind of client sees, and the target to which each name
- * refers. A catalog is immutable.
+ * The merged view of several listings. Contains the items that clients of one kind see, and the target to which each
+ * name refers. A catalog is immutable.
  * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { hash } from 'node:crypto'

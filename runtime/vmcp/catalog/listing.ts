@@ -61,7 +61,7 @@ export interface ListingOptions extends ListReadOptions {
   readonly absent: Set<ItemKind>
 }
 
-/** A list with the items to use, which may come from an earlier read. */
+/** A list, with the items that are used for it. The items can come from an earlier read. */
 interface UsedList {
   readonly kind: ItemKind
   readonly items: readonly CatalogItem[]
@@ -72,7 +72,7 @@ interface UsedList {
 
 /**
  * Reads a listing. Rejects with a BACKEND_* error if every declared list failed. The error is ListsFailed if the
- * backend responded, and the error from one of the lists otherwise.
+ * backend responded. Otherwise, it is the error from one of the lists.
  */
 export async function readListing(options: ListingOptions): Promise<Listing> {
   const { backend, server, pins } = options
@@ -106,7 +106,7 @@ export async function readListing(options: ListingOptions): Promise<Listing> {
   }
 }
 
-/** Returns a list with the tool, or an empty list if the tool's arguments are mirrored incorrectly. */
+/** Returns a list that contains the tool, or an empty list if the tool's arguments are mirrored incorrectly. */
 function callableTools(item: CatalogItem, violations: ErrorCollector): ToolItem[] {
   const tool = callableTool(item)
   if (typeof tool !== 'string') return [tool]

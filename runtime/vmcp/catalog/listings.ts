@@ -5,8 +5,8 @@
  *
  * There is one read at a time for each key, and concurrent callers share this read. A listing is valid until the
  * backend announces a change, or for a limited time. If a listing cannot be reread, the last good listing stays in use
- * and is marked as stale. The backend's health decides whether the backend is down. A failed read is cached briefly, so
- * a dead backend does not delay every request.
+ * and is marked as stale. The backend's health determines whether the backend is down. A failed read is cached briefly,
+ * so a dead backend does not delay every request.
  */
 import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
@@ -93,7 +93,7 @@ export class Listings {
     return this.keys.keyOf(client, this.#abilitiesOf(client).signature)
   }
 
-  /** Returns the capabilities for a client's lists; basic capabilities if too many new combinations appeared. */
+  /** Returns the capabilities for a client's lists; only the basic capabilities if too many combinations are new. */
   #abilitiesOf(client: OperationClient): ClientAbilities {
     const { abilities } = client
     if (!abilities.plain || this.keys.forkOf(client) !== undefined) return abilities
@@ -153,7 +153,7 @@ export class Listings {
       }
       const waits = waitForFresh || (waitForAnnounced && cached.freshUntil === 0)
       const reading = this.#read(key, cached, { ...client, abilities })
-      // A list that just failed may be slow again. If an earlier listing exists, do not wait for the list.
+      // A list that has just failed could be slow again. If an earlier listing exists, do not wait for the list.
       if (cached.listing && (!waits || cached.failure || isSlowToRepair(cached.listing))) {
         reading.catch(() => {})
         return cached.listing

@@ -54,7 +54,7 @@ export function renderPage(kind: ItemKind, entries: readonly CatalogEntry[], opt
   const known = firstPages.get(entries)
   const page = known?.[options.era]
   if (page) return page
-  // If no item has two forms, both eras share a page and everything cached for the page.
+  // If no item has two forms, clients of both eras share the page and everything that is cached for it.
   const shared = entries.every(({ sessionJson }) => sessionJson === undefined)
   const made = render(kind, entries, 0, options)
   firstPages.set(entries, shared ? { session: made, stateless: made } : { ...known, [options.era]: made })

@@ -31,7 +31,7 @@ export interface View {
   readonly catalog: Catalog
   /** Backends that could not be listed, sorted by name, with their errors. */
   readonly down: readonly MissingBackend[]
-  /** Backends that could not be reread. The last known lists of these backends are in use. */
+  /** Backends whose lists could not be reread. The last known lists of these backends are in use. */
   readonly stale: readonly MissingBackend[]
   /** True if no backend is down or stale. */
   readonly isComplete: boolean
@@ -84,7 +84,7 @@ export class Views {
   readonly #reserved: ReadonlySet<string>
   readonly #pins: ActiveLocks | undefined
   readonly #guardrails: ListTreatment | undefined
-  /** Views that do not require any requests to backends, keyed by kind of client. */
+  /** Views that do not require any requests to backends, keyed by the kind of client. */
   readonly #ready = new Map<string, Ready>()
   /** Merged catalogs in order of last use. */
   readonly #catalogs = new Map<string, Catalog>()

@@ -1,5 +1,6 @@
 /**
- * The context of an operation for which a client is waiting. Connects the request with its reply and its cancellation.
+ * The context of an operation for which a client is waiting. Connects the client's request with its reply and its
+ * cancellation.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import {
@@ -30,7 +31,7 @@ export interface LiveOperationOptions {
   readonly headers?: IncomingHttpHeaders | undefined
   readonly logLevel: string | undefined
   readonly stateFor?: string | undefined
-  /** False for a stateless client that set no log level. Such a client receives no log messages. */
+  /** False for a stateless client that has not set a log level. Such a client receives no log messages. */
   readonly sendsLogs: boolean
   readonly sink: OperationSink
 }

@@ -1,7 +1,7 @@
 import { JsonObject, scanElements } from '../../mcp/index.ts'
 import { innerOperation, type Operation, type Perform } from './operation.ts'
 
-/** Maximum number of pages. The limit ends the reading of a list that never ends. */
+/** Maximum number of pages. The limit stops the read of a list that would never end. */
 const maxPages = 1_000
 
 /**

@@ -3,7 +3,7 @@ import type { Abilities, Ask, AskReply, Era } from '../../mcp/index.ts'
 import { type Caller, localIssuer } from '../../net/index.ts'
 
 /**
- * The capabilities that a client declared, reduced to those that decide whether a backend may ask the client a
+ * The capabilities that a client declared, reduced to those that determine whether a backend may send the client a
  * question.
  */
 export interface ClientAbilities extends Abilities {
@@ -12,8 +12,9 @@ export interface ClientAbilities extends Abilities {
   /** A signature that is equal for clients with equal declared capabilities. */
   readonly signature: string
   /**
-   * The capabilities without members that no protocol revision defines (extensions, experiments). A client can invent
-   * any number of such members, while the defined members have few combinations. Undefined if no members are left out.
+   * The capabilities, without the members that no protocol revision defines (extensions, experiments). A client can
+   * invent any number of such members, while the defined members have few combinations. Undefined if no members are
+   * left out.
    */
   readonly plain?: ClientAbilities | undefined
 }
@@ -44,11 +45,13 @@ export interface ClientSession {
   resume?(backend: string, binding: string): BackendSession | undefined
   /** Called when a backend has opened a session on behalf of this client session. */
   backendSessionOpened?(backend: string, session: BackendSession): void
-  /** True once the session has ended. Backends then open no more sessions or connections for this session. */
+  /**
+   * True once the session has ended. From then on, backends do not open any sessions or connections for this session.
+   */
   readonly isOver?: boolean
   /** Called when a backend has lost the session that it keeps for this client session. */
   backendSessionLost?(backend: string): void
-  /** Asks the client outside any operation. Rejects if the client cannot be asked. */
+  /** Sends the client a question outside any operation. Rejects if the client cannot be asked. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
 }
 

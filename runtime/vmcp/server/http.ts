@@ -17,7 +17,7 @@ import {
   inTurns,
   largeBytes,
   paramsOf,
-  readAhead,
+  readLargeMessage,
   scanMessage,
   statelessVersion,
 } from '../../mcp/index.ts'
@@ -94,11 +94,14 @@ export function makeHandler(parts: HttpParts): RequestHandler {
       if (req.method === 'POST') {
         await readBody(exchange, { memory: load.bodies })
         const { body } = exchange
-        if (body.length >= largeBytes) await inTurns(readAhead(body, clientRules.maxValues))
         if (res.destroyed) return
-        const message = scanMessage(body, clientRules)
-        const params = paramsOf(message)
-        posted = { message, params }
+        if (body.length >= largeBytes) posted = await inTurns(readLargeMessage(body))
+        else {
+          const message = scanMessage(body, clientRules)
+          posted = { message, params: paramsOf(message) }
+        }
+        if (res.destroyed) return
+        const { message, params } = posted
         exchange.message = message
         exchange.params = params
         exchange.era =

@@ -51,9 +51,9 @@ export interface Observation {
   readonly observer: Observer
   /** Masks values in the audit log, spans and recorded requests. */
   readonly mask: RecordMask
-  /** Observes calls to backends. Undefined if the configuration requires no observation. */
+  /** Observes calls to backends. Undefined if the configuration does not require observation. */
   readonly backends: BackendObservation | undefined
-  /** The first link of the chain. Undefined if the configuration requires no observation. */
+  /** The first link of the chain. Undefined if the configuration does not require observation. */
   readonly observe: Link | undefined
   /** Returns the stage for `/metrics`, if metrics are served. */
   route(path: string): Stage<Exchange> | undefined

@@ -29,7 +29,7 @@ export function literalToken(template: string, at: number): Found | undefined {
 
 function raw(template: string, at: number): Found {
   const end = template.indexOf('`', at + 1)
-  if (end < 0) throw new TemplateError('a raw string is not closed')
+  if (end < 0) throw new TemplateError('unterminated raw string')
   return { token: { kind: 'string', text: template.slice(at + 1, end).replaceAll('\r', '') }, end: end + 1 }
 }
 

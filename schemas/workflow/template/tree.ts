@@ -20,7 +20,7 @@ export type Node =
   | { readonly kind: 'break' | 'continue' }
 
 export interface Pipe {
-  /** Variables that the pipe sets, with their `$`; up to two in a range. */
+  /** Variables that the pipe sets, including the `$`. A `range` action sets at most two. */
   readonly variables: readonly string[]
   /** True for `=`, which sets existing variables. */
   readonly assigns: boolean
@@ -39,7 +39,7 @@ export type Operand =
   | { readonly kind: 'string'; readonly value: string }
   /** Fields of the dot. */
   | { readonly kind: 'field'; readonly names: readonly string[] }
-  /** A variable with its `$`, and fields of it; `$` is the root. */
+  /** A variable (including its `$`) and a path of fields in its value; `$` is the root. */
   | { readonly kind: 'variable'; readonly name: string; readonly names: readonly string[] }
   | { readonly kind: 'function'; readonly name: FunctionName }
   | { readonly kind: 'pipe'; readonly pipe: Pipe }

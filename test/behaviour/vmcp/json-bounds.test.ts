@@ -6,10 +6,10 @@ import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 /** Members without braces, and the end of the error message, which names the limit. */
 const BEYOND: Readonly<Record<string, readonly [string, RegExp]>> = {
-  'a long name': [`"${'k'.repeat(70_000)}":1`, /a name has more than 65536 bytes$/],
-  'a long name, escaped': [`"${'\\u006b'.repeat(12_000)}":1`, /a name has more than 65536 bytes$/],
-  'a long name in a list': [`"a":[{"${'k'.repeat(70_000)}":1}]`, /a name has more than 65536 bytes$/],
-  'a long number': [`"a":${'7'.repeat(70_000)}`, /a number has more than 65536 bytes$/],
+  'a long name': [`"${'k'.repeat(70_000)}":1`, /a name is longer than 65536 bytes$/],
+  'a long name, escaped': [`"${'\\u006b'.repeat(12_000)}":1`, /a name is longer than 65536 bytes$/],
+  'a long name in a list': [`"a":[{"${'k'.repeat(70_000)}":1}]`, /a name is longer than 65536 bytes$/],
+  'a long number': [`"a":${'7'.repeat(70_000)}`, /a number is longer than 65536 bytes$/],
   'deep nesting': [
     `"a":${'['.repeat(300)}${']'.repeat(300)}`,
     /values are nested more than 256 levels deep$/,

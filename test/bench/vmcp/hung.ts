@@ -136,7 +136,7 @@ async function watch(
 
 /** Measures the first requests to a server that starts while one of its backends hangs. */
 async function starting({ hung, backends }: Rig): Promise<(string | number)[][]> {
-  progress('hung backend: start beside it')
+  progress('hung backend: start at the same time')
   hung.signal('SIGSTOP')
   const server = await startServer(backends, OPERATIONAL)
   const client = new BenchClient(server.url)
@@ -149,7 +149,7 @@ async function starting({ hung, backends }: Rig): Promise<(string | number)[][]>
   const list = requestOf('session', 'tools/list', {}, session)
   const [call, first] = await Promise.all([timed(callOf('session', 'b0_echo', session)), timed(list)])
   const rows: (string | number)[][] = [
-    ['started beside it: first call, first list', call.ms, '', call.ms, 0, first.ms, first.ms, first.tools],
+    ['started at the same time: first call, first list', call.ms, '', call.ms, 0, first.ms, first.ms, first.tools],
   ]
   const later: number[] = []
   const calls: number[] = []

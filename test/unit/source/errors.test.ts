@@ -50,6 +50,7 @@ const modules: readonly string[] = [
   'runtime/vmcp/features/workflows/errors.ts WorkflowError',
   'runtime/vmcp/features/workflows/errors.ts WorkflowTimeout',
   'schemas/cedar/engine.ts EngineFailure',
+  'schemas/openapi/failures.ts OperationSkipped',
   'schemas/workflow/pattern.ts PatternError',
   'schemas/workflow/template/tree.ts TemplateError',
 ]

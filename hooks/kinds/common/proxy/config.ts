@@ -129,7 +129,7 @@ function checkWebhookBackends(context: ProxyContext): void {
   )
 }
 
-/** Lists the URLs under which clients reach this server, for the host name check. */
+/** Lists the URLs at which clients reach this server, for the host name check. */
 export function clientUrls(context: ProxyContext): ClientUrls {
   const { authServerRef } = context.spec
   const server = authServerRef && context.filled('MCPExternalAuthConfig', authServerRef.name)

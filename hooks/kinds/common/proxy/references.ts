@@ -30,14 +30,14 @@ import type { AnyContext } from '../../../sync/context.ts'
 type ProxySpec = Pick<MCPServerSpec, (keyof MCPServerSpec & keyof MCPRemoteProxySpec) | 'rateLimiting'> &
   Pick<MCPRemoteProxySpec, 'headerForward'>
 
-/** The context for a kind that has a proxy in front of it. */
+/** The context for a kind whose servers run behind a proxy. */
 export type ProxyContext = AnyContext & { readonly spec: ProxySpec }
 
 export interface ProxyTarget {
   readonly context: ProxyContext
   /** Collects the environment and volumes that the configuration needs. */
   readonly needs: PodNeeds
-  /** URL of the protected resource, used when the OIDC reference does not set one. */
+  /** URL of the protected resource, used when the OIDC reference does not set a URL. */
   readonly resource: string
   /** Name of the proxy's Deployment, and its number of replicas, if the resource sets it. */
   readonly workload: { readonly names: { readonly proxy: string }; readonly replicas: number | undefined }

@@ -24,7 +24,7 @@ interface ConfigParts {
   readonly address: string
 }
 
-/** Returns the file. The session storage can add entries to `needs`. */
+/** Returns the content of the configuration file. The session storage can add entries to `needs`. */
 export function configOf(
   context: SyncContext<'VirtualMCPServer'>,
   { values, auth, backends, address }: ConfigParts,

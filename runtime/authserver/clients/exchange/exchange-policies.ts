@@ -1,5 +1,5 @@
 /**
- * Policies for the tokens of trusted issuers that declared clients exchange (token exchange).
+ * Policies for token exchange: which tokens of trusted issuers the declared clients may exchange.
  *
  * The issuer and the rules of a policy determine its id, which the exchanged tokens contain. Changing or removing a
  * policy invalidates its earlier tokens, as removing a binding does (`assertion-policies.ts`). The policies are
@@ -22,7 +22,7 @@ export interface ExchangePolicy {
   readonly allowMayAct: boolean
   /** Returns the client in the issuer's token; undefined if the token contains no client. */
   readonly actorIn: (claims: Claims) => string | undefined
-  /** True when the client that the issuer's token names may have a declared client act for the user. */
+  /** True when the client in the issuer's token may let a declared client act for the user. */
   readonly acceptsActor: (claims: Claims) => boolean
   /** True when the declared client may exchange the issuer's tokens. */
   readonly allows: (clientId: string) => boolean
@@ -76,7 +76,7 @@ export class ExchangePolicies {
     await this.#removals.store(storeRemoval)
   }
 
-  /** True when the policy exists and no removal made after this time is still waiting to be stored. */
+  /** True if the policy exists and every removal of it after this time has been stored. */
   isKnownSince(policyId: string, sinceSec: number): boolean {
     return this.get(policyId) !== undefined && !this.#removals.hasSince(policyId, sinceSec)
   }

@@ -83,7 +83,7 @@ function checkClaims(claims: JWTPayload, rules: ExternalSubjectRules): ExternalS
   return { sub, actor: policy.actorIn(claims), scopes: scopesIn(claims), expSec: exp, cnf }
 }
 
-/** Returns the reason why the token does not allow the client to act for the user; undefined if it does. */
+/** Returns the reason why the token does not allow the client to act for the user; undefined if it allows this. */
 function actorViolation(
   claims: JWTPayload,
   { policy, clientId, issuer }: ExternalSubjectRules,

@@ -32,7 +32,7 @@ channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
   if (data === 'ask' && token !== undefined) channel.postMessage({ token })
 })
 
-/** Resolves to true when another tab has a new token, at most one time for each token. */
+/** Resolves to true when another tab has a new token, at most once per token. */
 export function askOtherTabs(): Promise<boolean> {
   return new Promise((resolve) => {
     const end = (found: boolean): void => {

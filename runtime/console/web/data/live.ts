@@ -1,6 +1,6 @@
 /**
  * The event stream, which each browser opens only once: the tab with the lock reads the stream and forwards events to
- * the other tabs. Pages receive events at most twice a second, and none while paused.
+ * the other tabs. Pages receive events at most twice a second, and receive no events while they are paused.
  */
 import { effect, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'

@@ -1,4 +1,4 @@
-/** Shows states as a shape and a word, because color must not be the only signal. */
+/** Shows each state as a shape and a word, because color must not be the only signal. */
 import type { Health, CallResultKind, ToolPinState, PinDriftState } from '../../api.ts'
 import { texts } from '../texts.ts'
 

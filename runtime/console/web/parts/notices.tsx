@@ -86,7 +86,7 @@ export function Loaded<T>({
   )
 }
 
-/** Explains an empty list, with a command that fills it. */
+/** Explains why a list is empty, and shows a command that fills it. */
 export function Empty({ text, command }: { readonly text: string; readonly command: string }) {
   return (
     <Notice tone="plain">

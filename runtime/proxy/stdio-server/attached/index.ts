@@ -22,9 +22,9 @@ import { AttachRecord } from './record.ts'
 import { SharedServer } from './shared-server.ts'
 
 export interface AttachedBridgeOptions extends BridgeOptions {
-  /** The server's name, for metrics. */
+  /** The server's name, as used in metrics. */
   readonly name: string
-  /** Receives events about the server. By default, only the metrics receive them. */
+  /** Receives events about the server. By default, only the metrics receive these events. */
   readonly events?: Events | undefined
   readonly api: ClusterApi
   readonly target: ContainerName

@@ -1,6 +1,6 @@
 /**
- * The introduction of a process that many clients share. This program requests the introduction once per run of the
- * process, and returns it to every client that opens a session.
+ * The introduction (the `initialize` or `server/discover` result) of a process that many clients share. This program
+ * requests the introduction once per run of the process, and returns it to every client that opens a session.
  *
  * The request identifies this program as the client. The request declares no sampling, elicitation or roots, because
  * such server requests would not belong to a specific client. An earlier writer may have left an incomplete line before

@@ -107,7 +107,7 @@ export class AttachRecord {
     return now - this.#other.since > missedLooks * this.#options.lookMs
   }
 
-  /** Adopts an earlier proxy's introduction of the server. */
+  /** Adopts the server's `initialize` result that an earlier proxy stored. */
   #adopt({ run, introduction }: Fields): void {
     const { era, result } = fieldsOf(introduction)
     if (typeof run === 'string' && (era === 'session' || era === 'stateless') && typeof result === 'string')

@@ -75,7 +75,7 @@ export class SharedSessionState {
     else this.#subscribers.set(uri, new Set([link]))
   }
 
-  /** Removes a client's subscription; returns true when no other client has it. */
+  /** Removes a client's subscription; returns true if no other client is subscribed to the resource. */
   #remove(uri: string, link: SharedLink): boolean {
     const known = this.#subscribers.get(uri)
     if (!known?.delete(link) || known.size > 0) return false

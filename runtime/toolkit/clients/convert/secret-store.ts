@@ -34,7 +34,7 @@ export interface MissingValue extends SecretKey {
 
 export interface CollectedSecrets {
   readonly manifests: readonly ConvertedManifest[]
-  /** Secret name and the lines of the variables file, for the form `env`. */
+  /** Secret name and the lines of the variables file, for the `env` form. */
   readonly variables: { readonly secret: string; readonly values: ReadonlyMap<string, string> } | undefined
   readonly missing: readonly MissingValue[]
 }

@@ -19,7 +19,7 @@ export interface EditTarget {
   readonly text: string
   /** Keys from the top of the document to the entry. */
   readonly path: readonly string[]
-  /** Path of the file for messages. */
+  /** Path of the file, as shown in messages. */
   readonly file: string
 }
 

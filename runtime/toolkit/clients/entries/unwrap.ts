@@ -1,6 +1,6 @@
 /**
- * Replaces wrapper programs with what they start: a Windows shell, a container, a bridge to a remote server, and
- * Gatehouse itself. Unrecognized programs stay unchanged.
+ * Replaces wrapper programs (a Windows shell, a container, a bridge to a remote server, or Gatehouse itself) with the
+ * programs that they start. Unrecognized programs stay unchanged.
  */
 import { unwrapBridge } from './bridges.ts'
 import { unwrapContainer } from './container.ts'

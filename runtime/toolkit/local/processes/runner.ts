@@ -170,7 +170,7 @@ export class ProcessRunner {
       ahead: false,
       showOutput: true,
     })
-    // `stop` was called during the start.
+    // `stop` was called during startup.
     if (this.#isStopping) await this.#bridge.close()
     const gone = new AbortController()
     void this.#awaitMessage(this.#bridge, gone.signal)
@@ -281,8 +281,8 @@ function exitCause(why: string, [program]: readonly string[], output: readonly s
 }
 
 /**
- * Returns why a process could not be started. Node's own message about a NUL character contains the value, which may be
- * a secret.
+ * Returns the reason why a process could not be started. Node's own message about a NUL character contains the value,
+ * which may be a secret.
  */
 function whyNotStarted(error: unknown): string {
   if (!(error instanceof Error)) return 'it could not be started'

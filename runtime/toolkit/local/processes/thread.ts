@@ -16,8 +16,8 @@ import type { LocalProcess, ProcessSpec } from './process.ts'
 const processVariables = /^(NODE_|UV_|SSL_CERT_|TZ$|LD_|LANG$|LC_)/
 
 /**
- * True when a command can run in a thread, which requires that it runs this program, starts no workers, and changes no
- * process-level variable.
+ * True when a command can run in a thread: it must run this program, and must not start workers or change process-level
+ * variables.
  */
 export function canRunInThread({ argv, env }: ProcessSpec, ownWords: number): boolean {
   if (ownWords === 0 || isSea() || argv.some((arg) => arg.startsWith('--workers'))) return false

@@ -30,7 +30,7 @@ export interface ClientAddress {
   /** URL of the web console. Undefined without a console. */
   readonly consoleUrl: string | undefined
   readonly ready: boolean
-  /** Number of backends that are down, by cause. Undefined if no backend is down. */
+  /** Number of backends that are down, for each cause. Undefined if no backend is down. */
   readonly summary: string | undefined
   /** Name, health, last error and next step of each backend, from the running server. */
   readonly backends: readonly ShownBackend[]
@@ -42,7 +42,7 @@ export interface ShownBackend {
   readonly health: string
   readonly error?: string
   readonly fix?: string
-  /** The address where the user must sign in, with the key. */
+  /** The address where the user must sign in, including the key. */
   readonly signInUrl?: string
 }
 

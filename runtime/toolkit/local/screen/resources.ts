@@ -2,7 +2,7 @@
  * Builds one row for each resource in a session: its state, the reason, and the next step.
  *
  * Conditions from the hooks take precedence over process states. Process states take precedence over backend health
- * from a running virtual server. A problem at each of these levels can cause a problem at the next level.
+ * from a running virtual server. A problem at any of these levels can cause a problem at the next level.
  */
 import { kindOf } from '../../../../schemas/index.ts'
 import { causeFix, causeText } from '../../../observe/index.ts'
@@ -19,7 +19,7 @@ export interface ResourceRow {
   /** Kind and name. */
   readonly label: string
   readonly state: ResourceState
-  /** The address, or the reason with the next step. Can be empty. */
+  /** The address, or the reason why there is none and the next step. Can be empty. */
   readonly text: string
   /** The last lines of output, if they explain the state. */
   readonly lines: readonly string[]

@@ -1,4 +1,4 @@
-/** Checks the gatehouse.dev resources in a cluster: whether they are reconciled, and their conditions. */
+/** Checks whether the gatehouse.dev resources in a cluster are reconciled, and checks their conditions. */
 import { apiGroup, apiVersion, type Kind, kinds } from '../../../../schemas/index.ts'
 import type { JsonRecord } from '../../../oauth/index.ts'
 import { ok, type CheckOutcome, failed, warning } from '../report/finding.ts'

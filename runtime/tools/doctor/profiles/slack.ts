@@ -9,7 +9,7 @@ export const slack: Profile = {
     'user scopes are sent as user_scope',
     'error responses have status 200 and ok: false; the token is in authed_user',
     'no dynamic registration; only internal or listed apps can connect, and MCP must be enabled',
-    'token rotation is an app setting: rotated tokens last 12 hours',
+    'if token rotation is enabled in the app, tokens expire after 12 hours',
   ],
   fixes: {
     'registration.none':

@@ -90,7 +90,7 @@ export const metadataCodes = {
   },
   'issuer-document.error': {
     expected: 'status 200',
-    fix: 'The authorization server has an internal error: check its log.',
+    fix: 'The authorization server reported an internal error: check its log.',
   },
   'issuer-document.root': {
     expected: 'metadata at the issuer’s path',

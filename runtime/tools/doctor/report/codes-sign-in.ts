@@ -30,7 +30,7 @@ export const signInCodes = {
   },
   'login.server': {
     expected: 'a redirect without a server error',
-    fix: 'The authorization server has an internal error: check its log.',
+    fix: 'The authorization server reported an internal error: check its log.',
   },
   'code.client': {
     expected: 'the token endpoint accepts the client',

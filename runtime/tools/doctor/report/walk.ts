@@ -73,7 +73,7 @@ function passed(result: Result | undefined): boolean {
 /** Reports an interruption once, at the first check that did not run. */
 function interrupted(findings: readonly Finding[]): CheckOutcome {
   const isReported = findings.some(({ code }) => code === 'doctor.interrupted')
-  const observed = 'the examination was interrupted'
+  const observed = 'the check was interrupted'
   return isReported ? skipped(observed) : { result: 'unknown', code: 'doctor.interrupted', observed }
 }
 

@@ -38,7 +38,10 @@ export interface SoughtLock {
 /** Age at which a lock file is considered stale. An approval never takes this long. */
 const abandonedMs = 60_000
 
-/** Returns the file with the lock. Throws LOCK_NOT_WRITTEN when there is no such file, or more than one. */
+/**
+ * Returns the file with the lock. Throws LOCK_NOT_WRITTEN if the manifests do not contain the lock, or contain it more
+ * than once.
+ */
 export function fileOfLock(where: SoughtLock): string {
   const files = new Set<string>()
   let found = 0

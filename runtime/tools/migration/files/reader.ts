@@ -41,7 +41,7 @@ export class Reader {
     return Object.keys(value).length > 0 ? value : undefined
   }
 
-  /** Marks fields that matter only on the original machine as read. */
+  /** Marks as read the fields that are relevant only on the original machine. */
   ignore(...fields: readonly string[]): void {
     for (const field of fields) this.#seen.add(field)
   }
@@ -68,7 +68,7 @@ export function looseFields(value: Fields): ReadonlyMap<string, unknown> {
   )
 }
 
-/** Returns the fields that have a value, keyed by our names. */
+/** Returns the fields that have a value, keyed by Gatehouse's names. */
 export function renamedFields(value: Fields, names: Readonly<Record<string, string>>): Fields {
   const loose = looseFields(value)
   return Object.fromEntries(

@@ -1,6 +1,6 @@
 /**
  * Rules for the embedded authorization server. Identities of other platforms are converted where both servers grant the
- * same rights. The report lists everything else. Dropping these fields removes no protection.
+ * same rights. The report lists everything else. Dropping those fields does not remove any protection.
  */
 import { isFields, type Fields } from '../../../../schemas/index.ts'
 import type { MigrationDraft, Mutable } from './draft.ts'
@@ -15,8 +15,8 @@ const userScopes: ReadonlySet<unknown> = new Set(['openid', 'profile', 'email', 
 
 /**
  * Converts the server's settings at the path `at`. `scopes` contains the scopes of the protected resource, if the
- * document contains them. In ToolHive, a subject may request all of them; in Gatehouse, each subject has its own
- * scopes.
+ * document contains them. In ToolHive, a subject may request all of these scopes; in Gatehouse, each subject has its
+ * own scopes.
  */
 export function convertAuthServer(draft: MigrationDraft, at: string, scopes: unknown): void {
   const [server] = draft.fieldsAt(at).map(({ value }) => mutable(value))
@@ -52,7 +52,10 @@ function fieldsIn(value: unknown): readonly Mutable[] {
   return listOf(value).filter(isFields)
 }
 
-/** Adds scopes to the bindings, or drops the grant, because a binding without scopes gets no tokens in Gatehouse. */
+/**
+ * Adds scopes to the bindings, or drops the grant, because a binding without scopes does not get any tokens in
+ * Gatehouse.
+ */
 function convertIssuerPolicies(draft: MigrationDraft, at: string, scopes: readonly unknown[]): void {
   const path = `${at}.inboundGrants.jwtBearer`
   const lists = draft.fieldsAt(`${path}.issuerPolicies[].subjectBindings`)

@@ -15,7 +15,7 @@ interface Failures {
 }
 
 export class Attempts {
-  /** Keyed by the first 12 bits of the name's hash, which bounds the table. */
+  /** Keyed by the first 12 bits of the name's hash, which limits the number of entries. */
   readonly #failures = new Map<string, Failures>()
   readonly #now: () => number
 
@@ -31,7 +31,7 @@ export class Attempts {
 
   /**
    * Counts an attempt when it begins, so that parallel attempts are limited too. Returns a function that discards the
-   * attempt, for a password that could not be checked.
+   * attempt, for use when the password could not be checked.
    */
   begin(name: string): () => void {
     const row = rowOf(name)

@@ -106,7 +106,7 @@ class LoginPages {
 
   #refuseOtherSites({ headers }: IncomingMessage): void {
     const { origin, 'sec-fetch-site': site } = headers
-    // Pages send no referrer, so browsers send the origin "null" for their forms.
+    // Pages do not send a referrer, so browsers send the origin "null" for their forms.
     const isForeign = origin !== undefined && origin !== 'null' && origin !== this.#options.origin
     if (isForeign || (site !== undefined && site !== 'same-origin')) throw new GatehouseError('ORIGIN_DENIED')
   }
@@ -157,7 +157,7 @@ class LoginPages {
       forget()
       return this.#showLogin(res, 503, login, { name, problem: busy })
     }
-    // The user may have been removed, or have chosen another password, while the hash was computed.
+    // While the hash was being computed, the user may have been removed or may have changed the password.
     const isCurrent = user !== undefined && this.#users.withId(user.id)?.password === user.password
     if (!isCurrent || !isRight)
       return this.#showLogin(res, 403, login, { name, problem: 'The name or the password is wrong.' })
@@ -212,7 +212,7 @@ class LoginPages {
     if (length < min || length > max)
       return this.#showEnrolment(res, 422, key, `The password must have ${min} to ${max} characters.`)
     if (password !== form.get('repeated'))
-      return this.#showEnrolment(res, 422, key, 'The two passwords are different.')
+      return this.#showEnrolment(res, 422, key, 'The passwords do not match.')
     const hashed = await hashPassword(password).catch(busyAsUndefined)
     if (hashed === undefined) return this.#showEnrolment(res, 503, key, busy)
     const user = this.#users.enrol(key, { password: hashed })
@@ -252,7 +252,7 @@ const expired = messagePage(
   'Return to your MCP client and connect again. Your browser must accept cookies.',
 )
 
-/** Every login requires the passkey or the password, so a browser needs no session and can switch between users. */
+/** Every login requires the passkey or the password, so a browser can switch between users without a session. */
 function withoutSession(cookies: string | undefined): string | undefined {
   return cookies
     ?.split(';')

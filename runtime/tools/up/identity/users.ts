@@ -32,7 +32,7 @@ export interface LoginUser {
 const linkMs = 24 * 3_600_000
 const maxUsers = 200
 
-/** Describes the names that `invite` accepts, for messages. */
+/** Describes the names that `invite` accepts, for use in messages. */
 const nameRule =
   'must have 1 to 64 letters, digits, or the characters . _ @ + -, and begin with a letter or digit'
 const namePattern = /^[a-z0-9][a-z0-9._@+-]{0,63}$/
@@ -42,7 +42,10 @@ export class Users {
   readonly #now: () => number
   #users: readonly LoginUser[]
 
-  /** Throws INVALID_CONFIG when the file cannot be read. Otherwise, the next write would remove the users in it. */
+  /**
+   * Throws INVALID_CONFIG when the file cannot be read. If such a file were treated as empty, the next write would
+   * remove its users.
+   */
   constructor(path: string, now: () => number = Date.now) {
     this.#path = path
     this.#now = now

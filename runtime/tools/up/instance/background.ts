@@ -29,8 +29,8 @@ export interface BackgroundOptions {
 }
 
 /**
- * Returns the exit code of `show`, or 1 when the process ended before it had reported. Ctrl-C ends the process and
- * undoes its changes. Until the process has reported, its log is printed as well.
+ * Returns the exit code of `show`, or 1 if the process ended before its report was available. Ctrl-C ends the process
+ * and undoes its changes. Until then, the process's log is printed as well.
  */
 export async function runInBackground(state: UpState, options: BackgroundOptions): Promise<number> {
   const log = openLog(state.logFile)

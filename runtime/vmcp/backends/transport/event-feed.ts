@@ -23,7 +23,7 @@ export interface EventFeedOptions {
   readonly onRetry: ((retryMs: number) => void) | undefined
   /**
    * Returns the splitter for a large event. The feed calls this function once for each large event. If the result is
-   * undefined, the event is read whole.
+   * undefined, the event is read as a whole.
    */
   readonly splitterFor: ((event: Pick<SseEvent, 'id'>) => ResultSplitter | undefined) | undefined
   /** Receives the error if reading fails. Reading then stops. */
@@ -53,7 +53,7 @@ export class EventFeed {
     this.#slices = new TurnQueue((slice) => this.#reader.push(slice), fail)
   }
 
-  /** Settles when everything that has arrived has been handled. Undefined if nothing is pending. Never rejects. */
+  /** Settles when all data that has arrived has been handled. Undefined if nothing is pending. Never rejects. */
   get pending(): Promise<void> | undefined {
     return this.#slices.busy ?? this.#events.busy
   }

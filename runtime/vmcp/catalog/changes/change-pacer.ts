@@ -13,8 +13,8 @@ export interface Pace {
   /** Number of changes that take effect before pauses start to increase. */
   readonly free: number
   /**
-   * Minimum time between two changes that take effect without a longer pause. A backend announces the same change on
-   * all of its connections at once.
+   * Minimum time between two changes, before the pauses start to increase. A backend announces the same change on all
+   * of its connections at once.
    */
   readonly burstMs: number
   readonly firstPauseMs: number
@@ -28,7 +28,7 @@ export interface Pace {
 export interface ChangePacerOptions {
   readonly pace: Pace
   readonly clock?: Clock
-  /** Called when the first key reaches `reportFrom`, and again when all keys are quiet. */
+  /** Called when the first key reaches `reportFrom`, and again once all such keys are quiet. */
   readonly onChange: (state: 'paced' | 'quiet') => void
 }
 

@@ -1,7 +1,7 @@
 /**
  * The locks in force. Compiles changed locks in the background, applies locks to listings, and reports differences.
  *
- * A changed lock takes effect when it has been compiled. Until then, the previous lock stays active, and a newly listed
+ * A changed lock takes effect once it has been compiled. Until then, the previous lock stays active, and a newly listed
  * backend waits. A lock that is not ready never allows anything.
  */
 import { createHash } from 'node:crypto'

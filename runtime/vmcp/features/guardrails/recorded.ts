@@ -1,6 +1,7 @@
 /**
  * Masks records of calls in the audit log, in spans and in the console. Applies all rules regardless of action,
- * direction, scope and exceptions. A call may be recorded before its target is known, and even if it was refused.
+ * direction, scope and exceptions. A call can be recorded before its target is known, and refused calls are recorded
+ * too.
  *
  * Masking runs within one turn of the event loop, so the work for each record is limited. Anything beyond the limit is
  * omitted from the record.

@@ -39,7 +39,7 @@ export interface ScriptCall {
   readonly tool: string
   /** Arguments as a raw JSON object. */
   readonly args: Uint8Array
-  /** Number of bytes that the script may keep while it waits, according to its meter. */
+  /** Number of bytes that the waiting script can hold in memory, as counted by its meter. */
   readonly held: number
 }
 

@@ -2,7 +2,7 @@
  * Provides vectors for tools and queries while the embedding service is available.
  *
  * Tool vectors are cached up to a limit, keyed by a hash of the text, provider, address and model. After each batch of
- * requests, the embedder queries the model again. If the model changed, the embedder repeats all requests once. A
+ * requests, the embedder queries the model again. If the model has changed, the embedder repeats all requests once. A
  * second change is an error. While the model is unknown, vectors are used but not cached.
  *
  * After a failure, the state is `failing`. Searches then do not wait for the service, and probes with increasing delays
@@ -19,13 +19,13 @@ import { EmbeddingError, type EmbeddingService, type ServiceFacts } from './embe
 export interface Vectors {
   /** The model that created the vectors, if the model is known. */
   readonly model: string | undefined
-  /** One vector for each text, in order. All vectors have the same length. */
+  /** One vector for each text, in the order of the texts. All vectors have the same length. */
   readonly list: readonly Float32Array[]
 }
 
 export interface QueryVector {
   readonly vector: Float32Array
-  /** The model that was known when the vector was created. */
+  /** The service's model when the vector was created, if the model was known. */
   readonly model: string | undefined
 }
 
@@ -134,8 +134,8 @@ export class Embedder {
   }
 
   /**
-   * Embeds texts in batches. Returns undefined if the model changed. Vectors from a successful batch are kept even if a
-   * later batch fails.
+   * Embeds texts in batches. Returns undefined if the model has changed. Vectors from a successful batch are kept even
+   * if a later batch fails.
    */
   async #make(
     texts: readonly string[],

@@ -67,12 +67,12 @@ export class Execution {
     return [...this.#statuses.values()].filter((status) => status === 'completed').length
   }
 
-  /** State for templates while steps run. */
+  /** State that templates see while steps run. */
   get state(): ExecutionState {
     return this.#stateAs('pending', 0, 0)
   }
 
-  /** State for templates after all steps have ended. */
+  /** State that templates see after all steps have ended. */
   get finalState(): ExecutionState {
     const { clock } = this.#context.parts
     return this.#stateAs('completed', this.completed, clock.now() - this.#startedAt)

@@ -25,7 +25,7 @@ export interface BackendState {
   readonly lists: ListsState
   /** Comparison of the backend's items with the approved items. Undefined while pinning is disabled. */
   readonly pins?: PinReport | undefined
-  /** The address where the user must sign in, without the key. Undefined if no sign-in is required. */
+  /** The address where the user must sign in. Does not contain the key. Undefined if no sign-in is required. */
   readonly signInAt?: string | undefined
   /** The reasons why the backend is not served, as `field: rule` lines. Undefined if the backend is served. */
   readonly excluded: readonly string[] | undefined

@@ -70,8 +70,8 @@ export async function fairness(): Promise<Measured> {
     await setTimeout(2_000)
     const [beside, directBeside] = await Promise.all([evenly(others), evenly(directly)])
     const ofOne = await load
-    const besideMs = row('others, beside it', beside, SECONDS)
-    row('direct, beside it', directBeside, SECONDS)
+    const besideMs = row('others, at the same time', beside, SECONDS)
+    row('direct, at the same time', directBeside, SECONDS)
     row(`the one with ${IN_FLIGHT}`, ofOne, SECONDS + 3)
     if (counts) {
       const ratio = besideMs / aloneMs

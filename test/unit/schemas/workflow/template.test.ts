@@ -49,7 +49,7 @@ t.test('template: structure, functions and variables are checked', async (t) => 
     ['{{range .x}}{{block "b" .}}{{continue}}{{end}}{{end}}', /not in a range/],
     ['{{.a-b}}', /"-" is not allowed in an action; write \(index/],
     ['{{"open}}', /string is not closed/],
-    ['{{`open}}', /raw string is not closed/],
+    ['{{`open}}', /unterminated raw string/],
     ['{{/* open }}', /comment/],
     ['{{/* a */ .x}}', /comment/],
     ['{{template "t"}}', /not defined/],

@@ -34,7 +34,7 @@ export interface OutputField {
   readonly type: JsonType
   readonly isRequired: boolean
   readonly source: { readonly template: Template } | { readonly fields: readonly OutputField[] }
-  /** Used if the template has no value. Undefined if the property has no default. */
+  /** Used if the template does not produce a value. Undefined if the property has no default. */
   readonly fallback: TemplateValue
 }
 

@@ -1,5 +1,5 @@
 /**
- * The state of an execution. The server stores bytes, and templates see values.
+ * The state of an execution. The server stores bytes, but templates read parsed values.
  *
  * A value is parsed when a template first reads it, so a large unused result costs nothing.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (what templates see).
@@ -90,7 +90,8 @@ export function dataOf(program: WorkflowProgram, state: ExecutionState, meter: T
 }
 
 /**
- * Returns the arguments with defaults. An argument that is present overrides its default, even if the argument is null.
+ * Returns the arguments with the defaults applied. An argument that is present overrides its default, even if the
+ * argument is null.
  */
 function paramsOf({ defaults }: WorkflowProgram, args: SharedBytes, meter: TemplateMeter): ValueObject {
   const given = parseJson(textOf(args), meter)

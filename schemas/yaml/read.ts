@@ -13,8 +13,8 @@
  * before it builds a value.
  * Source: YAML 1.2.2.
  */
-import { exactInteger, isRawJson, type Violation } from '../../../schemas/index.ts'
-import { otherIntegers } from '../../../schemas/yaml/index.ts'
+import { exactInteger, isRawJson } from '../json/exact-json.ts'
+import type { Violation } from '../validation/violations.ts'
 import {
   type Alias,
   type Document,
@@ -27,8 +27,22 @@ import {
   LineCounter,
   parseAllDocuments,
   type Scalar,
+  type ScalarTag,
   type Tags,
 } from 'yaml'
+
+const radixes: Readonly<Record<string, number>> = { o: 8, X: 16, B: 2 }
+
+/** Matches `0o17`, `0X1F` and `0B1`, which kubectl also reads as integers. */
+export const otherIntegers: ScalarTag = {
+  tag: 'tag:yaml.org,2002:int',
+  default: true,
+  test: /^[-+]?0(?:o[0-7]+|X[\da-fA-F]+|B[01]+)$/,
+  resolve(text) {
+    const [, sign, letter = '', digits = ''] = /^([-+]?)0(.)(.+)$/.exec(text) ?? []
+    return (sign === '-' ? -1 : 1) * Number.parseInt(digits, radixes[letter])
+  },
+}
 
 /** A violation whose path is `line <number>`. */
 export interface YamlViolation extends Violation {

@@ -1,0 +1,166 @@
+/**
+ * Converts an OpenAPI document to tools: opens the document, selects operations, and creates a tool with a request plan
+ * for each operation.
+ *
+ * The conversion is synchronous. For the largest documents, it takes several seconds, mostly to parse YAML. Servers
+ * must call it in a worker thread; the command line calls it directly. All limits are defined in document/document.ts
+ * and schema/convert-schema.ts. The result is plain data and never contains a value of `servers` or `securitySchemes`:
+ * the address and the credentials come from configuration only.
+ */
+import { fieldsOf } from '../validation/fields.ts'
+import { argumentsOf } from './arguments.ts'
+import { openDocument } from './document/document.ts'
+import { References } from './document/references.ts'
+import { documentRejected, OperationSkipped, type SkipReason, skipReasons } from './failures.ts'
+import type {
+  ConversionNotice,
+  OpenApiConversion,
+  OpenApiSettings,
+  OpenApiTool,
+  PathPart,
+  SkippedOperation,
+  ApiToolAnnotations,
+  UnselectedOperation,
+} from './model.ts'
+import { type ApiOperation, operationsOf, overrideOf, selectOperations } from './operations.ts'
+import { responseOf } from './response.ts'
+import { clipped, type ReportNotice, SchemaConverter } from './schema/convert-schema.ts'
+
+const maxTitleLength = 200
+const maxDescriptionLength = 2_000
+/** Source: MCP 2025-11-25, "Tool Names". */
+const toolName = /^[A-Za-z0-9_.-]{1,128}$/
+
+/**
+ * Converts the text of a document or a parsed document. Throws INVALID_CONFIG with `data.rule` when the whole document
+ * is rejected. An error in one operation skips only that operation.
+ */
+export function convertOpenApi(source: unknown, settings: OpenApiSettings = {}): OpenApiConversion {
+  const document = openDocument(source)
+  const references = new References(document.root)
+  const schemas = new SchemaConverter(references, document)
+  const operations = operationsOf(document, references)
+  const { selected, unselected, unused } = selectOperations(operations, settings)
+  const notices: ConversionNotice[] = unused.map((setting) => ({
+    code: 'unused_setting',
+    message: `${setting} matches no operation`,
+  }))
+  const made: MadeTool[] = []
+  const skipped: SkippedOperation[] = []
+  for (const operation of selected) {
+    const own: ConversionNotice[] = []
+    const note: ReportNotice = (code, message) => own.push({ operation: operation.label, code, message })
+    try {
+      made.push({ operation, tool: toolOf(operation, settings, { references, schemas, note }) })
+      notices.push(...own)
+    } catch (error) {
+      if (!(error instanceof OperationSkipped)) throw error
+      skipped.push(skippedOperation(operation, error.reason, error.message))
+    }
+  }
+  const { tools, repeated } = withUniqueNames(made)
+  skipped.push(...repeated)
+  if (tools.length === 0) throw withoutTools(skipped, unselected)
+  const { title, version } = document
+  return { title, version, operations: operations.length, tools, skipped, unselected, notices }
+}
+
+interface MadeTool {
+  readonly operation: ApiOperation
+  readonly tool: OpenApiTool
+}
+
+interface Conversion {
+  readonly references: References
+  readonly schemas: SchemaConverter
+  readonly note: ReportNotice
+}
+
+function toolOf(operation: ApiOperation, settings: OpenApiSettings, conversion: Conversion): OpenApiTool {
+  const { method, fields } = operation
+  if (method === 'TRACE') throw new OperationSkipped('trace', 'TRACE is not supported')
+  conversion.references.limitMembers(fields)
+  if (conversion.references.limitMembers(fieldsOf(fields['callbacks'])) > 0)
+    throw new OperationSkipped('callbacks', 'the operation sends callbacks')
+  const path = pathParts(operation.path)
+  const override = overrideOf(operation, settings)
+  const { inputSchema, inputs, body } = argumentsOf(operation, override, conversion)
+  const { plan: response, outputSchema } = responseOf(operation, settings, conversion)
+  const title = override.title ?? textOf(fields['summary'])
+  const description = override.description ?? textOf(fields['description']) ?? title ?? ''
+  return {
+    name: nameOf(operation, override.name),
+    ...(title !== undefined && { title: clipped(title, maxTitleLength) }),
+    description: clipped(description, maxDescriptionLength),
+    annotations: { ...annotationsOf(method), ...override.annotations },
+    inputSchema,
+    ...(outputSchema && { outputSchema }),
+    request: { method, path, inputs, ...(body && { body }), response },
+  }
+}
+
+function nameOf({ id }: ApiOperation, override: string | undefined): string {
+  const name = override ?? id.replaceAll(/[^A-Za-z0-9_-]/g, '_')
+  if (!toolName.test(name))
+    throw new OperationSkipped(
+      'invalid_name',
+      `the name ${JSON.stringify(clipped(name, 40))} is not a valid tool name`,
+    )
+  return name
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined
+}
+
+/** Source: RFC 9110, section 9.2; MCP 2025-11-25, "Tool annotations". */
+function annotationsOf(method: string): ApiToolAnnotations {
+  if (method === 'GET' || method === 'HEAD') return { readOnlyHint: true }
+  if (method === 'PUT') return { idempotentHint: true }
+  return method === 'DELETE' ? { destructiveHint: true, idempotentHint: true } : {}
+}
+
+/** Splits a path template. Throws OperationSkipped if the path could resolve outside the base URL. */
+function pathParts(template: string): readonly PathPart[] {
+  const parts = template.split(/(\{[^{}]*\})/).filter((part) => part !== '')
+  const texts = parts.filter((part) => !part.startsWith('{'))
+  const filled = parts.map((part) => (part.startsWith('{') ? 'x' : part)).join('')
+  const isSafe =
+    texts.every((text) => /^(?:[\w~.!$&'()*+,;=:@/-]|%[\dA-F]{2})*$/i.test(text)) &&
+    URL.parse(`http://host${filled}`)?.pathname === filled &&
+    !filled.startsWith('//') &&
+    !/%(?:2e|2f|5c)/i.test(filled)
+  if (!isSafe)
+    throw new OperationSkipped(
+      'path_template',
+      'the path contains characters or segments that are not allowed',
+    )
+  return parts.map((part) => (part.startsWith('{') ? { parameter: part.slice(1, -1) } : { text: part }))
+}
+
+/** Skips all operations that have the same name, because no rule determines which of them keeps it. */
+function withUniqueNames(made: readonly MadeTool[]) {
+  const byName = Map.groupBy(made, ({ tool }) => tool.name)
+  const isUnique = ({ tool }: MadeTool): boolean => byName.get(tool.name)?.length === 1
+  const repeated = made
+    .filter((one) => !isUnique(one))
+    .map(({ operation, tool }) =>
+      skippedOperation(operation, 'equal_names', `another operation also has the name ${tool.name}`),
+    )
+  return { tools: made.filter(isUnique).map(({ tool }) => tool), repeated }
+}
+
+function skippedOperation({ label }: ApiOperation, reason: SkipReason, message: string): SkippedOperation {
+  return { operation: label, reason, message, fix: skipReasons[reason] }
+}
+
+function withoutTools(skipped: readonly SkippedOperation[], unselected: readonly UnselectedOperation[]) {
+  const counts = (reasons: readonly string[]): string =>
+    [...Map.groupBy(reasons, (reason) => reason)].map(([reason, all]) => `${all.length} ${reason}`).join(', ')
+  const parts = [
+    ...(skipped.length > 0 ? [`skipped: ${counts(skipped.map(({ reason }) => reason))}`] : []),
+    ...(unselected.length > 0 ? [`not selected: ${counts(unselected.map(({ reason }) => reason))}`] : []),
+  ]
+  const detail = parts.length > 0 ? parts.join('; ') : 'the document has no operations'
+  return documentRejected('no-operations', `no operation becomes a tool (${detail})`, { skipped, unselected })
+}

@@ -1,0 +1,4 @@
+/** Public API for OpenAPI documents: conversion to tools, and construction of the request that a tool call sends. */
+export { convertOpenApi } from './convert.ts'
+export type { OpenApiConversion, OpenApiSettings, OpenApiTool, OperationFilter } from './model.ts'
+export { buildRequest, type BuiltRequest } from './request/build.ts'

@@ -1,0 +1,156 @@
+/**
+ * The data of the OpenAPI conversion: settings, tools and request plans. All types are plain JSON data, so a conversion
+ * can be hashed, stored and passed between threads.
+ */
+import type { Fields } from '../validation/fields.ts'
+
+/** Selects operations. Every field that is present must match, and a field matches if one of its values matches. */
+export interface OperationFilter {
+  readonly operationIds?: readonly string[]
+  readonly tags?: readonly string[]
+  /** Methods in any case, such as `POST`. */
+  readonly methods?: readonly string[]
+  /** Paths of the document, such as `/pets/{id}`; `*` matches any characters. */
+  readonly paths?: readonly string[]
+}
+
+export interface ApiToolAnnotations {
+  readonly title?: string
+  readonly readOnlyHint?: boolean
+  readonly destructiveHint?: boolean
+  readonly idempotentHint?: boolean
+  readonly openWorldHint?: boolean
+}
+
+export type FixedScalar = string | number | boolean
+
+export interface OperationOverride {
+  readonly name?: string
+  readonly title?: string
+  readonly description?: string
+  readonly annotations?: ApiToolAnnotations
+  /**
+   * Fixed values that clients neither see nor change, keyed by `<location>.<name>`, such as `query.api-version`. The
+   * locations are path, query, header and body.
+   */
+  readonly set?: Readonly<Record<string, FixedScalar>>
+}
+
+export interface OpenApiSettings {
+  readonly operations?: {
+    /** Default: all GET and HEAD operations. Other methods require an entry that names the method or the operation. */
+    readonly include?: readonly OperationFilter[]
+    readonly exclude?: readonly OperationFilter[]
+  }
+  readonly includeDeprecated?: boolean
+  /** Keyed by operationId, by the generated name, or by method and path (`POST /pets`). */
+  readonly overrides?: Readonly<Record<string, OperationOverride>>
+  readonly response?: {
+    /** With `off`, tools have no output schema. Default: warn. */
+    readonly output?: 'off' | 'warn' | 'enforce'
+    /** Paths of response members to keep, such as `data.id`. For a list, the path applies to each item. */
+    readonly fields?: readonly string[]
+  }
+}
+
+export type ParameterLocation = 'path' | 'query' | 'header'
+
+/** OpenAPI style of a parameter; `json` for a parameter with `content`. */
+export type ParameterStyle =
+  | 'simple'
+  | 'label'
+  | 'matrix'
+  | 'form'
+  | 'spaceDelimited'
+  | 'pipeDelimited'
+  | 'deepObject'
+  | 'json'
+
+/** Describes where one value is placed in the request. The value is an argument or a fixed value. */
+export interface RequestInput {
+  /** Name of the argument; absent for a fixed value. */
+  readonly argument?: string
+  readonly value?: FixedScalar
+  /** `body` is one member of the body; `wholeBody` is the complete body. */
+  readonly in: ParameterLocation | 'body' | 'wholeBody'
+  /** Name in the request; '' for the whole body. */
+  readonly name: string
+  readonly required: boolean
+  readonly style: ParameterStyle
+  readonly explode: boolean
+  /** Keeps some reserved characters of a query value unencoded. */
+  readonly allowReserved: boolean
+}
+
+/** A part of the path: fixed text, already encoded, or the name of a path parameter. */
+export type PathPart = { readonly text: string } | { readonly parameter: string }
+
+export interface RequestPlan {
+  /** Uppercase. */
+  readonly method: string
+  readonly path: readonly PathPart[]
+  readonly inputs: readonly RequestInput[]
+  readonly body?: {
+    readonly mediaType: string
+    readonly encoding: 'json' | 'form'
+    readonly required: boolean
+  }
+  readonly response: ResponsePlan
+}
+
+export interface ResponsePlan {
+  /** Content of a successful response. */
+  readonly kind: 'json' | 'text' | 'binary' | 'empty'
+  /** Value for the `Accept` header. */
+  readonly accept?: string
+  /**
+   * True when structured content is always `{ result: <body> }`. Otherwise, only bodies other than objects are wrapped.
+   */
+  readonly isWrapped: boolean
+  readonly fields?: readonly string[]
+}
+
+export interface OpenApiTool {
+  readonly name: string
+  readonly title?: string
+  readonly description: string
+  readonly annotations: ApiToolAnnotations
+  readonly inputSchema: Fields
+  readonly outputSchema?: Fields
+  readonly request: RequestPlan
+}
+
+/** A selected operation that cannot become a tool. */
+export interface SkippedOperation {
+  /** Method and path, such as `POST /pets`. */
+  readonly operation: string
+  readonly reason: string
+  readonly message: string
+  readonly fix: string
+}
+
+/** An operation that the settings do not select. */
+export interface UnselectedOperation {
+  readonly operation: string
+  readonly reason: 'method' | 'deprecated' | 'excluded' | 'not_included'
+}
+
+/** Reports a part that the conversion changed or left out. The tool still works. */
+export interface ConversionNotice {
+  /** Method and path; absent if the notice concerns the whole document. */
+  readonly operation?: string
+  readonly code: string
+  readonly message: string
+}
+
+export interface OpenApiConversion {
+  readonly title: string
+  /** The document's `openapi` field. */
+  readonly version: string
+  /** Number of operations in the document. */
+  readonly operations: number
+  readonly tools: readonly OpenApiTool[]
+  readonly skipped: readonly SkippedOperation[]
+  readonly unselected: readonly UnselectedOperation[]
+  readonly notices: readonly ConversionNotice[]
+}
