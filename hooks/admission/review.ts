@@ -77,9 +77,9 @@ function reviewDeletion(old: unknown): AdmissionVerdict {
 }
 
 /**
- * Allows the deletion of a group with a warning. A group contains no data and is often deleted together with its
- * members. The objects that refer to the group keep running, report a condition, and recover when the group is created
- * again.
+ * Allows the deletion of a group, but returns a warning. A group contains no data and is often deleted together with
+ * its members. The objects that refer to the group keep running, report a condition, and recover when the group is
+ * created again.
  */
 function groupWarnings({ kind, status }: Readonly<Record<string, unknown>>): string[] {
   const lists = isFields(status) ? [status['servers'], status['remoteProxies'], status['entries']] : []

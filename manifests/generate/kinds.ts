@@ -26,8 +26,8 @@ export interface ManifestKind {
   readonly plural: string
   readonly description: string
   /**
-   * True when the status of the kind reports the number of referrers. Admission then reviews deletions, and rejects or
-   * warns when the object is in use.
+   * True when the kind's status reports the number of referrers. Admission then reviews deletions, and rejects or warns
+   * when the object is in use.
    */
   readonly isDeletionReviewed: boolean
 }

@@ -43,7 +43,7 @@ export interface DownGroup {
   readonly category: string
   /** Short label that follows a count, as in "3 …". */
   readonly label: string
-  /** Text and next step of the first backend. */
+  /** Description and next step for the first backend in the group. */
   readonly text: string
   readonly fix: string
   readonly backends: readonly string[]

@@ -44,7 +44,7 @@ async function pinList(
   { view, recorder, now }: PinRouteParts,
   { query, visitor }: ApiRequest,
 ): Promise<PinList> {
-  // Lists the backends now, because no client may have listed them yet.
+  // Lists the backends now, because clients may not have listed them yet.
   await view.tools(visitor.caller)
   const backend = query.get('backend') || undefined
   const state = query.get('state') || undefined

@@ -2,8 +2,8 @@
  * Configuration of incoming authentication: one type for both the proxy's flags and the virtual server's
  * `incomingAuth`.
  *
- * All values are resolved: files have been read and environment variables replaced. An incomplete setting is an error
- * and never results in open access.
+ * All values are resolved: files have been read, and environment variables have been replaced. An incomplete setting is
+ * an error and never results in open access.
  * Source: docs/reference/specification/proxy-command.md#incoming (incoming flags),
  * docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.oidc).
  */
@@ -51,7 +51,7 @@ export interface OidcConfig {
   readonly protectedResourceAllowPrivateIp?: boolean | undefined
   /** Returns the certificates to trust in addition to the system's. Called for each new connection. */
   readonly tls?: (() => TlsMaterial) | undefined
-  /** File with the bearer token for requests to the key set. A changed file takes effect without a restart. */
+  /** File that contains the bearer token for requests to the key set. A changed file takes effect without a restart. */
   readonly jwksAuthTokenPath?: string | undefined
   /** Accept only this subject's tokens. */
   readonly subject?: string | undefined

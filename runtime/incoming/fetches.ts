@@ -18,8 +18,8 @@ export interface FetchParts {
 }
 
 /**
- * Creates the fetches that the configuration allows. Loopback hosts in the configuration are trusted; other private
- * addresses must be allowed by their setting.
+ * Creates the fetch functions that the configuration allows. Loopback hosts in the configuration are trusted; other
+ * private addresses must be allowed by their setting.
  */
 export function makeFetches(config: OidcConfig, { proxy, now, log }: FetchParts): IncomingFetches {
   const operatorUrls = [config.issuer, config.jwksUrl, config.introspectionUrl]

@@ -35,8 +35,8 @@ export function metaOf(message: Message, params: JsonObject): JsonObject | undef
 }
 
 /**
- * Determines a request's era, first from its metadata, then from the version header. `initialize` without such metadata
- * always opens a session. Throws the same errors as metaOf.
+ * Determines a request's era, first from its metadata, then from the version header. `initialize` without stateless-era
+ * metadata always opens a session. Throws the same errors as metaOf.
  */
 export function eraOf(message: Message, params: JsonObject, versionHeader: string | undefined): Era {
   const meta = params.raw('_meta') && metaOf(message, params)

@@ -46,7 +46,7 @@ function readSmall(body: Buffer, onRepair: OnRepair): Message {
   }
 }
 
-/** Number of bytes that is sufficient for the members before a result. */
+/** Number of bytes that is enough for the members before a result. */
 const headBytes = 4_096
 
 /**

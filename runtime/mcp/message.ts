@@ -5,7 +5,7 @@
  * error are slices of the message. Batches are rejected, because MCP 2025-06-18 removed them. Member names that differ
  * only in case are rejected in the message and in its params. Some JSON readers ignore case and would use a member that
  * this module has not checked. Optional members that are null are treated as absent. scanMessage removes these members
- * from a client's message. The reader of server messages repairs and reports such members (large-message.ts).
+ * from a client's message. In server messages, large-message.ts repairs and reports optional members that are null.
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic.
  */
 import { isUtf8 } from 'node:buffer'

@@ -1,7 +1,7 @@
 /**
  * Reads a message's params. For each method, checks the types of the params that Gatehouse uses. A param of the wrong
- * type is rejected. If such a param were treated as absent, the request would have a different meaning. For example,
- * `cursor: 5` would return the first page forever.
+ * type is rejected, because treating it as absent would change the meaning of the request. For example, `cursor: 5`
+ * would return the first page forever.
  *
  * This module checks the types of the members that are present, and the length of names and URIs. `null` is treated as
  * absent. The code that uses a param checks whether the param is required, known or allowed.
@@ -203,8 +203,8 @@ const typeRules: Readonly<Record<Exclude<Type, Members>, TypeRule>> = {
 }
 
 /**
- * Checks the types of params, or of an object in them, whose `path` ends with a dot. Throws an INVALID_PARAMS error that
- * names the first param of the wrong type.
+ * Checks the types of params, or of an object in the params. For an object, `path` ends with a dot. Throws an
+ * INVALID_PARAMS error that names the first param of the wrong type.
  */
 export function checkParamTypes(
   method: string,

@@ -37,7 +37,8 @@ export function callerFacts(claims: Claims, origin?: TokenOrigin): CallerFacts {
     // Ignores the claim in tokens from other issuers, which could let their users choose the claim's value.
     authMethod: origin === 'external' ? undefined : textOf(claims, 'auth_method'),
     ...actorFact(claims, origin),
-    // A user of another issuer has no session here, even when a client acts for the user with a token from this server.
+    // A user of another issuer has no session on this server, even when a client acts for the user with a token from
+    // this server.
     hasUpstreams: origin !== 'external' && !isMachine && !isForeignUser(claims),
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Checks content codings. Gatehouse inspects bodies, so it rejects compressed requests, which would bypass the checks.
  * Gatehouse requests the identity coding from backends, and reports a compressed response with a separate error.
- * Responses that are only forwarded keep their coding.
+ * Responses that are only forwarded keep their content coding.
  * Source: RFC 9110 sections 8.4, 12.5.3 and 15.5.16.
  */
 import type { IncomingHttpHeaders } from 'node:http'

@@ -1,7 +1,7 @@
 /**
  * The front-channel half of the code flow: builds the authorization URL and validates the redirect back.
  *
- * Stateless: the caller keeps the state, verifier and nonce in between.
+ * Stateless: the caller keeps the state, verifier and nonce between the two steps.
  * Source: RFC 6749 section 4.1, RFC 7636, RFC 8707 section 2, RFC 9207, OpenID Connect Core section 3.1.2.
  */
 import { hash, timingSafeEqual } from 'node:crypto'

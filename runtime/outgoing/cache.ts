@@ -3,7 +3,8 @@
  *
  * Sends one request per key at a time and caches the credential until shortly before it expires. The cache is bounded.
  * A key is a digest of everything the credential depends on: caller, subject token, strategy, and configuration
- * including its secrets. Failures are not cached. An aborted waiter does not cancel the request for the other waiters.
+ * including its secrets. Failures are not cached. Aborting one waiter does not cancel the request for the other
+ * waiters.
  */
 import { abortable } from '../net/index.ts'
 import { hash } from 'node:crypto'

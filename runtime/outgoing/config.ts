@@ -61,8 +61,8 @@ export interface StrategyModule {
 }
 
 /**
- * Returns the violations of a secret, which is a literal or the name of a variable. `required` means that one of them
- * must be set.
+ * Returns the violations of a secret, which is a literal or the name of a variable. `required` means that the literal
+ * or the variable must be set.
  */
 export function secretViolations(
   field: string,

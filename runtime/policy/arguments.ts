@@ -3,9 +3,9 @@
  * `arg_<name>_present` for a list or an object.
  *
  * Converts only the names that policies read. Reports an attribute as unusable if a policy and a backend could
- * interpret the attribute differently. A call is denied if a policy reads such an attribute. The following cannot be
- * used: numbers that Cedar cannot represent, long strings, two arguments for one attribute, and names that differ only
- * in case, which some servers treat as equal.
+ * interpret the attribute differently. A call is denied if a policy reads an unusable attribute. The following cannot
+ * be used: numbers that Cedar cannot represent, long strings, two arguments for one attribute, and names that differ
+ * only in case, which some servers treat as equal.
  */
 import type { CedarValue } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'

@@ -1,5 +1,5 @@
 /**
- * Removes items that the caller is not allowed to use from a list. Other items keep their original bytes.
+ * Removes from a list the items that the caller is not allowed to use. Other items keep their original bytes.
  *
  * The filter removes an item without a readable name, because the item cannot be checked.
  * Source: docs/reference/specification/virtual-server.md#endpoints, endpoints (tools/list: hidden tools are omitted).
@@ -48,7 +48,7 @@ function readItem(json: Buffer, key: string, isTool: boolean): ListedItem | unde
   }
 }
 
-/** Returns the result with only some of its items. */
+/** Returns the result with only the allowed items. */
 export function withItems(
   { member }: ListRow,
   { result }: ParsedList,

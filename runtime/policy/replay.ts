@@ -200,7 +200,7 @@ async function verdictOf(
   return authorizer.verdict(subject, asking)
 }
 
-/** Returns claims and arguments with these attributes. */
+/** Converts recorded attributes back to claims and arguments. */
 function fromAttributes(
   sub: string,
   groups: readonly string[],

@@ -105,7 +105,7 @@ export function federatedViolations({
     const { issuerRef, subject } = federated
     const issuer = trustedIssuers.find(({ name }) => name === issuerRef)
     if (!issuer) return [{ path: `${at}.issuerRef`, message: 'must be the name of one of trustedIssuers' }]
-    // A subject selects its client in requests without client_id.
+    // In requests without client_id, the subject identifies the client.
     const first = clients.findIndex(
       ({ federated: other }) => other?.issuerRef === issuerRef && other.subject === subject,
     )

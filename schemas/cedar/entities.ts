@@ -2,7 +2,7 @@
  * Parses the document that contains the static entities. Checks the limits first and then calls the engine.
  *
  * The engine recurses over nested values and chains of parents. The engine also computes all ancestors of every entity,
- * and their number can grow with the square of the document's length.
+ * whose number can grow with the square of the document's length.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
 import { exactJson, isRawJson } from '../json/exact-json.ts'
@@ -34,7 +34,7 @@ export const originTypes: ReadonlySet<string> = new Set([
 ])
 
 export interface EntitiesRead {
-  /** The parsed entities; undefined when there is a message. */
+  /** The parsed entities; undefined when there is an error message. */
   readonly entities?: readonly Fields[]
   readonly message?: string
 }

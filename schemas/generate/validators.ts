@@ -14,7 +14,7 @@ import { generatedModule } from './generated-module.ts'
 
 const dropped = new Set(['description', 'default', 'title'])
 
-/** Returns the content of each JavaScript module and its declaration file by path in `schemas/generated`. */
+/** Returns the content of each JavaScript module and its declaration file, keyed by path in `schemas/generated`. */
 export async function validatorFiles(bundle: Bundle): Promise<readonly [path: string, text: string][]> {
   const kinds = bundle.kinds.map(({ kind }) => kind)
   return [

@@ -20,7 +20,7 @@ type Library = typeof import('../parts/cel-library.ts')
 
 let loaded: { readonly library: Library; readonly environment: ReturnType<Library['celEnv']> } | undefined
 
-/** Loads the library on first use, because it is 0.5 MB of script. */
+/** Loads the library on first use, because its script is 0.5 MB. */
 function cel() {
   if (!loaded) {
     const library = loadPart('cel-library') as Library

@@ -55,8 +55,8 @@ export class SchemaCheck {
   }
 
   /**
-   * Returns the mismatches of a value as `path rule`, at most ten lines, without values. `at` is a JSON pointer to the
-   * part of the schema to check against. Rethrows errors from `spend`.
+   * Returns the mismatches of a value in the form `path rule`, at most ten lines, without values. `at` is a JSON
+   * pointer to the part of the schema to check against. Rethrows errors from `spend`.
    */
   violations(value: unknown, spend: Spend, at = ''): readonly string[] {
     let left = allErrorsUnits
@@ -119,7 +119,7 @@ function weightOf(own: Fields): number {
 
 type Library = typeof import('../parts/schema-library.ts')
 
-/** Loads the compiler on first use, because it is 0.13 MB of script. */
+/** Loads the compiler on first use, because its script is 0.13 MB. */
 let library: Library | undefined
 
 function makeAjv(meter: Meter, errors: Errors): Ajv2020 {

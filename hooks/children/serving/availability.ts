@@ -131,7 +131,10 @@ export const terminationSeconds = 60
  */
 const endpointRemovalSeconds = 5
 
-/** `preStop` hook for containers that use the runtime image. The rest of the grace period is for requests in flight. */
+/**
+ * `preStop` hook for containers that use the runtime image. The rest of the grace period is reserved for requests in
+ * flight.
+ */
 export const preStopDelay = { preStop: { sleep: { seconds: endpointRemovalSeconds } } } as const
 export const shutdownGrace = `${terminationSeconds - 2 * endpointRemovalSeconds}s`
 

@@ -1,6 +1,6 @@
 /**
  * `spec.tls`: the certificate that a server presents on its own port. The pods mount the Secret and reload it, so a new
- * certificate changes no child. Turning TLS on or off restarts the pods.
+ * certificate does not change any child. Turning TLS on or off restarts the pods.
  */
 import { isAuthority, pairViolations, serverName } from '../../../schemas/certificate/index.ts'
 import { type Exposure, formatViolations, type SecretRef, type ServingTLS } from '../../../schemas/index.ts'
@@ -25,7 +25,7 @@ export function tlsSecretName(spec: unknown): string | undefined {
   return filledTextOf(fieldsOf(fieldsOf(spec)['tls'])['secretName'])
 }
 
-/** Returns the name of the ConfigMap with the authorities of clients, for `customize`. `spec` may be invalid. */
+/** Returns the name of the ConfigMap that contains the clients' authorities, for `customize`. `spec` may be invalid. */
 export function clientAuthorityName(spec: unknown): string | undefined {
   const bundle = fieldsOf(fieldsOf(fieldsOf(spec)['tls'])['clientCABundleRef'])
   return filledTextOf(fieldsOf(bundle['configMapRef'])['name'])
@@ -134,7 +134,7 @@ export function addTlsFiles(context: Context, needs: PodNeeds): void {
   if (source) needs.configFiles('serving-client-ca', authorityDirectory, source.configMapRef.name)
 }
 
-/** Changes to the children that are required for TLS. */
+/** Changes that TLS requires in the children. */
 export interface Serving {
   readonly secure: boolean
   /** Configures the main container. */

@@ -1,5 +1,6 @@
 /**
- * Reads what running virtual servers report about a lock's backend. Reports come from pods, so every field is checked.
+ * Reads the reports of running virtual servers about a lock's backend. Reports come from pods, so every field is
+ * checked.
  */
 import { byText } from '../../../schemas/index.ts'
 import type { SyncContext } from '../../sync/context.ts'

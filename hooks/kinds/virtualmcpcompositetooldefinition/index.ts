@@ -55,7 +55,7 @@ function sync(context: SyncContext<'VirtualMCPCompositeToolDefinition'>): SyncRe
   }
 }
 
-/** Condition reasons, keyed by violated rule. The first reason that applies is reported. */
+/** Condition reasons, keyed by the violated rule. The first reason that applies is reported. */
 const reasons = { cycle: 'DependencyCycle', template: 'TemplateInvalid', schema: 'SchemaInvalid' } as const
 
 function reasonOf(violations: readonly Violation[]): string {

@@ -97,12 +97,12 @@ function readRedirectUris(
   return accepted
 }
 
-/** An empty list is treated as absent, as null is. */
+/** Like null, an empty list is treated as absent. */
 function isAbsentList(value: unknown): boolean {
   return value === undefined || value === null || (Array.isArray(value) && value.length === 0)
 }
 
-/** Returns the supported values of a list. The first supported value is the default and is required. */
+/** Returns the values of a list that this server supports. The first supported value is the default and is required. */
 function readList(
   metadata: ClientMetadataDocument,
   member: string,

@@ -34,7 +34,7 @@ export interface VerifiedGrantAssertion {
 
 export const maxSubjectLength = 1024
 
-/** Returns the issuer in an unverified assertion, or why the assertion is rejected. */
+/** Returns the issuer in an unverified assertion, or the reason for the assertion's rejection. */
 export function claimedIssuer(assertion: string): { readonly issuer: string } | string {
   const header = readAssertionHeader(assertion)
   if (typeof header === 'string') return header
@@ -51,8 +51,8 @@ function decodeUnverified(assertion: string): JWTPayload {
 }
 
 /**
- * Returns the verified assertion, or why it is rejected, in fixed wording. Rejects with OAuthClientError when the keys
- * are unavailable.
+ * Returns the verified assertion, or the reason for its rejection, in fixed wording. Rejects with OAuthClientError when
+ * the keys are unavailable.
  */
 export async function verifyGrantAssertion(
   assertion: string,
@@ -63,8 +63,8 @@ export async function verifyGrantAssertion(
 }
 
 /**
- * Returns the claims of a JWT that an issuer signed for this server alone, or why it is rejected, in fixed wording.
- * Rejects with OAuthClientError when the keys are unavailable.
+ * Returns the claims of a JWT that an issuer signed for this server alone, or the reason for its rejection, in fixed
+ * wording. Rejects with OAuthClientError when the keys are unavailable.
  */
 export async function verifyIssuerJwt(
   assertion: string,

@@ -1,5 +1,6 @@
 /**
- * Workloads of SPIFFE trust domains that authenticate with a JWT-SVID, and the bundles with the keys that verify it.
+ * Workloads of SPIFFE trust domains that authenticate with a JWT-SVID, and the bundles that contain the keys to verify
+ * it.
  *
  * A JWT-SVID needs no `iss` and no `jti`, so the trust domain in `sub` selects the keys, and a hash identifies the
  * JWT-SVID. The caller of this module marks the JWT-SVID as used.
@@ -39,7 +40,7 @@ interface Bundle {
   readonly found: Keys
 }
 
-/** The keys of trust domains, by file. A file that becomes invalid keeps its last valid keys. */
+/** The verification keys of trust domains, by bundle file. A file that becomes invalid keeps its last valid keys. */
 export class SpiffeBundles {
   readonly #parts: BundlesParts
   readonly #bundles = new Map<string, Bundle>()
@@ -122,8 +123,8 @@ interface VerifiedSvid extends VerifiedClientAssertion {
 }
 
 /**
- * Returns the verified JWT-SVID, or why it is rejected, in fixed wording. Rejects with INVALID_CONFIG when the bundle
- * is unusable.
+ * Returns the verified JWT-SVID, or the reason for its rejection, in fixed wording. Rejects with INVALID_CONFIG when
+ * the bundle is unusable.
  */
 export async function verifySvid(
   assertion: string,

@@ -39,8 +39,8 @@ export async function showConsent(exchange: Exchange, context: AuthServerContext
 }
 
 /**
- * Returns the remembered approval, or the URL that a silent request is redirected to; undefined when the page is
- * needed.
+ * Returns the remembered approval, or the URL that a silent request is redirected to; undefined when the consent page
+ * must be shown.
  */
 async function decideWithoutPage(
   exchange: Exchange,

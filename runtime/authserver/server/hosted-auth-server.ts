@@ -24,7 +24,7 @@ interface HostParts extends Omit<AuthServerParts, 'store' | 'lent'> {
    * upstreamProviders).
    */
   readonly maxUpstreams?: number
-  /** Memory shared by the processes of one server. This memory supplies the keys that are not configured. */
+  /** Store shared by the processes of one server. This store supplies the keys that are not configured. */
   readonly shared?: Store | undefined
 }
 

@@ -73,7 +73,7 @@ export interface IssuedGrant {
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
   readonly refreshToken: string | undefined
-  /** Nonce from the authorization request. Present only for a code. */
+  /** Nonce from the authorization request. Present only for an authorization code. */
   readonly nonce: string | undefined
 }
 

@@ -1,11 +1,11 @@
-/** The session and the grant in the claims of an access token, which depends on both. */
+/** Session and grant claims of an access token. The token depends on both the session and the grant. */
 import type { Caller } from '../../net/index.ts'
 
 export interface SessionClaims {
   readonly tsid: string
   readonly gid: string
   readonly sub: string
-  /** The client that the user signed in to, also in a delegated token. */
+  /** The client that the user signed in to, even in a delegated token. */
   readonly client_id: string
 }
 

@@ -23,8 +23,8 @@ import {
 } from '../../observe/index.ts'
 
 /**
- * Returns the path of the file next to `configFile`, or undefined when there is no such file. A dangling link counts as
- * a file.
+ * Returns the path of the file next to `configFile`, or undefined when the file does not exist. A dangling link counts
+ * as a file.
  */
 export function authServerFileBeside(configFile: string | undefined): string | undefined {
   if (configFile === undefined) return undefined
@@ -85,7 +85,7 @@ function record(audit: AuditTrail, { type, sessionHash, ...event }: AuthServerEv
 export class Checks {
   readonly #violations: string[] = []
 
-  /** Returns the result of the check, or undefined when it threw INVALID_CONFIG. Rethrows other errors. */
+  /** Returns the result of the check, or undefined when the check threw INVALID_CONFIG. Rethrows other errors. */
   async run<T>(check: () => T | Promise<T>): Promise<T | undefined> {
     try {
       return await check()

@@ -70,8 +70,8 @@ function readClaims(token: unknown): unknown {
 }
 
 /**
- * Like JSON.parse, but returns integers that are too large for a double as their digits. Otherwise, rounding could make
- * two user ids equal. Throws SyntaxError.
+ * Like JSON.parse, but returns an integer that is too large for a double as a string of digits. Otherwise, rounding
+ * could make two user ids equal. Throws SyntaxError.
  */
 export function parseKeepingDigits(json: string): unknown {
   return JSON.parse(json, (_key, value: unknown, context?: { source?: string }) => {

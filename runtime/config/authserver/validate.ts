@@ -168,7 +168,7 @@ function upstreamViolations(config: AuthServerConfig): readonly string[] {
     ...upstreams.flatMap((upstream) =>
       oneUpstreamViolations(upstream, { allowHttp: config.insecureAllowHttp }),
     ),
-    // A cookie binds the login to the browser, and a cookie belongs to one host.
+    // A cookie binds the login to the browser, and this cookie belongs to one host.
     ...(origins.size > 1 ? ['upstreamProviders: every redirectUri must be on the same host'] : []),
     ...(primaryUpstreamProvider === undefined || names.includes(primaryUpstreamProvider)
       ? []

@@ -5,8 +5,8 @@
  * precedence over the file.
  *
  * The transparent proxy cannot serve features that inspect every message (policies, tool filters, rate limits, audit,
- * telemetry, webhooks). `needsVirtualServer` detects such features, and from-proxy.ts converts such a file to a virtual
- * server file with one backend.
+ * telemetry, webhooks). `needsVirtualServer` detects a file that uses these features, and from-proxy.ts converts it to
+ * a virtual server file with one backend.
  * Source: `schemas/runtime/proxy.json`; docs/reference/specification/proxy-command.md.
  */
 import { type AddressPolicy, GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
@@ -39,7 +39,9 @@ export function needsVirtualServer(file: ProxyFile): readonly string[] {
   })
 }
 
-/** Returns the settings of a transparent proxy. Throws INVALID_CONFIG. A stdio target has no such settings. */
+/**
+ * Returns the settings of a transparent proxy. Throws INVALID_CONFIG. A stdio target has no transparent proxy settings.
+ */
 export function resolveProxyFile(
   name: string,
   file: ProxyFile,

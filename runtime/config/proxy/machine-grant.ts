@@ -1,6 +1,6 @@
 /**
- * The grant of a login without a user: client_credentials with a client secret or a private key, jwt-bearer with a token
- * that the platform issued for the workload, or id-jag with the ID token of a user who signed in elsewhere.
+ * The grant of a login without a user: client_credentials with a client secret or a private key, jwt-bearer with a
+ * token that the platform issued to the workload, or id-jag with the ID token of a user who signed in elsewhere.
  *
  * Each token request rereads the files, so a replaced secret, key or token takes effect without a restart.
  * Source: RFC 6749 section 4.4; RFC 7523 sections 2.1 and 2.2; MCP extensions "OAuth Client Credentials" (SEP-1046) and
@@ -38,7 +38,7 @@ export type MachineGrant =
   | {
       /** The client; undefined when the assertion alone identifies the workload. */
       readonly client: OAuthClient | undefined
-      /** A JWT, which is the grant (jwt-bearer, id-jag). */
+      /** The JWT that serves as the grant (jwt-bearer, id-jag). */
       readonly assertion: string
     }
 
@@ -72,7 +72,10 @@ export function isMachineGrant(grant: GrantName | undefined): boolean {
   return grant !== undefined && grant !== 'authorization_code'
 }
 
-/** Returns the grant without a user; undefined for a user's grant. Reports missing and conflicting settings. */
+/**
+ * Returns the grant for a login without a user; undefined if the grant requires a user. Reports missing and conflicting
+ * settings.
+ */
 export function machineGrant(
   grant: GrantName | undefined,
   violations: SettingErrors,

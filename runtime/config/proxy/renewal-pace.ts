@@ -13,7 +13,7 @@ export interface RenewalPace {
   readonly maxTries: number
   readonly maxElapsedMs: number
   readonly tickMs: number
-  /** Time after the first failure at which retries end. */
+  /** How long retries continue after the first failure. */
   readonly giveUpMs: number
 }
 

@@ -84,7 +84,7 @@ function ownCall({ all, notable }: CallRecorder, seq: number): StoredCall | unde
   return all.find(seq) ?? notable.find(seq)
 }
 
-/** Calls made by another replica keep their id. */
+/** Calls made by another replica keep their ids. */
 function remoteCall(recorder: CallRecorder, id: string): StoredCall | undefined {
   if (id.startsWith(`${recorder.replica}.`)) return undefined
   for (const stored of newestFirst(recorder, Number.MAX_SAFE_INTEGER))

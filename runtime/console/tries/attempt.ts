@@ -1,6 +1,6 @@
 /**
- * One attempt to call a tool: the call, its progress and its questions. Events wait for the page; their number and
- * total size are limited. Progress and log events are dropped first; the final event is always kept.
+ * One attempt to call a tool: the call, its progress, and the server's questions to the user. Events wait for the page;
+ * their number and total size are limited. Progress and log events are dropped first; the final event is always kept.
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -10,7 +10,7 @@
  */
 const largestWhole = 2 ** 53
 
-/** Formats a float as templates print it. */
+/** Formats a float as it appears in template output. */
 export function floatText(value: number): string {
   if (Number.isInteger(value) && Math.abs(value) < largestWhole)
     return Object.is(value, -0) ? '-0' : value.toString()

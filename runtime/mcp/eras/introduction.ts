@@ -1,13 +1,13 @@
 /**
- * Reads and writes the messages with which clients and servers introduce themselves to each other. The session era uses
- * `initialize`. The stateless era uses request metadata and `server/discover`.
+ * Reads and writes the messages in which clients and servers exchange their identities and capabilities. The session
+ * era uses `initialize`. The stateless era uses request metadata and `server/discover`.
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, basic "_meta", versioning.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { emptyObject, JsonObject } from '../json/object.ts'
 import { latestSessionVersion, metaKey, rpcCode, sessionVersions, statelessVersion } from '../protocol.ts'
 
-/** Maximum size of the result with which a server introduces itself. The result is read in one event loop turn. */
+/** Maximum size of an `initialize` or `server/discover` result. The result is read in one event loop turn. */
 const maxIntroductionBytes = 1024 * 1024
 /** Raw `Implementation` object for a server without a name. */
 export const unnamed = '{"name":"unnamed","version":"0"}'
@@ -82,8 +82,8 @@ function namesStateless(versions: unknown): boolean {
 export const foreignStatuses: ReadonlySet<unknown> = new Set([400, 404, 405, 406])
 
 /**
- * Determines a server's era from its error response to a stateless request. Returns undefined if the error fits both
- * eras.
+ * Determines a server's era from its error response to a stateless request. Returns undefined if the error is possible
+ * in both eras.
  */
 export function eraOfError(error: JsonObject): 'session' | 'stateless' | undefined {
   const code = error.value('code')

@@ -12,7 +12,7 @@ export interface OutgoingParams {
   readonly changes?: Changes | undefined
   /** False if progress is not reported. The client's token is then removed. */
   readonly progress: boolean
-  /** Minimum level of log messages for the client. Undefined if the client receives none. */
+  /** Minimum level of log messages for the client. Undefined if the client receives no log messages. */
   readonly logLevel?: string | undefined
   /** Trace context for `_meta`, which replaces the client's trace context. */
   readonly trace?: Readonly<Record<string, string>> | undefined
@@ -81,7 +81,7 @@ export interface StatelessIdentity {
 }
 
 /**
- * Translates params for a stateless server. Every request to such a server must contain the sender's identity and
+ * Translates params for a stateless server. Every request to a stateless server must contain the sender's identity and
  * capabilities.
  */
 export function statelessParams(request: OutgoingParams, identity: StatelessIdentity, token: string): Buffer {

@@ -28,8 +28,7 @@ import {
 import { JsonBoundError, JsonError, maxDepth, maxNameBytes, maxNumberBytes } from './errors.ts'
 
 /**
- * The place where the scanner stopped. This is the end of the chunk, a name, the first byte of a value, or the end of a
- * value.
+ * The place where the scanner stopped: the end of the chunk, a name, the first byte of a value, or the end of a value.
  */
 export type Stop = 'chunk' | 'name' | 'value' | 'end'
 
@@ -293,7 +292,7 @@ export class JsonScanner {
     }
   }
 
-  /** Reads the rest of an escape. Returns the index after the escape's part in this chunk. */
+  /** Reads the rest of an escape. Returns the index after the part of the escape that is in this chunk. */
   #restOfEscape(chunk: Buffer, at: number): number {
     let i = at
     for (; this.#escape !== 0 && i < chunk.length; i++) {

@@ -43,7 +43,7 @@ export function nextShare(): Promise<void> {
 function share(): void {
   turnIsOver()
   waiting.shift()?.()
-  // Continue after the step and its follow-up work. Both count toward the time limit.
+  // Continue after the step and its follow-up work, both of which count toward the time limit.
   queueMicrotask(() => nextTick(continueSharing))
 }
 

@@ -52,7 +52,7 @@ export class ListenFeed {
   readonly #live = new Map<string, Subscription>()
   readonly #uris = new Set<string>()
   #lists: readonly AnnouncedList[] = []
-  /** The subscription that forwards its notifications. */
+  /** The subscription whose notifications are forwarded. */
   #forwarding: Subscription | undefined
   #newest: Subscription | undefined
   #changes: Promise<unknown> = Promise.resolve()

@@ -50,8 +50,8 @@ interface RunningCall {
 }
 
 /**
- * Work that is waiting for a client. This is a call to continue, or `again` for a request to repeat once the user has
- * opened a URL.
+ * Work that is waiting for a client: a call to continue, or `again` for a request to repeat after the user has opened a
+ * URL.
  */
 type WaitingWork = RunningCall | 'again'
 

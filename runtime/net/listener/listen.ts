@@ -47,12 +47,12 @@ export interface ListenOptions {
   readonly limits?: Partial<ListenerLimits>
   /** Provides connections instead of binding an address. */
   readonly connections?: ConnectionSource | undefined
-  /** Certificate for TLS. The caller closes the certificate. */
+  /** Certificate for TLS. The caller must close the `ServedCertificate`. */
   readonly certificate?: ServedCertificate | undefined
   /**
-   * `request`: asks clients for a certificate if `certificate` has an authority for them. The listener also serves
-   * clients without a certificate, such as probes and browsers. See `certificateThumbprint`. Default: clients are not
-   * asked.
+   * `request`: asks clients for a certificate if `certificate` contains an authority for client certificates. The
+   * listener also serves clients without a certificate, such as probes and browsers. See `certificateThumbprint`.
+   * Default: clients are not asked for a certificate.
    */
   readonly clientCertificates?: 'request' | undefined
   /** Rejects requests without one of these tokens. Default: no token is required. */
@@ -83,7 +83,7 @@ export interface Listener {
 interface Connection extends HeaderState {
   /** Ends the long-lived response on this connection, or completes its staged close. */
   endStream: (() => void) | undefined
-  /** State that the listener shares. While it is set, each response is the last response on its connection. */
+  /** Shared by all connections. While `isClosing` is true, each response is the last response on its connection. */
   readonly end: { isClosing: boolean }
   /** Request and response of the most recent exchange. */
   req: IncomingMessage | undefined
@@ -357,14 +357,14 @@ async function shutDown(
  * code.
  */
 function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex, log: Log): void {
-  // Sends no response without a pending request, because the client would treat the response as the answer to its next
+  // Does not respond when no request is pending, because the client would treat the response as the answer to its next
   // request. After a failed TLS handshake, the client cannot read a response.
   if (!(socket instanceof Socket) || !connections.has(socket) || isUnused(socket) || !socket.writable) {
     if (error.code?.startsWith('ERR_SSL')) log.debug('TLS handshake failed', { reason: error.code })
     socket.destroy()
     return
   }
-  // Sends no response either if the server answered a request before its body was complete.
+  // Also sends no response if the server answered a request before the request body was complete.
   const { req, res } = connections.get(socket) ?? {}
   if (error.code === 'ECONNRESET' || (req?.complete === false && res?.headersSent === true)) {
     socket.destroy()

@@ -4,7 +4,8 @@
  *
  * Each caller has a limited share, so a single caller cannot block all other callers. When the memory is exhausted,
  * Gatehouse rejects the oldest slow body of the caller that uses the most memory. If no body is slow, the arriving body
- * is rejected. Bodies that fit in the connection's buffers are not counted. For the reading itself, see body.ts.
+ * is rejected. Bodies that fit in the connection's buffers are not counted. For the code that reads bodies, see
+ * body.ts.
  */
 import { totalmem } from 'node:os'
 import { localIssuer } from '../caller.ts'
@@ -21,7 +22,7 @@ const mostBytes = 1024 * 1024 * 1024
 
 /**
  * Returns the container's memory limit, or undefined without a limit. Without a limit, `constrainedMemory` returns zero
- * or more than the total memory.
+ * or a value above the total memory.
  */
 export function ownMemory(): number {
   const limit = process.constrainedMemory()
@@ -66,7 +67,7 @@ export class BodyMemory {
     return this.#bytes
   }
 
-  /** Starts tracking a body that is not small. `cancel` aborts its arrival with an error. */
+  /** Starts tracking a body that is not small. `cancel` aborts the reading of the body with the given error. */
   begin(exchange: Exchange, cancel: (error: Error) => void): TrackedBody {
     const key = keyOf(exchange)
     let usage = this.#usages.get(key)

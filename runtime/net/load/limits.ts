@@ -10,7 +10,7 @@ export interface LoadLimits {
    * overload the server.
    */
   readonly alwaysAdmitted: number
-  /** Time for starting requests in each turn of the event loop. The remaining requests wait. */
+  /** Time limit for starting requests in each turn of the event loop. The remaining requests wait. */
   readonly turnMs: number
   /**
    * Maximum number of rejections in one turn for each request that can start in that turn. Rejecting a request takes
@@ -35,7 +35,7 @@ export interface LoadLimits {
    * bodies are not counted.
    */
   readonly maxBodiesBytes: number
-  /** Maximum number of pending rejections. */
+  /** Maximum number of rejections that wait for a later turn. */
   readonly maxPendingRejections: number
 }
 

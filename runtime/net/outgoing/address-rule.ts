@@ -51,7 +51,8 @@ export function resolvesToAllowed(
 }
 
 /**
- * Returns a lookup function for sockets that other code opens (telemetry exporters). It returns only allowed addresses.
+ * Returns a lookup function for sockets that other code opens (telemetry exporters). The function returns only allowed
+ * addresses.
  */
 export function guardedLookup(policy: DialPolicy, resolve: LookupAll = resolveAll): LookupFunction {
   return function lookup(hostname, options, callback) {

@@ -5,7 +5,7 @@
 import request from 'undici/lib/api/api-request.js'
 import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'
 
-// Sets the `request` method in the same way as the package index. Gatehouse uses only this one of the five methods.
+// Sets the `request` method in the same way as the package index. Of the five methods, Gatehouse uses only this one.
 Object.assign(Dispatcher.prototype, { request })
 
 export { Dispatcher }

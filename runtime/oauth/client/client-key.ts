@@ -12,7 +12,7 @@ export type AssertionAlg = (typeof assertionAlgs)[number]
 export interface ClientKey {
   readonly key: webcrypto.CryptoKey
   readonly alg: AssertionAlg
-  /** The key id, if the key is a JWK that contains one; otherwise undefined. */
+  /** The key id, if the key is a JWK with a key id; otherwise undefined. */
   readonly kid?: string
 }
 
@@ -26,8 +26,8 @@ const importParameters: Record<AssertionAlg, Parameters<KeyObject['toCryptoKey']
 
 /**
  * Returns the key in `text`: PEM (PKCS#8, PKCS#1 or SEC1) or one JWK. `alg` chooses between RS256 and PS256 for an RSA
- * key; default RS256. Throws INVALID_CONFIG with `field` when the text is not such a key, or when the key cannot sign
- * with `alg`.
+ * key; default RS256. Throws INVALID_CONFIG with `field` when the text is not a supported key, or when the key cannot
+ * sign with `alg`.
  */
 export function readClientKey(text: string, field: string, alg?: AssertionAlg): ClientKey {
   const { key, kid } = parseKey(text.trim(), field)

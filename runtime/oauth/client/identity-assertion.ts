@@ -13,7 +13,7 @@ import { tokenExchangeGrant, type TokenRequestOptions, type TokenSet } from '../
 export const idTokenType = 'urn:ietf:params:oauth:token-type:id_token'
 const identityAssertionType = 'urn:ietf:params:oauth:token-type:id-jag'
 
-/** Rejects with OAuthClientError; its kind is `protocol` when the provider issued a different kind of token. */
+/** Rejects with OAuthClientError, whose kind is `protocol` when the provider issued a different kind of token. */
 export async function requestIdentityAssertion({
   idToken,
   ...options

@@ -75,7 +75,7 @@ interface ProofKey {
   readonly jkt: string
 }
 
-/** Keys of recent proofs, keyed by the encoded header, which a client repeats in each proof. */
+/** Keys of recent proofs. The cache key is the encoded header, which a client repeats in each proof. */
 const knownKeys = new LRUCache<string, ProofKey>({ max: 1_000 })
 
 /** Returns the verified proof. Rejects with ProofRefused. */
@@ -99,7 +99,7 @@ async function keyOf(encoded: string): Promise<ProofKey> {
   if (privateMembers.some((member) => Object.hasOwn(jwk, member))) throw new ProofRefused('header')
   const members = thumbprintMembers(jwk)
   try {
-    // Only the members of the thumbprint are imported, so that no other member has an effect on the key.
+    // Imports only the members that the thumbprint covers, so that no other member affects the key.
     const key = await importJWK(members as JWK, String(alg))
     if (key instanceof Uint8Array) throw new ProofRefused('header')
     return { key, jkt: hash('sha256', JSON.stringify(members), 'base64url') }
@@ -166,7 +166,7 @@ function checkClaims(claims: JWTPayload, rules: ProofRules): Omit<VerifiedProof,
 
 /**
  * Returns a URL in the form in which targets are compared: normalized, without query, fragment and trailing slash.
- * Undefined if it is not an absolute http or https URL.
+ * Returns undefined if `htu` is not an absolute http or https URL.
  */
 export function proofTarget(htu: string): string | undefined {
   const url = /^https?:\/\//i.test(htu) ? URL.parse(htu) : null

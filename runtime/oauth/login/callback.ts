@@ -1,10 +1,11 @@
 /**
- * The local HTTP server that receives the redirect of a login, on every address that the browser may use for it.
+ * The local HTTP server that receives the redirect of a login, on every loopback address that the browser may connect
+ * to.
  *
  * A browser resolves localhost to 127.0.0.1 or to ::1. Another program on one of these addresses could receive the
- * code, so the port must be free on both. The server runs only during a login. The server responds to redirects with an
- * unknown state but otherwise ignores them. Any web page can send such a redirect, and must not be able to end the
- * login.
+ * code, so the port must be free on both addresses. The server runs only during a login. The server responds to
+ * redirects with an unknown state but otherwise ignores them. Any web page can cause such a redirect and must not be
+ * able to end the login.
  *
  * A login may be limited to browsers that open its entrance URL: a one-time ticket in this URL sets a cookie, and a
  * redirect without the cookie is ignored.
@@ -184,8 +185,8 @@ async function bindLoopback(
 }
 
 /**
- * True when the machine does not have the address, for instance without IPv6. Then no other program can listen there
- * either.
+ * True when the machine does not have the address, for instance without IPv6. In this case, no other program can listen
+ * on the address.
  */
 function isMissingAddress(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined

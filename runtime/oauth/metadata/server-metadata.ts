@@ -3,7 +3,7 @@
  *
  * Tries the well-known documents in the order that MCP defines, and uses the first valid document with exactly this
  * issuer. Issuers are compared as strings without normalization (RFC 8414 section 3.3, RFC 9207 section 2.4). Does not
- * check whether the server supports what a flow needs.
+ * check whether the server supports the features that a flow requires.
  * Source: RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 authorization.
  */
 import { isFields } from '../../../schemas/index.ts'
@@ -116,7 +116,7 @@ export function checkServerMetadata(body: JsonRecord, issuer: string, allowHttp 
 }
 
 /**
- * Gatehouse's own member: maps each ignored endpoint to the reason. An invalid endpoint that no flow uses must not
+ * Gatehouse-specific member: maps each ignored endpoint to the reason. An invalid endpoint that no flow uses must not
  * cause a failure.
  */
 const unusableName = 'gatehouse_unusable_endpoints'
@@ -176,7 +176,7 @@ export function conventionalServer(origin: string): ServerMetadata {
 }
 
 /**
- * Returns metadata for endpoints from the configuration. In this case `issuer` is only a name and is never compared.
+ * Returns metadata for endpoints from the configuration. In this case, `issuer` is only a name and is never compared.
  */
 export function typedServer(authorizeUrl: string | undefined, tokenUrl: string): ServerMetadata {
   return {
@@ -186,7 +186,7 @@ export function typedServer(authorizeUrl: string | undefined, tokenUrl: string):
   }
 }
 
-/** True when the server advertises PKCE with S256. MCP clients must not continue without it. */
+/** True when the server advertises PKCE with S256, which MCP clients require. */
 export function supportsS256(server: ServerMetadata): boolean {
   return server.code_challenge_methods_supported?.includes('S256') ?? false
 }

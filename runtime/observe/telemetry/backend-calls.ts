@@ -25,8 +25,8 @@ export interface BackendCall {
 
 export interface BackendCalls {
   /**
-   * Runs a call. `errorOf` returns the error kind of an error response. A rejection is counted by its code. The call
-   * adds later details to the span handle.
+   * Runs a call. `errorOf` returns the error kind of an error response. A rejection is counted by its code. While the
+   * call runs, it adds further details to the span handle.
    */
   observe<T>(
     call: BackendCall,

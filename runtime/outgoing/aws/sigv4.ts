@@ -1,8 +1,8 @@
 /**
  * Signs a request with temporary credentials (Signature Version 4), using @smithy/signature-v4.
  *
- * The signature covers the method, path, query, body and the headers host, content-type and x-amz-*. None of these may
- * change after signing; other headers may.
+ * The signature covers the method, path, query, body and the headers host, content-type and x-amz-*. These headers and
+ * parts must not change after signing; other headers may.
  */
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto'
 import { setHeader, type OutgoingRequest } from '../strategy.ts'

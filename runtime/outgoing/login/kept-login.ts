@@ -1,4 +1,4 @@
-/** A login in the form in which it is used and persisted: plain JSON that contains secrets. Performs no I/O. */
+/** A login as it is used and persisted: plain JSON that contains secrets. Performs no I/O. */
 import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { OAuthSettings, RenewalPace, TargetAddress } from '../../config/index.ts'
 import { isProofKey, type ProofKey, type TokenSet } from '../../oauth/index.ts'
@@ -13,8 +13,7 @@ export interface KeptLogin extends LoginClient {
   /** The key that the tokens are bound to. */
   readonly proofKey?: ProofKey | undefined
   /**
-   * Unix milliseconds. When a login has two states, the later state is valid. Absent in files written by older
-   * versions.
+   * Unix milliseconds. If a login has two states, the later state is valid. Absent in files written by older versions.
    */
   readonly savedAtMs?: number | undefined
 }
@@ -62,7 +61,7 @@ export function isOver({ tokens }: KeptLogin, nowMs: number): boolean {
 
 /**
  * Returns the names under which a login may be persisted, the target's own name first. A target without a path usually
- * serves MCP at `/mcp`, so both share a login.
+ * serves MCP at `/mcp`, so the targets with and without this path share a login.
  */
 export function persistedNames(target: TargetAddress, settings: OAuthSettings): readonly string[] {
   const names = [persistedName(target, settings)]

@@ -1,12 +1,12 @@
 /**
- * Finds the target's authorization server and the values to request from it.
+ * Finds the target's authorization server, and determines the resource and the scopes to request.
  *
  * Configured endpoints or a configured issuer are used unchanged. Otherwise, the order is: the target's
  * protected-resource document (from the challenge or the well-known locations), the challenge's realm, metadata at the
  * target's own origin, and the oldest specification's default endpoints. The search fails when a document describes
  * another resource, or when the server's metadata does not advertise PKCE with S256, even for a configured issuer. A
- * login without a user requires no PKCE. Such a login does not use the default endpoints, because it would send its
- * client secret to a guessed URL.
+ * login without a user requires no PKCE. The default endpoints are not used for a login without a user, because the
+ * client secret would be sent to a guessed URL.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP
  * 2025-03-26 (fallbacks); RFC 9449 section 5.1; RFC 9728 section 2.
  */

@@ -1,4 +1,4 @@
-/** The parts of a login at a target, and the login that waits for the user. */
+/** The dependencies of a login at a target, and the types of a login that waits for the user. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { TargetAddress } from '../../config/index.ts'
 import type { Dispatcher } from '../../net/index.ts'
@@ -9,7 +9,7 @@ export interface LoginParts extends SignInParts {
   readonly target: TargetAddress
   /** Sends the requests that detect whether a login is required. Not used when the user starts logins. */
   readonly dispatcher?: Dispatcher | undefined
-  /** Set when the user starts each login. Otherwise, a login starts as soon as the target requires it. */
+  /** Set if the user must start each login. Otherwise, a login starts as soon as the target requires it. */
   readonly onDemand?: OnDemand | undefined
 }
 

@@ -127,8 +127,7 @@ export class TargetLogin implements OwnLogin {
   }
 
   /**
-   * Performs the login that waits for the user. If the login fails, this method rejects, and the login continues to
-   * wait.
+   * Performs the login that waits for the user. If the login fails, this method rejects, and the login remains pending.
    */
   async signIn(): Promise<void> {
     if (this.#wanted) await this.#signInOnce(this.#wanted)

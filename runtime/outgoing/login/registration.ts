@@ -4,7 +4,7 @@
  * loses a registration, the next option is tried.
  *
  * A registration's secret can expire. If the server supports managing registrations, the secret is renewed a day before
- * it expires, which keeps the client and therefore the login. The management URL must have the origin of the
+ * it expires, so that the client, and therefore the login, stays valid. The management URL must have the origin of the
  * registration endpoint, so that the management token is never sent to another server.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behavior
  * of persisted registrations.
@@ -63,8 +63,8 @@ export interface ClientCandidate extends LoginClient {
 const documentPauseMs = 86_400_000
 
 /**
- * Yields the possible clients for this server, with the preferred one first. Requesting the next client means that the
- * server rejected the previous client. The last client has no fallback. Rejects with OAuthClientError, or with
+ * Yields the possible clients for this server, with the preferred client first. Requesting the next client means that
+ * the server rejected the previous client. The last client has no fallback. Rejects with OAuthClientError, or with
  * GatehouseError when no client is possible.
  */
 export async function* clientCandidates(

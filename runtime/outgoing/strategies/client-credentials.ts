@@ -1,6 +1,6 @@
 /**
  * Sends a token that the gateway obtains for itself (client_credentials grant). All callers, health checks and list
- * requests share it.
+ * requests share this token.
  *
  * Source: RFC 6749 section 4.4; RFC 8414; RFC 8707; MCP extension "OAuth Client Credentials" (SEP-1046).
  */

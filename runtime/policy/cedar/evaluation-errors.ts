@@ -33,7 +33,7 @@ export class EvaluationErrors {
    */
   readonly #seen = new Set<string>()
 
-  /** `reportFailure` is called once for each failure, instead of logging a warning. */
+  /** `reportFailure` is called once for each failure. If it is absent, a warning is logged instead. */
   constructor(policies: readonly Policy[], log: Log, reportFailure?: (failure: PolicyFailure) => void) {
     this.#policies = new Map(policies.map((policy) => [policy.id, policy]))
     this.#log = log

@@ -2,8 +2,8 @@
  * Determines from a policy's JSON form what the policy reads: attributes, the context as a whole, and the entities
  * whose own attributes or parents matter.
  *
- * When in doubt, the analysis overestimates: it ignores which object an attribute is read from. The engine does not
- * receive data that no policy reads, and such data does not affect cached decisions.
+ * When in doubt, the analysis overestimates: it ignores which object an attribute is read from. Data that no policy
+ * reads is not sent to the engine and does not affect cached decisions.
  * Source: Cedar, JSON policy format.
  */
 import { isFields } from '../../../schemas/index.ts'
@@ -110,7 +110,7 @@ function visitOperator(operator: string, operand: unknown, found: Found): void {
   }
 }
 
-/** Adds the length of a pattern, which is a list of wildcards and literals. */
+/** Returns the length of a pattern, which is a list of wildcards and literals. */
 function lengthOf(pattern: unknown): number {
   const parts: readonly unknown[] = Array.isArray(pattern) ? pattern : []
   return parts.reduce<number>((sum, part) => {

@@ -42,7 +42,7 @@ export function principalOf(claims: Claims, mapping: Mapping): Principal {
   return { ...emptyMembers[mapping], ...Object.fromEntries(given) }
 }
 
-/** Returns a tool's hints, or undefined when it has none. */
+/** Returns a tool's hints, or undefined when the tool has no hints. */
 export function knownHints({ hints = {} }: AccessRequest): ToolHints | undefined {
   const known = hintNames.filter((hint) => hints[hint] !== undefined)
   return known.length > 0 ? Object.fromEntries(known.map((hint) => [hint, hints[hint]])) : undefined
@@ -54,8 +54,8 @@ export function membersText(value: object): string {
 }
 
 /**
- * Returns undefined when the request has no arguments. Rejects with INVALID_PARAMS when two parsers could read them
- * differently.
+ * Returns undefined when the request has no arguments. Rejects with INVALID_PARAMS when two parsers could read the
+ * arguments differently.
  */
 export async function argumentsText(raw: Buffer | undefined): Promise<string | undefined> {
   if (raw === undefined) return undefined

@@ -16,7 +16,7 @@ export interface PointReplay extends Replay {
   readonly elsewhere: number
 }
 
-/** Without `tried`, no query is sent and no line is compared. */
+/** If `tried` is undefined, no query is sent and no line is compared. */
 export async function replayAtPoint(
   { point: { settings } }: RuntimePoint,
   tried: TriedPoint | undefined,

@@ -4,7 +4,7 @@
  *
  * Fails closed: without a valid response, a call is rejected unless the webhook's failurePolicy is `ignore` or its mode
  * is `audit`. In mode `enforce`, a call that is too large, or that gets no slot in time, is always rejected. Otherwise,
- * a caller could bypass a webhook with large or many concurrent calls.
+ * a caller could bypass a webhook by sending large calls or many concurrent calls.
  * Source: docs/guides/webhooks.md.
  */
 import { GatehouseError, type RuntimeWebhook, type RuntimeWebhooks } from '../../../schemas/index.ts'
@@ -47,7 +47,7 @@ export type WebhookEvent =
     }
 
 export interface WebhookChain {
-  /** True when a webhook may apply to such calls, in either phase. */
+  /** True when a webhook may apply to calls of this method, in either phase. */
   concerns(method: string): boolean
   /**
    * Returns the params of the call. Rejects with FORBIDDEN or WEBHOOK_UNAVAILABLE, with INVALID_PARAMS when the params

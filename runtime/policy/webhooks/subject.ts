@@ -1,5 +1,5 @@
 /**
- * The calls and responses that webhooks receive, and which webhooks apply to them.
+ * The calls and responses that webhooks receive, and the selection of the webhooks that apply.
  *
  * `match` contains the backend's original names, regardless of the names that clients see. If a name's target is
  * unknown, the webhook is called.

@@ -1,6 +1,7 @@
 /**
  * Manages the worker processes of a primary process. Starts the workers with this process's arguments, keeps them
- * running, passes them the connections to one port, and stops them gracefully. The primary handles no requests.
+ * running, passes them the connections to one port, and stops them gracefully. The primary process does not handle
+ * requests.
  *
  * The primary replaces a worker that dies, after increasing delays if workers die early.
  */
@@ -44,14 +45,14 @@ export interface WorkersOptions extends BindAddress {
   readonly onReplaced?: () => unknown
   readonly waits?: ReplacementWaits
   readonly silence?: Silence
-  /** Program of the workers, for tests. Default: this program. */
+  /** Program that the workers run, for tests. Default: this program. */
   readonly exec?: string
 }
 
 /** A worker and its state. */
 interface Member {
   readonly channel: WorkerChannel
-  /** Address at which other workers reach this worker; undefined until the worker serves. */
+  /** Address at which other workers reach this worker; undefined until the worker starts serving. */
   peer: unknown
   isServing: boolean
   /** True when a liveness check was sent but has not been answered yet. */
@@ -85,7 +86,7 @@ export class Workers {
 
   /**
    * Binds the port and starts the workers. Rejects with the system's error when the port cannot be bound, or with a
-   * worker's error when the first workers cannot serve.
+   * worker's error when the first workers cannot start.
    */
   static async start(options: WorkersOptions): Promise<Workers> {
     const workers = new Workers(options)
@@ -122,7 +123,7 @@ export class Workers {
     this.#looking = setInterval(() => this.#look(), this.#silence.lookMs).unref()
   }
 
-  /** Resolves when the worker serves. Rejects when the worker fails to start. */
+  /** Resolves when the worker starts serving. Rejects when the worker fails to start. */
   #fork(slot: Slot): Promise<void> {
     return new Promise((resolve, reject) => {
       const worker = cluster.fork()

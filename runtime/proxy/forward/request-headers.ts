@@ -2,7 +2,7 @@
  * Builds the headers for the target.
  *
  * Drops hop-by-hop headers, client-side routing headers, `Origin` and `Expect`. Fixed headers replace client headers of
- * the same name, and the outgoing credential sets its own. All other headers pass through unchanged.
+ * the same name, and the outgoing credential sets its own headers. All other headers pass through unchanged.
  * Source: docs/reference/specification/proxy-command.md (--remote-forward-headers), RFC 9110 section 7.6.1.
  */
 import { forwarded, hopByHop } from '../../../schemas/index.ts'
@@ -98,7 +98,7 @@ function isReadHere({ asksForStream, upgrade, session }: ProxyExchange): boolean
   return upgrade === undefined && (asksForStream || session?.eventIds !== undefined)
 }
 
-/** True for an event id that dates from before the session was reopened, because the target cannot resume from it. */
+/** True for an event id from before the session was reopened, from which the target cannot resume. */
 function isFromLostSession({ session }: ProxyExchange, id: string | undefined): boolean {
   return session?.eventIds !== undefined && !session.eventIds.has(id ?? '')
 }

@@ -5,7 +5,7 @@ import type { EventIds } from './event-ids.ts'
 export type ProxiedSessionState = Map<string, Buffer>
 
 /**
- * Outcome of a recovery: the target has opened a new session, the target did not open one, or the target could not be
+ * Outcome of a recovery: the target opened a new session, the target did not open a session, or the target could not be
  * reached.
  */
 export type Recovery = 'recovered' | 'refused' | 'unreachable'

@@ -15,8 +15,8 @@ import { roleClaimsOf } from '../../outgoing/index.ts'
 import type { ProxyAddress } from '../server/server.ts'
 
 /**
- * Returns the authenticator for the --oidc-* settings, if any. `resourceUrl` overrides the derived URL. With an
- * embedded authorization server, its keys are not fetched, and revoked grants are rejected.
+ * Returns the authenticator for the --oidc-* settings, if any. `resourceUrl` overrides the derived URL. If the
+ * authorization server is embedded, its keys are not fetched, and revoked grants are rejected.
  */
 export function incomingFor(
   { oidc, issuers, dpop, resourceUrl, host, tls, proxyEnvironment, strategy }: ProxySettings,

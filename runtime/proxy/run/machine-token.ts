@@ -1,4 +1,4 @@
-/** Gets one access token for a client without a user, with the same discovery and request as the proxy. */
+/** Gets one access token for a client without a user, using the same discovery and token request as the proxy. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { TargetAddress } from '../../config/index.ts'
 import { makeDispatcher, type ProxyEnvironment, silentLog } from '../../net/index.ts'

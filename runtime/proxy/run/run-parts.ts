@@ -22,7 +22,7 @@ export interface RunParts {
   readonly secret?: (name: string) => string | undefined
   /** Enables on-behalf-of exchange. Default: off. */
   readonly enableObo?: boolean
-  /** External source of the login token. If set, the proxy creates no login. */
+  /** External source of the login token. If set, the proxy does not create a login. */
   readonly tokens?: TokenSource
   /** Sessions shared with other processes. Default: from the configuration. */
   readonly sessions?: SharedSessions

@@ -100,7 +100,10 @@ export function makeProxyMetrics(version = unknownVersion, more: () => string = 
   return { observe, counts, render: () => more() + mergedMetrics([counts()], { version, workers: 1 }) }
 }
 
-/** Returns the number of records that still need each of the embedded authorization server's older HMAC secrets. */
+/**
+ * Returns, for each of the embedded authorization server's older HMAC secrets, the number of records that still need
+ * the secret.
+ */
 export function secretUseMetrics(uses: readonly SecretUse[] = []): string {
   if (uses.length === 0) return ''
   return metricText(

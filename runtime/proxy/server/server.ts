@@ -52,7 +52,7 @@ export interface ProxyOptions {
   readonly host: string
   /** Port to listen on; 0 lets the kernel choose. */
   readonly port: number
-  /** Enables TLS. The creator of the certificate closes it. */
+  /** Enables TLS. The caller must close the `ServedCertificate`. */
   readonly certificate?: ServedCertificate | undefined
   readonly dispatcher: Dispatcher
   readonly log: Log
@@ -68,7 +68,7 @@ export interface ProxyOptions {
   /** The required login: this proxy is not ready until the login has a token. */
   readonly login?: Pick<TokenSource, 'token'> | undefined
   readonly inject?: readonly { readonly name: string; readonly value: string }[]
-  /** True to forward the client's `Authorization`. Default: only when this proxy does not validate it. */
+  /** True to forward the client's `Authorization`. Default: true only if this proxy does not validate the header. */
   readonly passAuthorization?: boolean
   /** Lowercase names of additional client headers to drop. */
   readonly strip?: readonly string[]

@@ -23,7 +23,7 @@ export interface ProxiedSessionRecord {
   readonly state?: readonly (readonly [string, string])[] | undefined
 }
 
-/** Storage that processes share. Keys contain no session id in plain text. */
+/** Storage that processes share. Keys do not contain session ids in plain text. */
 export interface SharedSessions {
   get(key: string): Promise<ProxiedSessionRecord | undefined>
   set(key: string, record: ProxiedSessionRecord, idleMs: number): Promise<void>
@@ -74,7 +74,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): P
     updateAgeOnGet: true,
     ...(now ? { perf: { now }, ttlResolution: 0 } : {}),
   })
-  // The caller's key contains only one NUL, between issuer and subject, and an id contains none.
+  // The caller's key contains only one NUL, between issuer and subject, and an id contains no NUL.
   const keyOf = (owner: string, id: string): string => `${owner}\0${id}`
 
   function share(key: string, session: ProxiedSession): void {

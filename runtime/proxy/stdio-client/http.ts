@@ -187,7 +187,7 @@ export async function readBody(response: RawResponse, signal: AbortSignal): Prom
   return pieces.size < largeBytes ? pieces.whole() : inTurns(joined(pieces.take(), pieces.size))
 }
 
-/** Discards a body, without waiting for its end. After a short body, the connection stays usable. */
+/** Discards a body, without waiting for its end. If the body is short, the connection stays usable. */
 export function drop({ body }: RawResponse): void {
   const timer = setTimeout(() => body.destroy(), discardMs).unref()
   body.on('error', () => {})

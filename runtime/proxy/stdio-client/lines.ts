@@ -12,8 +12,8 @@ const cr = 0x0d
 const empty: Buffer = Buffer.alloc(0)
 
 /**
- * Yields the lines of the stream without their ends, skipping empty lines. A line longer than `maxBytes` is dropped as
- * it arrives and yielded as an `Oversize`.
+ * Yields the lines of the stream without line endings, skipping empty lines. A line longer than `maxBytes` is dropped
+ * as it arrives and yielded as an `Oversize`.
  */
 export async function* readLines(input: Readable, maxBytes: number): AsyncGenerator<Buffer | Oversize> {
   let line = new PartialLine(maxBytes)

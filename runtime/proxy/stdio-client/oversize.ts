@@ -17,7 +17,7 @@ export class Oversize {
     this.tail = tail
   }
 
-  /** Returns the message's raw JSON id; undefined when neither end contains it. */
+  /** Returns the message's raw JSON id; undefined when neither end of the message contains the id. */
   get id(): string | undefined {
     return (
       idAtStart.exec(this.head.toString('latin1'))?.[1] ?? idAtEnd.exec(this.tail.toString('latin1'))?.[1]

@@ -1,6 +1,6 @@
 /**
- * Splits a server's output into lines, one message each, and passes them on one at a time. Reading pauses while a line
- * that needs many turns of the event loop is processed.
+ * Splits a server's output into lines, each of which contains one message, and forwards the lines one at a time.
+ * Reading pauses while a line that needs many turns of the event loop is processed.
  *
  * A line that is too long is dropped; reading continues with the next line.
  * Source: MCP 2025-11-25, transports, "stdio".
@@ -55,7 +55,7 @@ export class LineReader {
     this.#add(chunk.subarray(from))
   }
 
-  /** After the output has ended, passes on a last line without a line break. */
+  /** When the output ends, forwards an incomplete last line. */
   end(): void {
     this.#end()
   }

@@ -36,7 +36,7 @@ const fixedOptions = [
   'ServerAliveCountMax=3',
 ]
 
-/** Returns the ssh arguments for a local port. */
+/** Returns the ssh arguments for forwarding to a local port. */
 function sshArguments(settings: SshSettings, localPort: number): string[] {
   const { host, user, port, remoteBind, identityFile } = settings
   return [

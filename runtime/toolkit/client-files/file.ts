@@ -1,8 +1,8 @@
 /**
  * Reads a client's file and replaces it atomically.
  *
- * Follows symbolic links and replaces their target. Rejects files that would be damaged by replacing them: files owned
- * by other users, files with several hard links, read-only files, and special files.
+ * Follows symbolic links and replaces their target. Rejects files that a replacement would damage: files owned by other
+ * users, files with several hard links, read-only files, and special files.
  */
 import {
   closeSync,

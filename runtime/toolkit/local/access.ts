@@ -1,7 +1,4 @@
-/**
- * Tokens for a session whose ports are open only to known programs. All users of a machine can reach its loopback
- * ports.
- */
+/** Tokens for a session whose ports accept only known programs. All users of a machine can reach its loopback ports. */
 import { envName } from '../../../schemas/index.ts'
 import { localTokensVariable, vmcpEnvironment } from '../../config/index.ts'
 import { type TokenDigests, tokenDigest } from '../../net/index.ts'
@@ -10,7 +7,7 @@ import type { LocalObject } from '../manifests/objects.ts'
 export interface SessionAccess {
   /** The session's own token, for requests between its servers. */
   readonly token: string
-  /** Digests of the clients' tokens, by client. Only virtual servers accept these tokens. */
+  /** Digests of the clients' tokens, keyed by client. Only virtual servers accept these tokens. */
   readonly clients: TokenDigests
   /**
    * Names of all MCPServer objects that the session may declare. The virtual server sends the session's token to these
@@ -30,7 +27,7 @@ export function acceptedTokens(parent: LocalObject, { token, clients }: SessionA
   return { session: tokenDigest(token), ...(isEntrance && clients) }
 }
 
-/** Returns the variables for one of our own programs: the accepted tokens, and the token for its backends. */
+/** Returns the variables for a Gatehouse program: the accepted tokens, and the token for its backends. */
 export function accessEnvironment(parent: LocalObject, access: SessionAccess): Record<string, string> {
   const own = { [localTokensVariable]: JSON.stringify(acceptedTokens(parent, access)) }
   if (parent.kind !== 'VirtualMCPServer') return own

@@ -98,8 +98,8 @@ export async function addClients(words: readonly string[], typed: AddOptions): P
 
 /**
  * Chooses how the client reaches a server on this machine. A virtual server keeps its address across restarts, so the
- * entry contains its URL. The entry of any other server starts a bridge that looks up the name, because such a server
- * uses a new port after each start. A server that requires a token also needs the bridge, which reads the token.
+ * entry contains its URL. The entry of any other server starts a bridge that looks up the name, because the other
+ * servers use a new port after each start. A server that requires a token also needs the bridge, which reads the token.
  */
 function withRunningServer(options: AddOptions): AddOptions {
   const { server, ...rest } = options

@@ -77,7 +77,7 @@ export interface Snapshot {
 }
 
 export interface ExplainQuestion {
-  /** Claims of the caller that the question is about. */
+  /** Claims of the caller whose access is explained. */
   readonly claims: Readonly<Record<string, unknown>>
   /** The caller's name when the claims have no `sub`. */
   readonly subject?: string | undefined
@@ -102,7 +102,7 @@ type Stage =
 
 export interface ExplainedStep {
   readonly stage: Stage
-  /** The first `stop` is the reason for the rejection. Later stops would also block the call. */
+  /** The first `stop` is the reason for the rejection. Each later `stop` would also block the call. */
   readonly verdict: 'pass' | 'stop' | 'note'
   readonly message: string
   readonly details?: readonly string[]

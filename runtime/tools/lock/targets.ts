@@ -72,8 +72,8 @@ export function locksIn(
 }
 
 /**
- * For a backend that is given only by a flag, returns the kind recorded in its lock. Throws INVALID_CONFIG when locks
- * for this name contain different kinds.
+ * For a backend that is specified only by a flag, returns the kind recorded in its lock. Throws INVALID_CONFIG when
+ * locks for this name contain different kinds.
  */
 function kindOf(name: string, locks: readonly ToolLockSpec[]): BackendKind {
   const kinds = new Set(

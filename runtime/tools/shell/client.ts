@@ -1,6 +1,6 @@
 /**
  * The MCP client behind the commands `tools`, `resources` and `prompts`. The client holds one session-era conversation
- * over two line streams. The component behind the streams translates messages for stateless-era servers.
+ * over two line streams. For stateless-era servers, a translator behind the streams converts the messages.
  *
  * A request ends when its response arrives, when the conversation ends, when the user interrupts it, or when nothing
  * related to it has arrived for `timeoutMs`. Progress and log messages are passed to callbacks. Elicitations are

@@ -107,7 +107,10 @@ export interface FormValue {
   readonly problem?: string
 }
 
-/** Converts typed text to a value for the field. '' selects the default value, or no value if there is none. */
+/**
+ * Converts typed text to a value for the field. An empty text selects the default value, or no value if the field has
+ * no default.
+ */
 export function valueFor(field: Field, text: string): FormValue {
   if (text === '') {
     if (field.byDefault !== undefined) return { value: field.byDefault }

@@ -1,6 +1,6 @@
 /**
- * `gatehouse token` prints an access token for an MCP server. A client requests the token for itself, with its secret
- * or private key (client_credentials), or with a token from the platform (jwt-bearer).
+ * `gatehouse token` prints an access token for an MCP server. A client requests the token on its own behalf, using a
+ * secret or private key (client_credentials), or a token from the platform (jwt-bearer).
  *
  * Standard output contains only the token, or one JSON object. Everything else goes to standard error. Exit codes: 0
  * the token was printed, 1 a server is unreachable or its metadata is unusable, 2 invalid usage or configuration, 3 the

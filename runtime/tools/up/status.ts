@@ -1,4 +1,6 @@
-/** The commands `gatehouse status` and `gatehouse restart`, which send requests to the running `gatehouse up`. */
+/**
+ * The commands `gatehouse status` and `gatehouse restart`, which send requests to the running `gatehouse up` process.
+ */
 import { invalidConfig, isFields, nearest } from '../../../schemas/index.ts'
 import { isClientId, printableName } from '../../toolkit/clients/index.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'

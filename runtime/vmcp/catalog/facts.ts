@@ -60,7 +60,7 @@ export function requireDecidedTarget(decided: Origin, { backend, original }: Cat
 }
 
 /**
- * Returns the current form of a tool that a component looked up earlier. Throws INVALID_PARAMS if the tool no longer
+ * Returns the current catalog entry of a tool that was looked up earlier. Throws INVALID_PARAMS if the tool no longer
  * exists, and BACKEND_UNAVAILABLE if the tool's backend cannot be listed.
  */
 export function findCurrentTool({ listings }: Catalog, listedTool: ToolEntry): ToolEntry | RefusedEntry {

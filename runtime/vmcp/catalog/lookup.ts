@@ -1,8 +1,9 @@
 /**
  * Finds the target of a client's request. Distinguishes an unknown name from an unavailable backend.
  *
- * A name that is not offered is looked up again in the backends' last listings. If a listing contains the name, the
- * call fails with BACKEND_UNAVAILABLE. A backend that was never listed may offer any name that fits its naming scheme.
+ * A name that is not offered is looked up again in the backends' most recent listings. If a listing contains the name,
+ * the call fails with BACKEND_UNAVAILABLE. A backend that was never listed may offer any name that fits its naming
+ * scheme.
  * Source: docs/reference/specification/virtual-server.md#operational (operational.failureHandling); MCP, tools ("Error
  * Handling").
  */
@@ -38,8 +39,8 @@ export class Lookup {
 
   /**
    * Returns the catalog that a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. A
-   * backend is absent, not down, while the user has not connected the backend's provider. If one of a backend's lists
-   * has failed, only requests for that `list` are affected.
+   * backend counts as absent, not down, until the user connects the backend's provider. If one of a backend's lists has
+   * failed, only requests for that `list` are affected.
    */
   async view(
     client: OperationClient,

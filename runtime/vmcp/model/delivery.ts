@@ -8,7 +8,7 @@ export interface ResponseLimit {
   readonly error: () => GatehouseError
 }
 
-/** Facts about one request to a backend, reported to the link that provides this object. */
+/** Facts about one request to a backend, recorded for the link in the chain that provides this object. */
 export interface Delivery {
   /** True once any part of the request may have reached the backend. */
   sent: boolean

@@ -35,7 +35,7 @@ export interface Operation {
   readonly origin?: Origin | undefined
   /**
    * Identity (`backendIdentity`) of the backend that issued the `requestState` and `inputResponses` in the params. The
-   * operation is rejected if the target is another backend. Without `stateFor`, neither member reaches a backend.
+   * operation is rejected if the target is another backend. Without `stateFor`, neither member is sent to a backend.
    */
   readonly stateFor?: string | undefined
   /** True if a script or workflow consumes the result instead of the client. */
@@ -127,9 +127,9 @@ export function withWholeResult(operation: Operation): Operation {
 }
 
 /**
- * Starts another operation for the same client within one request. Cancellation, progress, log messages and questions
- * belong to the request. Observers of the request do not see the inner operation. The inner operation's result is
- * buffered. The request headers are dropped because they do not match the new arguments.
+ * Starts another operation for the same client within one request. Cancellation, progress, log messages and server
+ * requests belong to the request. Observers of the request do not see the inner operation. The inner operation's result
+ * is buffered. The request headers are dropped because they do not match the new arguments.
  */
 export function innerOperation(
   { client, context }: Operation,

@@ -1,6 +1,6 @@
 /**
  * A tool call that a console page starts instead of a client. In either era, the call is subject to the same policies,
- * limits and audit as a client's call, and uses the same credentials. The page's user sees progress and can answer
+ * limits and audit as a client's call, and uses the same credentials. The user of the page sees progress and can answer
  * questions.
  *
  * In the session era, the call has a separate session, which ends with the call. In the stateless era, a backend ends

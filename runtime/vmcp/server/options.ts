@@ -80,7 +80,7 @@ export interface StartOptions {
    * be added and removed.
    */
   readonly advertise?: 'everything' | 'backends' | undefined
-  /** Stores locks for backends that have no lock. The setting `pinning.noLock: pin` requires a keeper. */
+  /** Stores locks for backends that have no lock. The setting `pinning.noLock: pin` requires this member. */
   readonly lockKeeper?: LockKeeper | undefined
 }
 

@@ -58,8 +58,8 @@ export interface ProxyWorkload {
   /** Pod annotations to add to the generated annotations. */
   readonly annotations?: StringMap
   /**
-   * Additional containers in the proxy's pod, with their volumes. If possible, a rollout runs only one such pod at a
-   * time.
+   * Additional containers in the proxy's pod, with their volumes. If possible, a rollout runs only one pod with these
+   * containers at a time.
    */
   readonly sidecar?:
     | { readonly containers: readonly ContainerSpec[]; readonly volumes: readonly VolumeSpec[] }

@@ -1,8 +1,8 @@
 /**
  * Resolves the group's members to the running server's backends, for both modes of outgoingAuth.
  *
- * A member whose authentication cannot be resolved is excluded from the configuration but stays in the status. Such a
- * member must never use the default strategy.
+ * A member whose authentication cannot be resolved is excluded from the configuration but stays in the status. An
+ * excluded member must never use the default strategy.
  */
 import {
   type AddressPolicy,
@@ -24,7 +24,7 @@ import type { OutgoingConfig } from './outgoing.ts'
 
 export const caBundleDirectory = '/etc/gatehouse/ca-bundles'
 
-/** Returns the path of the PEM file with a backend's trust anchors. */
+/** Returns the path of the PEM file that contains a backend's trust anchors. */
 function caBundlePath(backend: string, key: string): string {
   return `${caBundleDirectory}/${backend}/${key}`
 }
@@ -143,14 +143,16 @@ function headersFailure(context: Context, { kind, name, object }: GroupMember): 
 
 /**
  * Returns the addresses that connections to an entry may use. The entry's host name may now resolve to a different
- * address than at admission.
+ * address than it did at admission.
  */
 function addressesOf({ settings }: Context, { object, url }: GroupMember): AddressPolicy {
   const allowPrivateEndpoint = fieldsOf(object['spec'])['allowPrivateEndpoint'] === true
   return policyFor(url ?? '', { allowPrivateEndpoint, allowLoopback: settings.allowLoopback })
 }
 
-/** Returns the Secret with an entry's client certificate; undefined when it has none. */
+/**
+ * Returns the Secret that contains an entry's client certificate; undefined when the entry has no client certificate.
+ */
 export function clientCertificateOf({ kind, object }: GroupMember): string | undefined {
   if (kind !== 'MCPServerEntry') return undefined
   return filledTextOf(fieldsOf(fieldsOf(object['spec'])['clientCertificateSecretRef'])['name'])
@@ -162,7 +164,7 @@ interface CaBundle {
   readonly failure: SyncFailure | undefined
 }
 
-/** Returns an entry's trust anchors, or undefined when it has none. */
+/** Returns an entry's trust anchors, or undefined when the entry has no trust anchors. */
 export function caBundleOf(context: Context, member: GroupMember): CaBundle | undefined {
   const bundle = fieldsOf(member.object['spec'])['caBundleRef']
   const { name, key } = fieldsOf(fieldsOf(bundle)['configMapRef'])

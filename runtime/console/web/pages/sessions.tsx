@@ -1,4 +1,6 @@
-/** Sessions: connected users and clients. Operators can end any session; other users can end their own. */
+/**
+ * Sessions: connected users and clients. Operators can end any session; other users can end only their own sessions.
+ */
 import { useState } from 'preact/hooks'
 import type { Me, ListPage, ListedSession } from '../../api.ts'
 import { ApiError, get, queryOf, send } from '../data/client.ts'

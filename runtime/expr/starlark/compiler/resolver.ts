@@ -298,8 +298,8 @@ class Resolver {
 }
 
 /**
- * Returns the location at which code in `block` finds a variable of `home`: a variable of the function, or a cell
- * passed down through the functions.
+ * Returns the location at which code in `block` finds a variable of `home`: either a local variable, or a cell passed
+ * down through the enclosing functions.
  */
 function bindingFrom(
   variable: DeclaredVariable,

@@ -6,7 +6,7 @@ export interface DeclaredVariable {
   readonly name: string
   /** Index among the function's variables. */
   readonly slot: number
-  /** True when an inner function uses the variable. A cell then contains the variable. */
+  /** True when an inner function uses the variable. The variable is then stored in a cell. */
   captured: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Determines the truth and length of values. */
+/** Determines the truth value and the length of values. */
 import { Bytes, Float, Range, TextView } from './scalars.ts'
 import { List, type StarlarkValue, Tuple } from './values.ts'
 

@@ -19,7 +19,7 @@ export interface AttachMetricsOptions {
   readonly events: Events
   readonly now: () => {
     readonly up: boolean
-    /** Number of requests sent to the server, and of requests waiting for it. */
+    /** Number of requests sent to the server, and number of requests waiting for the server. */
     readonly withServer: number
     readonly waiting: number
   }

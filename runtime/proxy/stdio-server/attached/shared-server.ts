@@ -122,8 +122,9 @@ export class SharedServer implements LinkOwner {
   }
 
   /**
-   * Called when the process accepts input. `known` is an earlier introduction from this run. Resolves with the
-   * introduction once requests are being sent again. Rejects when the introduction is invalid or the process ends.
+   * Called when the process accepts input. `known` is the `initialize` or `server/discover` result from earlier in this
+   * run. Resolves with the result once requests are being sent again. Rejects when the result is invalid or the process
+   * ends.
    */
   async attached(wire: Wire, known: Introduction | undefined): Promise<Introduction> {
     this.#wire = wire
@@ -295,7 +296,7 @@ export class SharedServer implements LinkOwner {
     }
   }
 
-  /** The server could not parse a line. If only one request is pending, it fails. */
+  /** The server could not parse a line. If only one request is pending, that request fails. */
   #unreadable(): void {
     const [only, another] = this.#sent.keys()
     const sent = only !== undefined && another === undefined ? this.#settle(only) : undefined

@@ -18,7 +18,10 @@ export interface Unwrapped<T> {
 }
 
 interface Bridge {
-  /** Maps each flag to its meaning. `value` and `switch` mean that the flag does not affect the server. */
+  /**
+   * Maps each flag to its meaning. `value` and `switch` denote flags, with and without a value, that do not affect the
+   * server.
+   */
   readonly flags: Readonly<
     Record<string, 'url' | 'header' | 'bearer' | 'transport' | 'name-and-value' | 'value' | 'switch'>
   >

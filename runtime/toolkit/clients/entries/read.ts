@@ -72,7 +72,7 @@ function firstLine(text: string): string | undefined {
   return undefined
 }
 
-/** Returns the client with the longest file path that matches the end of the path. */
+/** Returns the client whose file path is the longest match for the end of the path. */
 export function clientOfPath(file: string): ClientId | undefined {
   const path = file.replaceAll('\\', '/')
   const found = clientIds.flatMap((id) =>

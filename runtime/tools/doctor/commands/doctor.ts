@@ -29,7 +29,7 @@ export interface DoctorFlags extends LoginFlags {
   /** Name of the only entry to check in the client's file; used with `client`. */
   readonly entry?: string
   readonly redis?: string
-  /** True for the current context. */
+  /** Context of the cluster; true for the current context. */
   readonly cluster?: string | true
   readonly passwordFile?: string
   readonly origin?: string

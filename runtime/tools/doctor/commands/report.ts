@@ -5,7 +5,7 @@ import type { painter } from '../../../toolkit/terminal/output.ts'
 import { version } from '../../../toolkit/terminal/self.ts'
 import type { Finding, Result } from '../report/finding.ts'
 
-/** The result of examining one target. */
+/** The result of the checks on one target. */
 export interface Examined {
   /** URL, file or object, without credentials. */
   readonly target: string

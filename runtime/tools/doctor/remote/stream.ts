@@ -2,8 +2,8 @@
  * Checks that event streams pass through proxies in front of the server: headers must arrive immediately, without
  * compression or buffering. With `watchMs`, also checks that an idle stream stays open.
  *
- * A stateless server confirms a subscription with its first event, which also reveals a buffered body. A session has no
- * such event, so only the headers of the GET stream are checked.
+ * A stateless server confirms a subscription with its first event, which also reveals a buffered body. A session stream
+ * does not start with an event, so only the headers of the GET stream are checked.
  */
 import { eventStreamType, headerName, jsonType, metaKey, statelessVersion } from '../../../mcp/index.ts'
 import { header, isFailure, mediaType, type ProbeReply } from '../../../toolkit/mcp-client/exchange.ts'

@@ -19,7 +19,7 @@ export interface Fix {
 /** A check's outcome. `walk` adds the remaining fields of the finding. */
 export interface CheckOutcome {
   readonly result: Exclude<Result, 'skipped'> | 'skipped'
-  /** Absent for the results ok and skipped. */
+  /** Absent for the results `ok` and `skipped`. */
   readonly code?: FindingCode | undefined
   /** One-line description of the observation. */
   readonly observed: string

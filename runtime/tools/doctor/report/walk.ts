@@ -23,7 +23,7 @@ export interface Check<Facts> {
 export interface WalkOptions<Facts> {
   readonly facts: Facts
   readonly clean: Clean
-  /** Returns a fix for the provider, if there is one. */
+  /** Returns a fix for the provider, if available. */
   readonly providerFix?: (code: string) => { readonly text: string; readonly docs?: string } | undefined
   readonly onFinding?: ((finding: Finding) => void) | undefined
   /** Aborts the remaining checks. */

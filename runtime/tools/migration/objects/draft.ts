@@ -2,7 +2,7 @@
  * A document that is being converted. Edits fields by path, and records a report row for each edit.
  *
  * Paths refer to the source document. `spec.steps[].onError.maxRetries` visits every item of a list, and `backends{}`
- * visits every value of a map. A missing field results in no edit and no row.
+ * visits every value of a map. A missing field produces neither an edit nor a row.
  */
 import { cloneJson, below, type Fields, isFields, type Violation } from '../../../../schemas/index.ts'
 import type { FieldEffect, MigrationRow } from '../row.ts'

@@ -6,7 +6,7 @@ import { localIssuer } from '../../../net/index.ts'
  * addresses of a domain, or `*` for every account of the issuer.
  */
 export function policiesFor(allow: readonly string[]): readonly string[] {
-  // The policy does not match by subject, because an account of the issuer could have the owner's subject.
+  // The policy does not match by subject, because an account of the issuer could have the same subject as the owner.
   const owner = `permit(principal, action, resource) when { principal.issuer == "${localIssuer}" };`
   const accounts = allow.map((rule) => {
     if (rule === '*') return 'permit(principal, action, resource);'
@@ -18,6 +18,6 @@ export function policiesFor(allow: readonly string[]): readonly string[] {
 
 /**
  * Matches the accepted values of `--login-allow`. Except for `*` alone, the values contain neither quotes nor `*`,
- * which have a meaning in policies.
+ * which have special meanings in policies.
  */
 export const allowPattern = /^(?:\*|(?:[A-Za-z0-9._%+-]{1,64})?@[A-Za-z0-9.-]{1,255})$/

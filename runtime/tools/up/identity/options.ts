@@ -68,7 +68,7 @@ function* violationsIn(options: UpLoginOptions): Generator<string> {
       yield `--login-allow: ${JSON.stringify(rule)} must be an email address, @ and a domain, or *`
 }
 
-/** Returns the origin of an https URL that has no other parts. */
+/** Returns the origin of an https URL that consists only of an origin. */
 function originOf(value: string): string | undefined {
   if (!URL.canParse(value)) return undefined
   const { protocol, origin, href } = new URL(value)

@@ -1,6 +1,6 @@
 /**
  * Determines which protocol era a backend uses. The era is determined before the first request, and again when the
- * backend rejects a request because of the request's era. Such a rejection follows an upgrade or a rollback.
+ * backend rejects a request because of its era, which happens after an upgrade or a rollback.
  *
  * Callers share a probe only if its outcome depends on the same credentials. A rejected probe has no effect on other
  * callers.

@@ -2,10 +2,10 @@
  * Tracks the health of each backend. Checks backends periodically, evaluates the outcomes of calls, and decides which
  * backends may receive requests.
  *
- * A backend that rejects a check's credentials has responded. Such a check passes if calls may contain other
- * credentials. Calls affect the circuit breaker, and checks affect both the breaker and the status. A call may time out
- * for reasons that are unrelated to the backend's health. A timeout triggers a check, and only the check's outcome
- * affects the breaker.
+ * A backend that rejects a check's credentials has responded. If calls may contain other credentials, the check passes.
+ * Calls affect the circuit breaker, and checks affect both the breaker and the status. A call may time out for reasons
+ * that are unrelated to the backend's health. A timeout triggers a check, and only the check's outcome affects the
+ * breaker.
  * Source: docs/reference/specification/virtual-server.md, "States and transitions", operational.failureHandling.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -373,7 +373,8 @@ export class HealthMonitor {
 }
 
 /**
- * Returns the health status that checks and calls observed. A circuit that is not closed overrides successful checks.
+ * Returns the health status that checks and calls have determined. A circuit that is not closed overrides successful
+ * checks.
  */
 function healthOf(watch: Watch): BackendHealth {
   const { breaker, failures, lostSessions, lastCheckAt, lastErrorCategory, lastTransitionAt, lastError } =

@@ -1,7 +1,7 @@
 /**
- * The live connections to a session-era backend: one per client session, one per kind of client for reading lists, and
- * a pool whose connections serve one request at a time. The number of connections is bounded, and idle connections are
- * closed.
+ * The live connections to a session-era backend. Each client session has its own connections. Connections for reading
+ * lists are shared by clients with the same capabilities. A pool provides connections for the requests of clients
+ * without a session. The number of connections is bounded, and idle connections are closed.
  *
  * If the backend's responses depend on the caller, every key contains the requester's identity. A client session gets a
  * different backend session when its credentials or passed-through headers change. Each caller that uses the pool also
@@ -38,7 +38,7 @@ export type ConnectionScope =
   | { readonly kind: 'listing'; readonly key: string }
   | { readonly kind: 'pool'; readonly key: string }
 
-/** A session's client, which can receive messages and questions outside any call. */
+/** A session's client, which can receive messages and server requests outside any call. */
 export type SessionListener = Pick<ClientSession, 'deliver' | 'ask'>
 
 export interface ManagedConnection extends PooledConnection {
@@ -58,8 +58,8 @@ const maxPerBackend = 4_096
  */
 const maxPerSession = 8
 /**
- * Maximum number of connections without a session, one for each kind of client. Beyond this number, the connection that
- * has been idle longest is closed.
+ * Maximum number of connections for reading lists. Beyond this number, the connection that has been idle longest is
+ * closed.
  */
 const maxShared = 256
 
@@ -69,7 +69,7 @@ export interface ConnectionsEvents {
   /** Called when announcements over this connection may have been lost. */
   announcementsLost(scope: ConnectionScope): void
   resourceUpdated(scope: ConnectionScope, params: Buffer): void
-  /** Returns the recipient of notifications and questions that arrive outside any call. */
+  /** Returns the recipient of notifications and server requests that arrive outside any call. */
   listener(session: ClientSession): SessionListener
   /** Called when a message is dropped or rejected because it cannot be assigned to a single caller. */
   unassigned(method: string): void

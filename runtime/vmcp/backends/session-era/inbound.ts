@@ -1,12 +1,13 @@
 /**
  * Receives messages from a session-era backend and passes each one to the request to which it belongs.
  *
- * Responses are matched by id, and progress is matched by token. A question or log message on a request's response
- * stream belongs to that request while the request is in flight. Other messages do not identify a request. Such
- * messages arrive on a GET stream, over HTTP+SSE, or on a stream after its request has ended. On a connection for one
+ * Responses are matched by id, and progress is matched by token. A server request or log message on the response stream
+ * of a client request belongs to that client request while it is in flight. Other messages do not identify a request;
+ * they arrive on a GET stream, over HTTP+SSE, or on a stream after its request has ended. On a connection for one
  * client session, these messages belong to the newest request in flight. Without a request in flight, these messages
  * belong to the session. On a connection for several callers, a message is delivered only if it can belong to just one
- * of the callers. Otherwise, a log message is dropped, the drop is reported, and a request is answered with an error.
+ * of the callers. Otherwise, a log message is dropped, the drop is reported, and a server request is answered with an
+ * error.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
@@ -49,14 +50,14 @@ export class Inbound {
     this.#questions = new ServerRequests(reply)
   }
 
-  /** True if the backend may still be waiting for the answer to a question. */
+  /** True if the backend may still be waiting for the response to a server request. */
   get hasOpenQuestions(): boolean {
     return this.#hasAbandoned || this.#questions.size > 0
   }
 
   /**
-   * Removes an entry from `pending` and withdraws the request's questions. Returns false if the request was already
-   * settled.
+   * Removes an entry from `pending` and withdraws the server requests that belong to it. Returns false if the request
+   * was already settled.
    */
   forget(expected: InFlightEntry<Pending>): boolean {
     if (!this.pending.remove(expected)) return false
@@ -69,7 +70,7 @@ export class Inbound {
     this.withdrawQuestions(error)
   }
 
-  /** Withdraws all questions, because the backend can no longer receive the answers. */
+  /** Withdraws all server requests, because the backend can no longer receive the responses. */
   withdrawQuestions(error: Error): void {
     this.#questions.withdraw(error)
   }
@@ -170,10 +171,7 @@ function hasRelay({ relay }: Pending): boolean {
   return relay !== undefined
 }
 
-/**
- * Returns the error for a question that does not identify its request and may belong to several callers, or to no
- * caller.
- */
+/** Returns the error for a server request that cannot be attributed to exactly one caller. */
 export function unassignedError(): GatehouseError {
   return new GatehouseError('METHOD_NOT_FOUND', {
     detail: 'the request cannot be attributed to a single client',

@@ -1,7 +1,7 @@
 /**
- * Limits the rate at which new kinds of clients reach a backend. Each kind requires a session and a read of the lists,
- * and untrusted clients can invent any number of kinds. Beyond the limit, clients are distinguished only by the
- * capabilities that a protocol revision defines.
+ * Limits the rate at which clients with new sets of capabilities reach a backend. Each set requires a session and a
+ * read of the lists, and untrusted clients can invent any number of sets. Beyond the limit, clients are distinguished
+ * only by the capabilities that a protocol revision defines.
  */
 const burst = 32
 const refillMs = 60_000 / burst
@@ -26,7 +26,7 @@ export class NewClientLimiter {
     return this.#left > 0
   }
 
-  /** Counts a new kind of client. */
+  /** Counts a client with a new set of capabilities. */
   take(): void {
     if (this.hasCapacity) this.#left--
   }

@@ -14,7 +14,7 @@ export interface ListErrors {
 
 export const noErrors: ListErrors = { repaired: 0, leftOut: 0, problems: [] }
 
-/** Maximum number of named items for each kind of problem. All further items are only counted. */
+/** Maximum number of named items for each kind of problem. Further items are counted but not named. */
 const maxNamed = 10
 const maxName = 100
 

@@ -1,7 +1,6 @@
 /**
- * Parses JSON that JSON.stringify would reproduce exactly. Such JSON has no duplicate members, inexact numbers or
- * alternative spellings. Most items from backends have this form, and JSON.parse is many times faster than a
- * byte-by-byte scan.
+ * Parses JSON that JSON.stringify would reproduce exactly: without duplicate members, inexact numbers or alternative
+ * spellings. Most items from backends have this form, and JSON.parse is many times faster than a byte-by-byte scan.
  */
 
 /**

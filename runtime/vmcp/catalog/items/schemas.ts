@@ -1,5 +1,5 @@
 /**
- * A tool's schemas, in one form for each kind of client.
+ * A tool's schemas, in one form for stateless clients and one for session clients.
  *
  * Stateless clients accept any JSON Schema as the output schema. Stateless clients also accept any members in addition
  * to `type: object` in the input schema. Session-era libraries require an object with a list of required names and with
@@ -13,7 +13,7 @@ import { isCompilable } from './compilable.ts'
 import { changesTo, type ItemRule, type MemberRules, membersFit, text, wholeList } from './rules.ts'
 
 /**
- * A schema in two forms, one for stateless clients and one for session clients. A form is undefined if the clients
+ * A schema in two forms, one for stateless clients and one for session clients. A form is undefined if its clients
  * cannot use the schema.
  */
 export interface SchemaForms {
@@ -26,7 +26,7 @@ const anyObject = Buffer.from('{"type":"object"}')
 const anything = Buffer.from('{}')
 const matchesNothing = Buffer.from('{"not":{}}')
 
-/** Returns both forms of the input schema. Both forms are undefined if no arguments object can match this schema. */
+/** Returns the input schema in both forms. Both forms are undefined if no arguments object can match this schema. */
 export function inputForms(raw: Buffer | undefined): SchemaForms {
   if (raw === undefined || isNull(raw) || isEmpty(raw)) return { stateless: anyObject, session: anyObject }
   const typed = typedObject(raw, usableMembers)
@@ -34,7 +34,7 @@ export function inputForms(raw: Buffer | undefined): SchemaForms {
   return session ? { stateless: typed, session } : noForms
 }
 
-/** Returns both forms of the output schema. */
+/** Returns the output schema in both forms. */
 export function outputForms(raw: Buffer | undefined): SchemaForms {
   if (raw?.[0] !== openObject) return noForms
   const object = new JsonObject(raw)
@@ -47,7 +47,7 @@ export function outputForms(raw: Buffer | undefined): SchemaForms {
 
 const noForms: SchemaForms = { stateless: undefined, session: undefined }
 
-/** True if an input schema equals both of its forms. The value must not contain infinite numbers. */
+/** True if an input schema can be used unchanged in both forms. The value must not contain infinite numbers. */
 export function isPlainInput(value: unknown): boolean {
   return isFields(value) && value['type'] !== undefined && membersFit(value, plainRules)
 }

@@ -1,12 +1,12 @@
 /**
- * Problems with individual lists from a backend. Such a problem means that a list could not be read, ended early, or is
- * declared incorrectly. The backend's other lists are not affected.
+ * Problems with individual lists from a backend: lists that could not be read, ended early, or are declared
+ * incorrectly. The backend's other lists are not affected.
  */
 import type { Events } from '../../../observe/index.ts'
 import { GatehouseError, type ErrorCode } from '../../../../schemas/index.ts'
 import type { ItemKind } from '../../model/catalog/entries.ts'
 
-/** The method that reads each list. */
+/** The MCP method that reads each list. */
 export const listMethod: Readonly<Record<ItemKind, string>> = {
   tools: 'tools/list',
   resources: 'resources/list',

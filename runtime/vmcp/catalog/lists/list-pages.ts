@@ -70,7 +70,7 @@ interface EarlyEnd {
   readonly error?: Error | undefined
 }
 
-/** Reads a list. Rejects if the first page fails. Later errors end the list early. */
+/** Reads a list. Rejects if the first page fails. An error on a later page ends the list early. */
 export async function readList(
   options: ListReadOptions,
   kind: ItemKind,

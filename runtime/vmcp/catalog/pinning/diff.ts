@@ -68,7 +68,7 @@ function textsOf(kind: PinKind, json: string | undefined): ReadonlyMap<PinnedPar
   }
 }
 
-/** Returns the lines of a text, or of indented JSON with sorted names for any other value. */
+/** Returns the lines of a text or, for any other value, the lines of indented JSON with sorted names. */
 function linesOf(part: PinnedPart, raw: Buffer): readonly string[] {
   const value: unknown = exactJson(raw.toString())
   if (part === 'text' && typeof value === 'string') return value.split('\n').map(visibleText)
@@ -138,7 +138,10 @@ function diffLines(before: readonly string[], after: readonly string[]): string[
   return lines
 }
 
-/** Returns changed lines with some context. Truncates long lines and diffs, and adds a note about the omitted part. */
+/**
+ * Returns the changed lines with surrounding context. Truncates long lines and diffs, and adds a note about the omitted
+ * part.
+ */
 function truncateDiff(lines: readonly string[], limits: DiffLimits): Pick<PartDiff, 'lines' | 'cut'> {
   const shown = new Set<number>()
   lines.forEach((line, at) => {

@@ -1,8 +1,8 @@
 /**
  * Forwards a request to the worker that owns its state if several processes serve one port. The state is a pending
- * question, a parked call, or a stored stream. Ids that clients send back begin with the tag of the worker that issued
- * them. The request is sent over loopback to a listener that accepts only requests with the workers' secret. The owner
- * then runs the same checks, including the audit.
+ * server request, a parked call, or a stored stream. Ids that clients send back begin with the tag of the worker that
+ * issued them. The request is sent over loopback to a listener that accepts only requests with the workers' secret. The
+ * owner then runs the same checks, including the audit.
  *
  * If the owner has ended, this worker handles the request and reports the id as unknown.
  */
@@ -166,7 +166,9 @@ function headersOf({ rawHeaders }: IncomingMessage): string[] {
   return lines
 }
 
-/** Returns the id that identifies the owner of a request. Returns undefined if the request contains no such id. */
+/**
+ * Returns the id that identifies the owner of a request. Returns undefined if the request does not identify an owner.
+ */
 function ownerIdOf(exchange: VmcpExchange): string | undefined {
   const { message, params, path, query, era } = exchange
   if (path === messagesPath) return new URLSearchParams(query).get('sessionId') ?? undefined

@@ -30,7 +30,7 @@ const maxRenewed = 100_000
 export interface SessionRecordsOptions {
   /** Identifies this server (`serverScope`). Sessions of other servers in the same store are treated as missing. */
   readonly server: string
-  /** Lifetime in milliseconds. Each use renews the lifetime, with a precision of one twentieth of the lifetime. */
+  /** Lifetime in milliseconds. Each use renews the lifetime, but at most once per twentieth of the lifetime. */
   readonly ttlMs: number
   readonly now: () => number
 }

@@ -1,8 +1,9 @@
 /**
  * One session-era client session, with the negotiated facts, the requests in flight, and the streams to the client.
  *
- * A bounded number of messages that do not belong to a request wait for the client's GET stream. A question is sent on
- * the stream of the operation that caused the question, or on the GET stream. A later POST contains the answer.
+ * A bounded number of messages that do not belong to a request wait for the client's GET stream. A server request, such
+ * as an elicitation, is sent on the stream of the operation that caused it, or on the GET stream. A later POST contains
+ * the client's response.
  * Source: MCP 2025-11-25, lifecycle, transports.
  */
 import type { ServerResponse } from 'node:http'
@@ -38,11 +39,11 @@ const maxQuestions = 64
 export const maxInFlight = 256
 export const maxSubscriptions = 1_000
 /**
- * Revision that introduced an event without content at the beginning of a stream. Clients with this or a later revision
- * accept such an event.
+ * Revision that introduced an empty event at the beginning of a stream. Clients with this or a later revision accept
+ * the empty event.
  */
 const primedSince = '2025-11-25'
-/** Time limit for the client's answer to a question, in milliseconds. */
+/** Time limit for the client's response to a server request, in milliseconds. */
 export const askTimeoutMs = 10 * 60_000
 
 export interface SessionFacts {
@@ -95,17 +96,17 @@ export class ServerSession implements ClientSession {
   readonly inFlight = new InFlight<RequestInFlight>()
   /** Subscribed resources and their backends. */
   readonly subscriptions = new Map<string, string>()
-  /** Sessions that backends keep for this session. */
+  /** Backend sessions that belong to this session. */
   readonly backendSessions = new Map<string, BackendSession>()
   /** Copies of this session in other workers. Undefined for a single process. */
   readonly otherWorkers: OtherWorkers | undefined
   /** Called when the stored part of the session has changed. */
   onChange: (() => void) | undefined
-  /** Called when a backend has lost the session that it keeps for this client session. */
+  /** Called when a backend has lost its session for this client session. */
   onLost: ((backend: string) => void) | undefined
   /** True once the session has ended in this process. */
   isOver = false
-  /** Digests of the lists that the client has seen, by kind. */
+  /** Digests of the lists that the client has seen, keyed by kind. */
   seen: Readonly<Record<string, string>> | undefined
   /** Open GET connections and their resumable streams. */
   readonly #streams = new Map<ServerResponse, ReplayStream | undefined>()
@@ -273,7 +274,10 @@ export class ServerSession implements ClientSession {
     )
   }
 
-  /** Sends a question with `send` and waits for the POST with the answer. `signal` withdraws the question. */
+  /**
+   * Sends a server request with `send` and waits for the POST that contains the response. `signal` withdraws the
+   * request.
+   */
   askBy(send: (message: Buffer) => boolean, request: Ask, signal: AbortSignal): Promise<AskReply> {
     requireAbility(this.facts.abilities, request)
     if (signal.aborted) return Promise.reject(withdrawn())
@@ -332,7 +336,7 @@ export class ServerSession implements ClientSession {
     return request !== undefined
   }
 
-  /** Handles the client's response to a question. Returns false if the question is unknown. */
+  /** Handles the client's response to a server request. Returns false if the request is unknown. */
   handleResponse(message: Message): boolean {
     const question = message.id === undefined ? undefined : this.#questions.get(message.id)
     if (!question) return false
@@ -341,7 +345,7 @@ export class ServerSession implements ClientSession {
     return true
   }
 
-  /** Cancels all requests and questions, and ends every stream. */
+  /** Cancels all client and server requests, and ends every stream. */
   end(reason: Error): void {
     this.isOver = true
     for (const request of this.inFlight.values()) request.cancel(reason)

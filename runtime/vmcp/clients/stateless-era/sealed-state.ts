@@ -1,6 +1,6 @@
 /**
  * Seals the state that a stateless client returns in the next round of a request. The client cannot read or change the
- * state. The state is not valid for another caller, another request or another server, or after it has expired.
+ * state. The state is valid only for the same caller, request and server, and only until it expires.
  *
  * The seal is AES-256-GCM. A server's replicas share key material and accept each other's state.
  * Source: MCP 2026-07-28, patterns/mrtr, "Server Requirements".
@@ -42,14 +42,14 @@ export interface StateSealer {
 }
 
 /**
- * Version 1 states did not identify the server or the backend. Such states are rejected, and the client restarts the
- * request.
+ * Version 1 states did not identify the server or the backend. Version 1 states are rejected, and the client restarts
+ * the request.
  */
 const formatVersion = 2
 const ivBytes = 12
 const tagBytes = 16
 const headBytes = 1 + ivBytes + tagBytes
-/** Maximum total size of expiry, kind, trace and backend. */
+/** Maximum total size of the expiry, the kind, the trace and the backend. */
 const maxFactsBytes = 1024
 const maxState = Math.ceil(((headBytes + maxFactsBytes + maxBackendStateBytes) * 4) / 3)
 

@@ -13,8 +13,8 @@ const ownPrefix = 'gatehouse.dev/'
 const costKey = 'gatehouse.dev/cost'
 
 /**
- * Removes the members, and stores the reported cost in `delivery`. Rejects with BACKEND_PROTOCOL if a result that may
- * contain such members cannot be read.
+ * Removes the reserved `_meta` members, and stores the reported cost in `delivery`. Rejects with BACKEND_PROTOCOL if a
+ * result that may contain the reserved members cannot be read.
  */
 export async function withoutOwnMeta(outcome: Outcome, delivery?: Delivery): Promise<Outcome> {
   if (outcome.kind !== 'result' || !mayContainOwnMeta(outcome.result)) return outcome
@@ -38,8 +38,8 @@ export async function withoutOwnMeta(outcome: Outcome, delivery?: Delivery): Pro
 }
 
 /**
- * True if a result may contain such members. Names may contain escapes. All escapes for ASCII characters start with
- * `\u00`.
+ * True if a result may contain the reserved `_meta` members. Names may contain escapes. All escapes for ASCII
+ * characters start with `\u00`.
  */
 function mayContainOwnMeta(result: Buffer): boolean {
   return result.includes('gatehouse.dev') || result.includes('\\u00')

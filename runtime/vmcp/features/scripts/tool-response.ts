@@ -1,6 +1,6 @@
 /**
  * Converts a tool result for a script. Uses the structured content or, if there is none, the whole content. The worker
- * parses text that is JSON.
+ * parses text items that contain JSON.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { arrayEnd, arrayStart, comma, JsonError, JsonObject, scanElements } from '../../../mcp/index.ts'

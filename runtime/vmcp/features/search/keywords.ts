@@ -1,9 +1,9 @@
 /**
  * Keyword search with an in-memory full-text index and stemming. Returns the best match first.
  *
- * Words match in any form. For example, `creating issues` finds `create_issue`. Parts of names also match. A word with
- * separators is a phrase. Every word is quoted, so searches contain no query syntax. The engine is synchronous, so
- * queries are short and callers add rows in small batches.
+ * Words match in any inflected form. For example, `creating issues` finds `create_issue`. Parts of names also match. A
+ * word with separators is a phrase. Every word is quoted, so searches contain no query syntax. The engine is
+ * synchronous, so queries must be short, and callers must add rows in small batches.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer; SQLite FTS5 (bm25, porter,
  * unicode61).
  */

@@ -61,7 +61,8 @@ export interface Retry {
 }
 
 /**
- * Growth factor and limits of the pauses. Each pause varies by up to half, so callers do not retry at the same time.
+ * Growth factor and limits of the delays between attempts. Each delay varies by up to half, so callers do not retry at
+ * the same time.
  */
 const growth = 1.5
 const largestFactor = 60

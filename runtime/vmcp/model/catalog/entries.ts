@@ -40,8 +40,8 @@ export interface RefusedTool extends RefusedEntry {
 }
 
 /**
- * True if an item keeps its name. A refused item keeps its name if it was approved or if guardrails refuse it, so calls
- * do not reach another backend. An item that was never approved does not reserve its name.
+ * True if an item keeps its name reserved. A refused item keeps its name reserved if it was approved or if guardrails
+ * refuse it, so that calls do not reach another backend. An item that was never approved does not reserve its name.
  */
 export function holdsName(refused: Refused | undefined): boolean {
   return refused !== 'tool_new' && refused !== 'no_lock'

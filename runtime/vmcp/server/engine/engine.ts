@@ -298,7 +298,7 @@ export class VmcpEngine {
     this.#certificates.check()
   }
 
-  /** Sets up the excluded backends whose settings have become valid. Returns false if there are no such backends. */
+  /** Sets up the excluded backends whose settings have become valid. Returns false if no backend was set up. */
   #retry(): boolean {
     const { backends = [] } = this.#config
     const missing = backends.filter(({ name }) => !this.#fleet.members.has(name))

@@ -1,4 +1,4 @@
-/** Reports each name in the settings that does not match a backend. Reports such a name once. */
+/** Reports, once per name, the names in the settings that do not match a backend. */
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import { nameProblems } from '../start-check.ts'

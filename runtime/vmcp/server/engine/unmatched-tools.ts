@@ -1,6 +1,6 @@
 /**
- * Reports tools in quotas, costs, guardrails, webhooks and policies if no backend offers them. A rule has no effect if
- * its tool name is misspelled or is the name that clients see.
+ * Reports tools that quotas, costs, guardrails, webhooks or policies refer to but that no backend offers. A rule has no
+ * effect if its tool name is misspelled or is the name that clients see.
  *
  * Skips backends that have not been listed yet. Checks shortly after lists have changed, once for each burst of
  * changes.

@@ -44,8 +44,8 @@ export interface ReporterOptions {
 const soonMs = 1_000
 /**
  * A pod is treated as dead if its entry does not change during this many reports and report intervals, and for at least
- * `leastAgeMs`. Both are counted by this pod. The hooks count every existing entry, so an entry must not remain for
- * much longer.
+ * `leastAgeMs`. This pod uses its own report count and its own clock. The hooks count every existing entry, so an entry
+ * must not remain for much longer.
  */
 const missedReports = 4
 const leastAgeMs = 60_000
