@@ -85,7 +85,7 @@ interface ConfigReference<Target extends ReferenceTarget, Field extends string, 
   ) => ConfigPart<Value>
   /** Returns false when another field makes this reference irrelevant. Default: true. */
   readonly isRead?: (target: Target) => boolean
-  /** Returns the part of the configuration when the field is absent. Default: undefined. */
+  /** Returns the part of the configuration to use when the field is absent. Default: undefined. */
   readonly otherwise?: (target: Target) => ConfigPart<Value>
 }
 

@@ -48,7 +48,9 @@ interface LabelRule extends RelatedResource {
   readonly names?: never
 }
 
-/** A rule has either a selector or a namespace. Metacontroller rejects a rule with both, and the whole sync fails. */
+/**
+ * A rule has either a selector or a namespace. If a rule has both, Metacontroller rejects it, and the whole sync fails.
+ */
 export type RelatedRule = NamespaceRule | LabelRule
 
 export interface CustomizeResponse {

@@ -10,7 +10,7 @@ export interface PolicyVerdict {
   readonly decision: CedarDecision
   /** Ids of the determining policies, at most `maxListed`. */
   readonly reason: readonly string[]
-  /** Ids of policies that failed, or that read an attribute without a Cedar value. */
+  /** Ids of policies that failed, or that read an attribute whose value Cedar cannot represent. */
   readonly errors: readonly string[]
   /** Attributes that an applicable permit reads but the request lacks; empty when permitted. */
   readonly missing: readonly string[]

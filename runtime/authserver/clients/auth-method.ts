@@ -109,7 +109,7 @@ function isSupported(method: string): method is AuthMethod {
   return method === 'none' || method === 'client_secret_basic' || method === 'client_secret_post'
 }
 
-/** Returns the listed methods with the preferred one first. Null and empty fields are treated as absent. */
+/** Returns the listed methods, with the preferred method first. Null and empty fields are treated as absent. */
 function readMethods(metadata: ClientMetadataDocument): readonly string[] {
   const first = metadata[preferred] ?? ''
   const others = metadata[alternatives] ?? []

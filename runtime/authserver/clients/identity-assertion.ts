@@ -53,8 +53,8 @@ export function isIdentityAssertion(assertion: string): boolean {
 }
 
 /**
- * Returns the verified assertion, or why it is rejected, in fixed wording. Rejects with OAuthClientError when the keys
- * are unavailable.
+ * Returns the verified assertion, or the reason for its rejection in fixed wording. Rejects with OAuthClientError when
+ * the keys are unavailable.
  */
 export async function verifyIdentityAssertion(
   assertion: string,

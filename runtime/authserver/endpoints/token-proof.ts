@@ -23,7 +23,7 @@ import type { AuthServerContext, TokenProofs } from '../login/context.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import { tooManyRequests } from '../storage/limits.ts'
 
-/** Returns undefined if the server issues no bound tokens. */
+/** Returns undefined if the server does not issue bound tokens. */
 export function makeTokenProofs(
   { dpop }: AuthServerConfig,
   { state, keys, now }: Pick<AuthServerContext, 'state' | 'keys' | 'now'>,

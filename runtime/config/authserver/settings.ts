@@ -23,7 +23,7 @@ import type {
 } from './trusted-issuers.ts'
 
 /**
- * Reads a secret. Called on every use, so a rotated file takes effect immediately. Throws INVALID_CONFIG without a
+ * Reads a secret. Called on every use, so a rotated file takes effect immediately. Throws INVALID_CONFIG if there is no
  * value.
  */
 export type SecretSource = () => string

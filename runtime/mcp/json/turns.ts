@@ -31,7 +31,7 @@ export async function inTurns<T>(work: TurnWork<T>): Promise<T> {
   }
 }
 
-/** Runs work in this turn for small text, and over later turns for large text. */
+/** Runs work synchronously for small text, and in slices over later turns of the event loop for large text. */
 export function workOn<T>(bytes: Buffer, work: TurnWork<T>): T | Promise<T> {
   return bytes.length < largeBytes ? atOnce(work) : inTurns(work)
 }

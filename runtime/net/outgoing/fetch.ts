@@ -40,7 +40,7 @@ export interface FetchOptions extends DispatcherOptions {
 }
 
 /**
- * Thrown when a call violates a rule of this module. `code` is stable; the message contains no query and no
+ * Thrown when a request violates one of this module's rules. `code` is stable; the message contains no query and no
  * credentials.
  */
 export class FetchRefusedError extends ModuleError {

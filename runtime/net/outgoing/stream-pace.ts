@@ -10,8 +10,8 @@ const keptMs = 5_000
 /** Number of consecutive short streams after which the server is assumed to keep no stream open. */
 const notKeptCount = 3
 /**
- * Longest pause between streams for such a server. A server whose streams deliver messages is polled every `maxRetryMs`
- * instead.
+ * Longest pause between streams for a server that does not keep streams open. A server whose streams deliver messages
+ * is polled every `maxRetryMs` instead.
  */
 const rarePauseMs = 5 * 60_000
 const maxDoublings = 14

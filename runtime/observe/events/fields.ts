@@ -126,8 +126,8 @@ export interface EventFields extends AttachEventFields {
     readonly examples: readonly string[]
   }
   /**
-   * A backend's lock cannot be used. `failure` is absent when the lock is active again or no longer exists. With
-   * `missing`, the backend has no lock and therefore offers nothing.
+   * A backend's lock cannot be used. `failure` is absent when the lock is active again or no longer exists. If
+   * `missing` is true, the backend has no lock and therefore offers nothing.
    */
   readonly tool_lock: {
     readonly backend: string
@@ -189,7 +189,7 @@ export interface EventFields extends AttachEventFields {
     /** False when the call was allowed. */
     readonly enforced: boolean
   }
-  /** Usage of the quota budget that is closest to its limit; `near` from 80% upwards. */
+  /** Usage of the quota budget that is closest to its limit; `near` at 80% or more. */
   readonly quota_level: {
     readonly quota: string
     readonly per: string

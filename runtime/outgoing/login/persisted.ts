@@ -18,8 +18,8 @@ export interface PersistedLogin {
   write(name: string, value: unknown): void
   remove(name: string): void
   /**
-   * Calls `run` while no other process does so under this name. Rejects with the signal's reason if it aborts while
-   * waiting.
+   * Calls `run` under a lock with this name, so that only one process runs it at a time. Rejects with the signal's
+   * reason if it aborts while waiting.
    */
   exclusively<T>(name: string, signal: AbortSignal, run: () => Promise<T>, waiting?: LockWaiting): Promise<T>
 }

@@ -52,7 +52,8 @@ export interface ProcessesOptions extends PeerCommand {
 }
 
 /**
- * A process that ends sooner than this without receiving a message failed to start. A process that ends later was idle.
+ * A process that ends sooner than this without receiving a message failed to start. A process that ends later is
+ * considered to have been idle.
  */
 const quickEndMs = 3_000
 /** Pauses before the next start, indexed by the number of consecutive failed starts. */

@@ -57,7 +57,7 @@ export class ParkJournal {
       const parsed: unknown = JSON.parse(text)
       if (isFields(parsed) && Array.isArray(parsed['files'])) return parsed['files'] as ParkedFile[]
     } catch {
-      // Text that is not JSON causes the same error as a document of another form.
+      // Text that is not JSON causes the same error as JSON with an unexpected structure.
     }
     throw invalidConfig(`${path} is damaged; restore the clients’ files from ${this.#originals}`)
   }

@@ -49,7 +49,10 @@ export interface OriginalFile {
   readonly exists: boolean
   /** Undefined when the file is not parked. */
   readonly parked: ParkedFile | undefined
-  /** Differences that a restored file cannot reproduce. Empty when nothing has changed since the file was parked. */
+  /**
+   * Differences from the original file that restoring does not undo. Empty when nothing has changed since the file was
+   * parked.
+   */
   readonly notes: readonly string[]
 }
 

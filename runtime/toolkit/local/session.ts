@@ -68,7 +68,7 @@ export interface WorkloadView {
 
 /** Delay before retrying after a file could not be written. */
 const retryMs = 5000
-/** Interval at which the causes of failures are written, in addition to the write in each step. */
+/** Interval at which the causes of failures are written; each step writes them too. */
 const causesMs = 500
 
 export class DevSession {

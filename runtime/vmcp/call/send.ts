@@ -65,7 +65,7 @@ async function requireResource(operation: Operation, next: Perform): Promise<Out
 
 /**
  * Reports the selected backend. Rejects with BACKEND_UNAVAILABLE if the backend is not available. Needed only if other
- * links come between this link and `send`, which does the same.
+ * links come between this link and `send`, because `send` does the same.
  */
 export function route(core: Pick<Core, 'parts'>): Link {
   return function route(operation, next) {

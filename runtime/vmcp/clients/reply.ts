@@ -92,7 +92,7 @@ export class Reply implements ClientResponse {
     beginEventStream(this.res, this.#headers)
     const resumable = this.#openResumableStream?.()
     if (resumable) {
-      // From now on, the reply ends with the stream. Another connection may replace the current one.
+      // From now on, the reply ends when the stream ends. Another connection may replace the current one.
       this.#resumableStream = resumable
       resumable.onAbandoned = () => this.onClose?.()
       resumable.attach(this.res)

@@ -14,7 +14,7 @@ export type Path = readonly string[]
  * template is called.
  */
 const maxVisits = 1000
-/** Maximum number of recorded names per path. No check needs more names than this. */
+/** Maximum number of recorded names per path. No check needs more names. */
 const maxNames = 8
 
 export function pathsRead(template: Template): readonly Path[] {

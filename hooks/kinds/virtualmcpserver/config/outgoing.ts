@@ -68,7 +68,7 @@ export function outgoingAuth(context: Context, serverNeeds: PodNeeds): OutgoingC
   }
 }
 
-/** True when the member's own reference applies, given the entry for its backend. */
+/** True when the member's own reference applies. `listed` is the entry for its backend. */
 function usesOwnReference(
   outgoing: VirtualMCPServerSpec['outgoingAuth'],
   listed: BackendAuth | undefined,

@@ -91,6 +91,6 @@ export interface ClientRow {
 
 export interface BearerReference {
   readonly variable: string
-  /** `Bearer ${V}` in the client's syntax. Undefined when the client has no such syntax. */
+  /** `Bearer ${V}` in the client's syntax. Undefined when the client does not support variables in headers. */
   readonly header: string | undefined
 }

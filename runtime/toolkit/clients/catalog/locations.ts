@@ -21,7 +21,7 @@ export interface Location {
   /** Profile id for the `profile` scope. */
   readonly profile: string | undefined
   readonly file: string
-  /** Keys from the top of the document to the server map. */
+  /** Keys on the path from the document's root to the server map. */
   readonly key: readonly string[]
   readonly row: FileRow
 }

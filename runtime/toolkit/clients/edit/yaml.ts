@@ -45,7 +45,7 @@ interface PathMatch {
   readonly map: YAMLMap | undefined
   readonly rest: readonly string[]
   readonly pair: Pair | undefined
-  /** Indent for the members of an empty map. */
+  /** Indentation for the members of an empty map. */
   readonly indent: string
 }
 

@@ -114,7 +114,10 @@ function flagsIn(word: Value): readonly FlagWord[] {
 /** `registry/name:tag`, or `name:tag`. */
 const imageForm = /^[a-z0-9][\w.-]*(?::\d+)?(?:\/[\w.-]+)+(?:[:@].*)?$|^[a-z0-9][\w.-]*[:@][\w.:-]+$/
 
-/** True when the word after an unknown flag is its value: neither a flag nor an image, and followed by another word. */
+/**
+ * True when the word after an unknown flag is treated as the flag's value: it is neither a flag nor an image, and
+ * another word follows it.
+ */
 function isValueNext(words: readonly string[], at: number): boolean {
   const next = words[at] ?? '-'
   return !next.startsWith('-') && !imageForm.test(next) && at + 1 < words.length

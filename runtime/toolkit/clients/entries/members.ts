@@ -61,7 +61,7 @@ export class EntryMembers {
     return names.every((item) => item !== undefined) ? names : this.#wrong(name, 'a list of names')
   }
 
-  /** Returns strings by name, excluding null members. Empty when the field is absent. */
+  /** Returns strings, keyed by name, without null members. Empty when the field is absent. */
   textMap(name: string): ReadonlyMap<string, string> {
     const value = this.take(name)
     if (value === undefined || value === null) return new Map()
@@ -89,7 +89,7 @@ export class EntryMembers {
     if (isSet) this.#notes.push({ field, text, loses })
   }
 
-  /** Adds a note that a field has an undocumented form that can only mean one thing. */
+  /** Adds a note that a field uses an undocumented but unambiguous format. */
   noteRepair(field: string, text: string): void {
     this.#notes.push({ field, text, loses: false })
   }

@@ -1,6 +1,6 @@
 /**
- * Reads the server's response to the token. Only the server can decide whether the audience and scopes are acceptable.
- * Each run sends the token once.
+ * Evaluates the server's response to a request that contains the token. Only the server can decide whether the audience
+ * and scopes are acceptable. Each run sends the token once.
  */
 import { headerName } from '../../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../../oauth/index.ts'

@@ -1,4 +1,4 @@
-/** The part of oidc-provider that Gatehouse and its tests use. */
+/** The parts of oidc-provider that Gatehouse and its tests use. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http'
 

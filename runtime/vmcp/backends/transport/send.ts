@@ -195,5 +195,5 @@ export async function sendToBackend(
   }
 }
 
-/** Maximum number of retries after a rejected token, with a renewed token or with another process's token. */
+/** Maximum number of retries after a rejected token; each retry uses a renewed token or another process's token. */
 const maxLoginAttempts = 2

@@ -106,7 +106,7 @@ class Walk {
     return true
   }
 
-  /** Adds a schema. The schema's members are checked later. */
+  /** Adds a schema. Its members are checked later. */
   schema(value: unknown): boolean {
     if (typeof value === 'boolean') return true
     if (!isFields(value)) return false

@@ -12,7 +12,7 @@ export interface ListsState {
   readonly leftOut: number
 }
 
-/** Reports the reads of one backend's lists for all kinds of clients. */
+/** Reports the reads of one backend's lists, regardless of the client. */
 export class ListReadReports {
   readonly #backend: string
   readonly #perCaller: boolean

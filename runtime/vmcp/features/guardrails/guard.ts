@@ -53,7 +53,7 @@ export interface GuardrailParts {
  */
 const fixed = [['name'], ['uri'], ['ref']] as const
 
-/** Methods that backends use outside any call. All other methods are reported as `other`. */
+/** Methods of the messages that backends send outside any call. All other methods are reported as `other`. */
 const saidUnasked: ReadonlySet<string> = new Set([
   'notifications/message',
   'notifications/elicitation/complete',

@@ -58,7 +58,7 @@ const fixed: readonly PointerPattern[] = [
   ['uriTemplate'],
   ['arguments', undefined, 'name'],
 ]
-/** Schema members with text that programs compare. */
+/** Schema members whose text programs compare literally. */
 const compared: ReadonlySet<string> = new Set(
   'enum const pattern required format type $ref $id $anchor $dynamicRef $dynamicAnchor $schema'.split(' '),
 )
