@@ -3,8 +3,8 @@
  * that is bound to a certificate requires a connection with that certificate.
  *
  * The token check may come from the cache, but every request needs its own proof. A bound token is never accepted as a
- * bearer token, even if DPoP is off, and an unbound token is never accepted with a proof. A token that is bound in
- * another way is rejected.
+ * bearer token, even if DPoP is off, and an unbound token is never accepted with a proof. A token that is bound in any
+ * other way is rejected.
  * Source: RFC 9449 sections 4.3 and 7; RFC 8705 section 3; RFC 7800 section 3.
  */
 import { randomBytes } from 'node:crypto'

@@ -268,7 +268,10 @@ class Reader implements SseReader {
   }
 }
 
-/** Returns the end of a short line, or -1 for a longer line. A native search finds the end of a longer line faster. */
+/**
+ * Returns the index where a short line ends, or -1 for a longer line. A native search finds the end of a longer line
+ * faster.
+ */
 function shortLineEnd(chunk: Buffer, at: number): number {
   const until = Math.min(chunk.length, at + shortLine)
   for (let i = at; i < until; i++) if (chunk[i] === lf || chunk[i] === cr) return i

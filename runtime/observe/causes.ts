@@ -28,7 +28,9 @@ interface CauseWords {
 
 const signInRequired = 'sign_in_required'
 
-/** Returns the next step for a backend that waits for the user. `server` is the name of its virtual server. */
+/**
+ * Returns the next step for a backend that requires the user to sign in. `server` is the name of its virtual server.
+ */
 export function signInFix(server: string): string {
   return `run gatehouse tools list ${server}, which prints the address where you sign in`
 }

@@ -12,7 +12,7 @@ export interface ExcludedBackend {
   readonly name: string
   /** Lines in the form `field: rule`, without values that could be secrets. */
   readonly problems: readonly string[]
-  /** True when the document contains settings for this backend but does not declare the backend. */
+  /** True when the document contains settings for this backend but does not declare it. */
   readonly isUnknown?: true
 }
 

@@ -23,8 +23,8 @@ const alternatives = 'token_endpoint_auth_methods_supported'
 
 /**
  * Returns the method of a registered client: the first listed method that this server supports. A client that requests
- * a secret becomes a public client unless `confidentialClients` is on. Such clients also work without a secret. Throws
- * OAuthError invalid_client_metadata.
+ * a secret becomes a public client unless `confidentialClients` is on. Clients that can use a secret also work without
+ * a secret. Throws OAuthError invalid_client_metadata.
  */
 export function selectAuthMethod(
   metadata: ClientMetadataDocument,

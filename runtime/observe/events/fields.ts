@@ -102,7 +102,7 @@ export interface EventFields extends AttachEventFields {
     readonly left_out: number
     readonly examples: readonly string[]
   }
-  /** A name conflicts and cannot be offered; `resolved` when the conflict is over. */
+  /** An item cannot be offered because of a name conflict; `resolved` when the conflict is over. */
   readonly name_conflict: {
     readonly kind: string
     readonly item: string

@@ -17,7 +17,7 @@ export interface EventLogOptions {
 }
 
 export const repeatWindowMs = 60_000
-/** Number of lines per window, for events about a problem and for all other events. */
+/** Maximum number of lines per window: for events about a problem, and for all other events. */
 const shownChanges = 5
 const occurrences = 1
 const maxWindows = 1_000

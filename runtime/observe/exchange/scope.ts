@@ -143,7 +143,7 @@ export function annotateQuota(record: QuotaRecord): void {
 
 const maxGuardrails = 64
 
-/** Records a guardrail finding for the request in flight; repeated findings increase its count. */
+/** Records a guardrail finding for the request in flight; repeated findings increase the finding's count. */
 export function annotateGuardrail(record: GuardrailRecord): void {
   const notes = notesInForce()
   if (!notes) return

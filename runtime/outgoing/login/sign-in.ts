@@ -211,7 +211,7 @@ async function codeFlow(
     adopt(tokens)
     ok = true
   } catch (error) {
-    // Do not retry a registration that the server no longer recognizes.
+    // Discards a registration that the server no longer recognizes, so that it is not used again.
     if (tokenRefusal(error) === 'client') giveUpClient(candidate, located, parts)
     throw error
   } finally {

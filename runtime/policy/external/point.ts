@@ -65,8 +65,8 @@ export class AskedPoint {
   }
 
   /**
-   * Returns one decision per query; undefined for a missing decision. Rejects like `decide` when all decisions are
-   * missing.
+   * Returns one decision per query; undefined for a missing decision. Rejects with the same errors as `decide` if all
+   * decisions are missing.
    */
   async decideAll(
     questions: readonly Question[],

@@ -77,7 +77,7 @@ export class RawBridge {
   #nextOwnId = 1
   /** Set after the server's first response. */
   #reached = false
-  /** True when the first message did not reach the server, which ended the bridge. */
+  /** True when the bridge ended because the first message did not reach the server. */
   unreachable = false
   /** The error for requests that are still pending when the bridge ends. */
   #endReason: Error = endedEarly

@@ -45,7 +45,7 @@ export type ParkStep = 'read' | 'recorded' | 'written' | 'replaced' | 'forgotten
 export interface OriginalFile {
   readonly disk: FileOnDisk
   readonly text: FileText
-  /** False when the file would not exist without the gateway. */
+  /** False if the file would not exist without the gateway's entry. */
   readonly exists: boolean
   /** Undefined when the file is not parked. */
   readonly parked: ParkedFile | undefined

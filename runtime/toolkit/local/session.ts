@@ -66,7 +66,7 @@ export interface WorkloadView {
   readonly refusal?: string | undefined
 }
 
-/** Delay before retrying after a file could not be written. */
+/** Delay before a failed file write is retried. */
 const retryMs = 5000
 /** Interval at which the causes of failures are written; each step writes them too. */
 const causesMs = 500
@@ -173,7 +173,7 @@ export class DevSession {
     return this.#queue
   }
 
-  /** Schedules another step unless one is already waiting. */
+  /** Schedules another step unless a step is already scheduled. */
   #notify(): void {
     if (this.#stepWaiting || this.#stopped) return
     this.#stepWaiting = true

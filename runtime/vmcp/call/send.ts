@@ -151,7 +151,7 @@ function missingError({ leftOut }: CallParts, name: string): GatehouseError {
   return unavailableError([name], { leftOut: leftOut.filter((one) => one === name) })
 }
 
-/** Throws INVALID_PARAMS if another backend issued an operation's `requestState` and `inputResponses`. */
+/** Throws INVALID_PARAMS if an operation's `requestState` and `inputResponses` belong to another backend. */
 function requireIssuer({ stateFor }: Operation, { settings }: Backend): void {
   if (stateFor !== undefined && stateFor !== backendIdentity(settings)) throw invalidRequestStateError()
 }

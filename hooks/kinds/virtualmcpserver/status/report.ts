@@ -30,7 +30,7 @@ const statusOrder: readonly ReportedStatus[] = [
 ]
 
 export interface Reports {
-  /** Reports from pods that run the current configuration, by backend name. */
+  /** Reports from pods that run the current configuration, keyed by backend name. */
   readonly current: ReadonlyMap<string, DiscoveredBackend>
   /** True when at least one pod reported on the current configuration. */
   readonly fresh: boolean

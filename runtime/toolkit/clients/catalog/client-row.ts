@@ -81,7 +81,10 @@ export interface ClientRow {
   readonly reservedNames?: readonly string[]
   /** Instructions for the user to apply the change. */
   readonly pickUp: string
-  /** Processes that write the file from memory. The file is not edited while one of these processes is running. */
+  /**
+   * Processes that overwrite the file with the copy that they keep in memory. The file is not edited while one of these
+   * processes is running.
+   */
   readonly rewrittenBy?: readonly string[]
   /** Returns the client's command that adds the entry. */
   readonly ownCommand?: (name: string, url: string, scope: FileScope) => readonly string[]

@@ -10,7 +10,7 @@ export interface Host {
   /** Absolute path of the project's folder. */
   readonly cwd: string
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Returns the names in a folder. Empty when the folder does not exist. */
+  /** Returns the names of the entries in a folder. Empty when the folder does not exist. */
   readonly list: (folder: string) => readonly string[]
 }
 
@@ -26,7 +26,7 @@ export interface Location {
   readonly row: FileRow
 }
 
-/** Returns all of a client's locations, with the preferred one for each scope first. */
+/** Returns all of a client's locations, with the preferred location for each scope first. */
 export function locationsOf(id: ClientId, host: Host): readonly Location[] {
   const client: ClientRow = clientRow(id)
   return client.files

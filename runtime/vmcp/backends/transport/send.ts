@@ -110,8 +110,8 @@ export function isRepeatable(rpcMethod: string | undefined): boolean {
 }
 
 /**
- * Returns the facts about a request that are needed to explain its failure. A request without a JSON-RPC method is
- * Gatehouse's own.
+ * Returns the facts about a request that are needed to explain its failure. A request without a JSON-RPC method is one
+ * of Gatehouse's own requests.
  */
 export function describeRequest(target: ChannelTarget, rpcMethod: string | undefined): AnsweredRequest {
   return { sentHeaders: target.sentHeaders, isQuoted: rpcMethod === undefined || isOwnRequest(rpcMethod) }

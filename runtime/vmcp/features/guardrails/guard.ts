@@ -60,7 +60,7 @@ const saidUnasked: ReadonlySet<string> = new Set([
   updatedMethod,
 ])
 
-/** A refusal with a message for clients. */
+/** A refusal whose message is sent to clients. */
 class Refusal extends GatehouseError {}
 
 /** The transport stopped reading a result that is too large. */

@@ -1,7 +1,7 @@
 /**
  * Applies one set of rules for hidden characters to lists. Each item is scanned once, regardless of the number of
  * clients. Names and values that programs compare (`enum` values, patterns) cannot be changed. An item is refused if
- * such a name or value contains a match.
+ * one of these names or values contains a match.
  *
  * This module processes the items that pinning offers. Pinning itself compares the backend's original data.
  */
