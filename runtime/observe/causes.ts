@@ -15,7 +15,7 @@ export interface Cause {
   readonly httpStatus?: number | undefined
   /** The backend's own explanation on one line: its response, or the decisive line of its output. */
   readonly detail?: string | undefined
-  /** Replaces the category's next step if a more precise one is known, such as a command to run. */
+  /** Replaces the category's next step if a more precise step is known, such as a command to run. */
   readonly fix?: string | undefined
 }
 

@@ -84,8 +84,8 @@ export function sealId(secret: Uint8Array): string {
 }
 
 /**
- * Maximum number of retries. Resealing may change a value between a read and its swap; more frequent changes have
- * another cause.
+ * Maximum number of retries. Resealing may change a value between a read and its swap; if a value changes more often,
+ * there is another cause.
  */
 const maxTries = 4
 

@@ -6,7 +6,7 @@
 import { type Fields, fieldsOf, isFields } from './fields.ts'
 import { below, type Violation } from './violations.ts'
 
-/** An excluded backend, with the reasons. */
+/** An excluded backend and the reasons for its exclusion. */
 export interface ExcludedBackend {
   /** Name in the file, or `backends[0]` for a backend without a usable name. */
   readonly name: string

@@ -1,5 +1,6 @@
 /**
- * Selects how a client authenticates at the token endpoint, from its registration or metadata document.
+ * Selects the method with which a client authenticates at the token endpoint, from its registration or metadata
+ * document.
  *
  * `token_endpoint_auth_method` is the client's preferred method. `token_endpoint_auth_methods_supported` lists all
  * methods that it can use. A registered client can have a secret, and a client with a metadata document can have keys

@@ -93,8 +93,8 @@ function missingProofError({ tokenProofs }: AuthServerContext): unknown {
 }
 
 /**
- * Returns the verified proof of a token request; undefined without a proof, unless the server requires one. Throws
- * OAuthError invalid_dpop_proof, use_dpop_nonce.
+ * Returns the verified proof of a token request. Without a proof, returns undefined unless the server requires a proof.
+ * Throws OAuthError invalid_dpop_proof, use_dpop_nonce.
  */
 export async function readTokenProof(
   exchange: Exchange,

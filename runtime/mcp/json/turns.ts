@@ -8,7 +8,9 @@ export type TurnWork<T> = Generator<undefined, T, undefined>
 
 /** Text below this size is read in one turn. */
 export const largeBytes: number = 256 * 1024
-/** Number of bytes between two yields. This many bytes contain at most 40,000 values and take about 2 ms to read. */
+/**
+ * Number of bytes to process between yields. This many bytes contain at most 40,000 values and take about 2 ms to read.
+ */
 export const sliceBytes: number = 128 * 1024
 const utf8SliceBytes = 1024 * 1024
 

@@ -19,7 +19,7 @@ const maxDoublings = 14
 export interface StreamPaceOptions {
   /**
    * Called when the server has closed several consecutive streams as soon as they opened, and again for each further
-   * such stream.
+   * stream that is closed at once.
    */
   readonly onNotKept?: (() => void) | undefined
   /** Called when a stream has stayed open for long enough. */

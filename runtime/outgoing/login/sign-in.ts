@@ -211,7 +211,7 @@ async function codeFlow(
     adopt(tokens)
     ok = true
   } catch (error) {
-    // Discards a registration that the server no longer recognizes, so that it is not used again.
+    // The next login must not use a client that the server no longer recognizes.
     if (tokenRefusal(error) === 'client') giveUpClient(candidate, located, parts)
     throw error
   } finally {

@@ -47,7 +47,7 @@ export class AskedPoint {
     this.#observe = observe
   }
 
-  /** Number of queries in one batch, all about one list. */
+  /** Maximum number of queries in one batch; all of them concern the same list. */
   get together(): number {
     return this.#batch()?.most ?? 1
   }

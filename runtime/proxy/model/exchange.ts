@@ -16,7 +16,7 @@ export interface Upgrade {
 }
 
 export class ProxyExchange extends Exchange {
-  /** The request's session, if this proxy tracks it. */
+  /** The session that the request belongs to, if this proxy tracks the session. */
   session: ProxiedSession | undefined
   /** The access token used in the last attempt. */
   usedToken: string | undefined

@@ -108,7 +108,7 @@ export class RawBridge {
     } finally {
       signal.removeEventListener('abort', stop)
       this.#stop.abort()
-      // Conversations in the other protocol era answer their own requests.
+      // Conversations in the other protocol era answer their pending requests themselves.
       await this.#options.eras?.close()
       await this.#inFlight.cutOff(this.#endReason)
       await this.#transport.close()
@@ -250,7 +250,7 @@ export class RawBridge {
     return failure
   }
 
-  /** Records the data from an answered request that later messages need. */
+  /** Records data from a request and its response that later messages need. */
   async #note(message: Message, response: Message, era: Era): Promise<void> {
     if (!response.result) return
     if (message.method === 'initialize') {

@@ -50,7 +50,7 @@ export interface PlanContext {
   /** Folder for the locks of backends that do not have one yet. */
   readonly pinFirst?: string | undefined
   readonly baseEnv: Readonly<Record<string, string>>
-  /** File with the causes of failures in the session's programs, for the virtual servers of a namespace. */
+  /** File in which a namespace's virtual servers find the causes of failures in the session's programs. */
   readonly causesFile: string
   /** Undefined when all local programs may use the session's ports. */
   readonly access?: SessionAccess | undefined

@@ -226,7 +226,7 @@ export class DevSession {
     const plan = await this.#plan(workload, parent)
     const running = this.#runners.get(key)
     if (plan instanceof UnwritableFile) {
-      // A running process continues with its current files.
+      // A running process continues to use its current files.
       this.#retryLater()
       if (running) this.#options.onError(plan)
       else this.#notRunnable.set(key, plan.message)

@@ -46,7 +46,7 @@ export interface RunWatchOptions {
    * changes.
    */
   readonly onSummary: (summary: string) => void
-  /** Called when all servers answer for the first time. */
+  /** Called the first time that all servers respond. */
   readonly onComplete: () => void
 }
 

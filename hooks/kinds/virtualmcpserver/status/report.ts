@@ -35,8 +35,8 @@ export interface Reports {
   /** True when at least one pod reported on the current configuration. */
   readonly fresh: boolean
   /**
-   * Problems with their next steps, reported by pods with any configuration. A pod that rejects the current
-   * configuration reports the rejection here.
+   * Problems and their next steps, as reported by all pods, regardless of their configuration. A pod that rejects the
+   * current configuration reports the rejection here.
    */
   readonly problems: readonly string[]
 }

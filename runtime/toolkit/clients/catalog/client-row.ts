@@ -72,8 +72,8 @@ export interface ClientRow {
   readonly form: EntryForm
   readonly variables: VariableSyntax
   /**
-   * Returns the native entry for a remote server. Undefined when the client has no such entry. `token` is the client's
-   * reference to a variable, for the Authorization header.
+   * Returns the native entry for a remote server. Undefined when the client does not support remote servers. `token` is
+   * the client's reference to a variable, for the Authorization header.
    */
   readonly remote?: (url: string, token: BearerReference | undefined) => Readonly<Record<string, unknown>>
   /** Returns the entry that starts a program. Undefined when the client's files are only read. */

@@ -8,7 +8,7 @@ import { header } from '../../../toolkit/mcp-client/exchange.ts'
 import { askMcp, credentials, initializeParams } from '../../../toolkit/mcp-client/mcp.ts'
 import type { RemoteFacts, Verdict } from './facts.ts'
 
-/** Returns `accepted` when the server cannot be reached. The session checks report that problem. */
+/** Returns `accepted` when the server cannot be reached. The session checks report that the server is unreachable. */
 export async function verdictOn(facts: RemoteFacts): Promise<Verdict> {
   facts.verdict ??= await ask(facts)
   return facts.verdict

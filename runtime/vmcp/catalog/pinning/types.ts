@@ -14,7 +14,7 @@ export interface PinDrift {
   readonly kind: PinKind
   readonly name: string
   readonly state: Exclude<PinState, 'pinned'>
-  /** Parts that differ. A new item differs in all parts, and a removed item differs in no part. */
+  /** Parts that differ. A new item differs in all parts, and a removed item does not differ in any part. */
   readonly parts: readonly PinnedPart[]
   /** Digest of the offered definition. For a removed item, the digest of the approved definition. */
   readonly digest: string

@@ -48,7 +48,7 @@ export interface GuardrailParts {
 }
 
 /**
- * Members that identify the target of a call or of a request to a user. A change to such a member would change the
+ * Members that identify the target of a call or of a request to a user. Changing one of these members would change the
  * call.
  */
 const fixed = [['name'], ['uri'], ['ref']] as const

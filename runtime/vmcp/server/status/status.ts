@@ -105,7 +105,7 @@ export interface BackendStatus {
   readonly latency_ms?: { readonly p50: number; readonly p95: number }
   /** The address where the user must sign in. Absent if no sign-in is required. */
   readonly sign_in_url?: string
-  /** Comparison of the backend's items with the approved items. Absent while pinning is disabled. */
+  /** Result of comparing the backend's items with the approved items. Absent while pinning is disabled. */
   readonly pinning?: PinningStatus
 }
 

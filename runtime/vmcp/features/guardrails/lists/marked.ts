@@ -67,7 +67,7 @@ const turnMs = 5
 
 export class MarkedLists {
   readonly #rules: readonly CompiledRule[]
-  /** Scan results, cached by immutable item. */
+  /** Scan results, cached for each immutable item. */
   readonly #items = new WeakMap<Buffer, Marked>()
   readonly #instructions = new WeakMap<Listing, { readonly text: string; readonly marked: Marked }>()
 
