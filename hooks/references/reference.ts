@@ -63,7 +63,7 @@ export function resolveReferences<Target extends ReferenceTarget, const Table ex
   return { values, failures, hashes } as unknown as ResolvedReferences<Table>
 }
 
-/** Type of the field at a path of an object. */
+/** Type of the field at the given path in an object. */
 type FieldAt<T, Path extends string> = Path extends `${infer Head}.${infer Rest}`
   ? Head extends keyof T
     ? FieldAt<NonNullable<T[Head]>, Rest>

@@ -10,8 +10,8 @@ import type { ClientAuthMethod, OAuthClient } from './client/client.ts'
 
 export interface ProviderHint {
   /**
-   * `audience`: send the resource in a parameter of that name. `omit`: do not send it. Default: send `resource` (RFC
-   * 8707).
+   * `audience`: send the resource in a parameter of that name. `omit`: do not send the resource. Default: send
+   * `resource` (RFC 8707).
    */
   readonly resource?: 'omit' | 'audience'
   /** Parameters for the authorization request. */

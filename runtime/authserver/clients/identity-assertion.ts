@@ -11,7 +11,7 @@ import { isFields } from '../../../schemas/index.ts'
 import { lifeViolation } from './client-assertion.ts'
 import { type GrantAssertionRules, maxSubjectLength, verifyIssuerJwt } from './grant-assertion.ts'
 
-/** Profile of the jwt-bearer grant, for the metadata. */
+/** Profile of the jwt-bearer grant, as listed in the metadata. */
 export const identityAssertionProfile = 'urn:ietf:params:oauth:grant-profile:id-jag'
 
 const type = 'oauth-id-jag+jwt'

@@ -61,7 +61,7 @@ export const authServerEnvironment = {
   trustedProxies: 'GATEHOUSE_AUTH_SERVER_TRUSTED_PROXIES',
 } as const
 
-/** Reads and checks a file. Throws an INVALID_CONFIG error that contains the path and all errors. */
+/** Reads and checks a file. Throws INVALID_CONFIG; the message contains the path and all errors. */
 export function loadAuthServerConfig(path: string, env: Environment): AuthServerConfig {
   return parseAuthServerConfig(readConfigText(path), env, path)
 }
@@ -229,10 +229,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
   }
 }
 
-/**
- * Reads the current keys, with HMAC secrets as raw bytes. Throws an INVALID_CONFIG error that lists all unreadable
- * files.
- */
+/** Reads the current keys, with HMAC secrets as raw bytes. Throws INVALID_CONFIG, listing unreadable files. */
 function readSecrets(file: AuthServerFile): AuthServerSecrets {
   const violations: string[] = []
   const read = (field: string, path: string): Buffer => {

@@ -57,7 +57,7 @@ export interface AuthServerConfig {
   /** Maximum lifetime of a grant, regardless of refreshes. */
   readonly grantMs: number
   /**
-   * Upstream providers. With an empty list, users cannot sign in, and only declared clients and bound subjects can
+   * Upstream providers. If the list is empty, users cannot sign in, and only declared clients and bound subjects can
    * obtain tokens.
    */
   readonly upstreams: readonly UpstreamConfig[]

@@ -5,7 +5,7 @@
 export const defaultRetryMs = 1_000
 const minRetryMs = 20
 const maxRetryMs = 30_000
-/** A stream that stays open for this long counts as kept open. */
+/** A stream that stays open for this long is considered to be kept open. */
 const keptMs = 5_000
 /** Number of consecutive short streams after which the server is assumed to keep no stream open. */
 const notKeptCount = 3

@@ -314,7 +314,7 @@ export interface EventFields extends AttachEventFields {
   readonly status_report: { readonly ok: boolean; readonly config_map: string; readonly err?: unknown }
   /** Audit log lines were lost. */
   readonly audit_lost: { readonly lines: number; readonly err?: unknown }
-  /** Audit log lines are once more written without loss. */
+  /** Audit log lines are written without loss again. */
   readonly audit_recovered: Readonly<Record<string, never>>
   /**
    * A certificate trusted for a backend expires soon or has expired. `ends` is absent when no certificate expires soon.

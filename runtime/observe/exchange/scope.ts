@@ -14,7 +14,7 @@ import type { RpcResponse } from './rpc-answer.ts'
 export interface RequestScope {
   /** Milliseconds since the epoch. */
   readonly startedAt: number
-  /** The client's request id if usable, otherwise a new one. */
+  /** The client's request id if it is usable; otherwise, a new id. */
   readonly requestId: string
   /** Released after the report, because connections opened by the request may keep this scope alive for a long time. */
   http: HttpSide | undefined
@@ -53,7 +53,7 @@ export interface HttpSide {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   watch: ResponseWatch | undefined
-  /** The pipeline's exchange; undefined if the observer did not get one. */
+  /** The pipeline's exchange; undefined if the observer did not receive an exchange. */
   exchange: Exchange | undefined
 }
 

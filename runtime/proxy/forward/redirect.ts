@@ -30,7 +30,7 @@ export function redirectPath(
 
 /**
  * True for requests to the MCP endpoint, which may have any path when the target has none configured. Clients also send
- * `MCP-Protocol-Version` in requests for metadata documents, so this header is not a criterion.
+ * `MCP-Protocol-Version` in requests for metadata documents, so this header does not distinguish them.
  */
 export function isMcpRequest(target: TargetAddress, exchange: ProxyExchange): boolean {
   const { headers } = exchange.req

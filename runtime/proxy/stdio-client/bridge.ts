@@ -173,7 +173,7 @@ export class RawBridge {
     await this.#inFlight.other(done)
   }
 
-  /** Closes the stream of a stateless request, which cancels it. Returns true if nothing needs to be sent. */
+  /** Closes a stateless request's stream, which cancels the request. Returns true if nothing needs to be sent. */
   #cancel(message: Message): boolean {
     if (message.method !== 'notifications/cancelled') return false
     const id = paramsOf(message).raw('requestId')?.toString()

@@ -47,7 +47,7 @@ export interface ProcessesOptions extends PeerCommand {
   readonly now: () => number
   /** False to start only the first process in advance. Default true. */
   readonly ahead?: boolean | undefined
-  /** True to add a server's last lines of output to the reason why it ended, which clients see. Default false. */
+  /** True to append a server's last lines of output to the reason that clients see when it ends. Default false. */
   readonly showOutput?: boolean | undefined
 }
 

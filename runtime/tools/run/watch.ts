@@ -42,8 +42,8 @@ export interface RunWatchOptions {
   readonly onChange: (name: string, sentence: string) => void
   readonly onMissing: (missing: Missing) => void
   /**
-   * Called with the number of servers that are down, by cause: after the address is reported, and whenever the number
-   * changes.
+   * Called with the number of servers that are down for each cause: after the address is reported, and whenever the
+   * number changes.
    */
   readonly onSummary: (summary: string) => void
   /** Called the first time that all servers respond. */

@@ -42,7 +42,7 @@ export interface ServeOptions {
   readonly onLine: (name: string, line: string) => void
   /** Called repeatedly with the names of the servers that have not responded yet. */
   readonly onStarting: (names: readonly string[]) => void
-  /** Called once, when the servers' states are known and the files are changed. */
+  /** Called once the servers' states are known and the files have been changed. */
   readonly onReady: (report: UpReport) => void
 }
 

@@ -77,7 +77,7 @@ class Reading {
     }
   }
 
-  /** Returns the path of the value, or undefined when it is unknown. */
+  /** Returns the path of the value, or undefined when the path is unknown. */
   #pipe({ variables, assigns, commands }: Pipe, dot: Path | undefined, isRange = false): Path | undefined {
     let path: Path | undefined
     for (const [index, command] of commands.entries()) {

@@ -1,5 +1,5 @@
 /**
- * Resolves how the virtual server authenticates to each backend.
+ * Determines the method with which the virtual server authenticates to each backend.
  *
  * Precedence: the backend's entry in spec.outgoingAuth.backends, the member's own reference, the default, none. With
  * source `inline`, a member's own reference only applies if the entry (or the default, if there is no entry) has the

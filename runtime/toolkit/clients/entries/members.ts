@@ -126,7 +126,7 @@ export function printable(text: string): string {
   return text.replaceAll(hiddenInLine, '?')
 }
 
-/** Shortens a name from a user's file for a table. */
+/** Shortens a name from a user's file to fit into a table. */
 export function printableName(name: string): string {
   const plain = printable(name)
   return plain.length > 60 ? `${plain.slice(0, 59)}…` : plain

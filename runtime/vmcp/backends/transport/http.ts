@@ -40,7 +40,7 @@ const maxRedirects = 3
 /** Limits for a discarded body. Beyond these limits, the connection is closed. */
 const maxDiscardBytes = 64 * 1024
 const maxDiscardMs = 2_000
-/** Maximum size of a message without its result. */
+/** Maximum size of a message, excluding its result. */
 export const envelopeBytes = 4_096
 
 export interface BackendRequest {
