@@ -107,7 +107,10 @@ class Reader implements SseReader {
   #afterCr = false
   /** The part of the field name that has arrived so far. */
   #name = ''
-  /** Field of the current line. Undefined until the colon has arrived. `skip` means that the line is ignored. */
+  /**
+   * Name of the field on the current line. Undefined until the colon has arrived. `skip` means that the line is
+   * ignored.
+   */
   #field: string | undefined
   /** True if the next byte is the first byte of the value. One space is dropped at this position. */
   #atValue = false

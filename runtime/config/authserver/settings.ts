@@ -2,8 +2,9 @@
  * The parsed configuration of the embedded authorization server: typed, with defaults, and with functions that read
  * secrets.
  *
- * `authServerViolations` checks every rule that needs no network and returns all errors at once. Any error prevents the
- * server from starting. Network errors (an unreachable upstream or store) affect readiness, not startup.
+ * `authServerViolations` checks every rule that does not require network access, and returns all errors at once. Any
+ * error prevents the server from starting. Network errors (an unreachable upstream or store) affect readiness, not
+ * startup.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
  * 8414 section 2 (issuer).
  */

@@ -73,7 +73,7 @@ export function rotatingSecret(
 /** Finds named secrets. */
 export interface SecretsProvider {
   readonly kind: 'environment' | 'file'
-  /** Returns the secret. Throws INVALID_CONFIG with the secret's name and the searched location. */
+  /** Returns the secret. Throws an INVALID_CONFIG error that contains the secret's name and the searched location. */
   find(name: string): Secret
   /** Returns the secret's location for watching. Throws like `find`. */
   locate(name: string): SecretLocation

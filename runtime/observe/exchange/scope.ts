@@ -57,7 +57,7 @@ export interface HttpSide {
   exchange: Exchange | undefined
 }
 
-/** Notes on a call that has no client request, for a separate audit line. */
+/** Notes on a call that has no client request. They are written to a separate audit line. */
 export type CallNotes = Pick<RequestScope, 'webhooks' | 'quotas' | 'guardrails'>
 
 export interface ExchangeScope {

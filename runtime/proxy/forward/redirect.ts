@@ -1,7 +1,7 @@
 /**
  * Decides which of the target's redirects the proxy follows: those with the same authority and no downgrade from https.
- * Redirects of MCP requests to an absolute address are rejected, because a client that follows one would bypass this
- * proxy. All other redirects pass through unchanged.
+ * Redirects of MCP requests to an absolute address are rejected, because a client that follows such a redirect would
+ * bypass this proxy. All other redirects pass through unchanged.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { headerName } from '../../mcp/index.ts'

@@ -176,7 +176,7 @@ class ServerProcess implements ServerLink {
   hasSpoken = false
   readonly #peer: StdioPeer
   readonly #onSpoken: () => void
-  /** The last lines of its log output. */
+  /** The last lines of the server's log output. */
   output: readonly string[] = []
 
   constructor(options: ProcessesOptions, onSpoken: () => void) {

@@ -76,7 +76,7 @@ export class DevSession {
   readonly #options: SessionOptions
   readonly #addresses: Addresses
   readonly #consoleToken = randomBytes(32).toString('base64url')
-  /** Key that lets the user start logins at the backends of this session. */
+  /** Key that lets the user start logins at this session's backends. */
   readonly signInKey = randomBytes(32).toString('base64url')
   readonly #runners = new Map<string, ProcessRunner>()
   readonly #notRunnable = new Map<string, string>()
