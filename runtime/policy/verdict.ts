@@ -1,8 +1,8 @@
 /** The result of a policy decision, with its reasons. Only operators see this result. */
 
 /**
- * `permitted` by a policy; `forbidden` by a policy or because of a failure; `unmentioned` when no policy applies, which
- * also denies.
+ * `permitted` by a policy; `forbidden` by a policy or because of a failure; `unmentioned` if no policy applies, in
+ * which case the request is also denied.
  */
 export type CedarDecision = 'permitted' | 'forbidden' | 'unmentioned'
 

@@ -30,7 +30,7 @@ interface IdentityAssertionRules extends Omit<GrantAssertionRules, 'audiences' |
 
 export interface VerifiedIdentityAssertion {
   readonly subject: string
-  /** Tenant of the user at a multi-tenant identity provider. */
+  /** The user's tenant at a multi-tenant identity provider. */
   readonly tenant: string | undefined
   readonly claims: Readonly<Record<string, unknown>>
   readonly jti: string

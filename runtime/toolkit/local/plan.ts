@@ -193,7 +193,7 @@ interface CommandInput {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Replaces the pod's listening address with the local one. */
+/** Replaces the pod's listening address with the local address. */
 function listenLocally(args: readonly string[], port: number): string[] {
   return args.map((arg) => {
     if (arg.startsWith('--host=')) return '--host=127.0.0.1'

@@ -2,7 +2,7 @@
  * Parses `docker run` and `podman run` into image, arguments, variables and volumes.
  *
  * Drops flags that matter only on this machine. Skips unknown flags and flags that restrict or extend the server's
- * access, with a note.
+ * access, and adds a note for each.
  * Source: docker container run, Options; podman-run(1).
  */
 import { own } from '../../../../schemas/index.ts'

@@ -1,4 +1,4 @@
-/** Reads the fields of an entry with type checks. `noteUnknown` adds a note for each field that was not read. */
+/** Reads an entry's fields and checks their types. `noteUnknown` adds a note for each field that was not read. */
 import { hiddenInLine, isFields, isRawJson } from '../../../../schemas/index.ts'
 import type { Note, Unusable } from './entry.ts'
 
@@ -28,7 +28,7 @@ export class EntryMembers {
     return this.peek(name)
   }
 
-  /** Also accepts words such as yes and no, which YAML 1.1 and users write for true and false. */
+  /** Also accepts words such as yes and no, which YAML 1.1 allows and users write for true and false. */
   boolean(name: string): boolean | undefined {
     const value = this.peek(name)
     const isTrue = /^(?:true|yes|on)$/i.test(String(value))
