@@ -72,8 +72,8 @@ export interface ClientRow {
   readonly form: EntryForm
   readonly variables: VariableSyntax
   /**
-   * Returns the native entry for a remote server. Undefined when the client does not support remote servers. `token` is
-   * the client's reference to a variable, for the Authorization header.
+   * Returns the native entry for a remote server. Undefined when the client has no native entries for remote servers.
+   * `token` is the client's reference to a variable, for the Authorization header.
    */
   readonly remote?: (url: string, token: BearerReference | undefined) => Readonly<Record<string, unknown>>
   /** Returns the entry that starts a program. Undefined when the client's files are only read. */
@@ -94,6 +94,6 @@ export interface ClientRow {
 
 export interface BearerReference {
   readonly variable: string
-  /** `Bearer ${V}` in the client's syntax. Undefined when the client does not support variables in headers. */
+  /** `Bearer ${V}` in the client's syntax. Undefined when the client has no syntax for variables in headers. */
   readonly header: string | undefined
 }

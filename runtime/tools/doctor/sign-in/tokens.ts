@@ -62,7 +62,7 @@ function adopt(facts: RemoteFacts, tokens: TokenSet): boolean {
   return true
 }
 
-/** OpenID Connect scopes, which are intended for the provider. MCP servers receive all other scopes. */
+/** OpenID Connect scopes, which are intended for the provider. MCP servers receive only the remaining scopes. */
 const openIdScopes = new Set(['openid', 'profile', 'email', 'address', 'phone', 'offline_access'])
 
 export async function checkGranted(facts: RemoteFacts): Promise<CheckOutcome> {

@@ -40,7 +40,7 @@ declare module 'oidc-provider' {
     interactionFinished(req: IncomingMessage, res: ServerResponse, result: object): Promise<void>
     /** Stores the result, and resolves with the address where the login continues. */
     interactionResult(req: IncomingMessage, res: ServerResponse, result: object): Promise<string>
-    /** True to read the client's address from `X-Forwarded-*`. */
+    /** True to trust the `X-Forwarded-*` headers of requests. */
     proxy: boolean
     readonly Client: {
       find(id: string): Promise<object | undefined>
