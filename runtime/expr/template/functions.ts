@@ -1,5 +1,5 @@
 /**
- * The template language's functions. The evaluator implements `and` and `or`, which do not evaluate all of their
+ * The template language's functions. The evaluator implements `and` and `or`, which do not always evaluate all of their
  * arguments.
  *
  * Numbers compare by value, regardless of their kind, and any whole number is a valid index. `quote` accepts any value

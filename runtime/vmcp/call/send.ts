@@ -96,7 +96,7 @@ export function send(core: Core): Perform {
     const { onlyBackend, links } = core.parts
     if (context.onRouted) context.onRouted(availableBackend(core.parts, target).name)
     if (stateFor !== undefined) requireIssuer(operation, availableBackend(core.parts, target))
-    // The backend may have been removed during the reservation of the quota.
+    // The backend may have been removed while the quota was being reserved.
     const backend = core.parts.members.get(entry.backend)?.backend
     if (!backend) throw missingError(core.parts, entry.backend)
     const { name, settings } = backend
