@@ -1,7 +1,8 @@
 /**
  * Checks references in manifests offline: references to other Gatehouse objects in the same namespace, and to a virtual
  * server's backends. The check reads only the given manifests. A dangling reference is an error when the manifests
- * contain other objects of that kind. Otherwise it is a warning, because the object may already be on the cluster.
+ * contain other objects of that kind. Otherwise, it is reported as a warning, because the object may already be on the
+ * cluster.
  *
  * Documents do not have to be valid.
  */

@@ -9,11 +9,11 @@ import { randomBytes } from 'node:crypto'
 import { provideReflectMetadata } from './reflect.ts'
 
 export interface IssuedCertificate {
-  /** Certificate of the authority, PEM. */
+  /** Certificate of the authority, in PEM format. */
   readonly ca: string
-  /** Leaf certificate, PEM, signed by `ca`. */
+  /** Leaf certificate in PEM format, signed by `ca`. */
   readonly certificate: string
-  /** Private key of the leaf, PEM, PKCS#8. */
+  /** Private key of the leaf certificate, in PEM format (PKCS#8). */
   readonly key: string
 }
 

@@ -32,7 +32,7 @@ interface ConfigKind<K extends KindName> extends Pick<KindHooks<K>, 'kind' | 'va
   readonly rereadSecrets?: (parent: Kinds[K]) => readonly SecretRef[]
   /** Lists the ConfigMaps with trust anchors that the object refers to. Receives a valid object. */
   readonly caBundles?: (parent: Kinds[K]) => readonly CABundleSource[]
-  /** Lists the bundles in `caBundles` whose changes require no new pods. */
+  /** Lists the bundles in `caBundles` whose changes do not require new pods. */
   readonly rereadBundles?: (parent: Kinds[K]) => readonly CABundleSource[]
   /** Reports errors and conditions that `validate` does not cover. Receives a valid object. */
   readonly check?: (context: SyncContext<K>) => SyncFailure | undefined

@@ -63,7 +63,7 @@ export function resolveReferences<Target extends ReferenceTarget, const Table ex
   return { values, failures, hashes } as unknown as ResolvedReferences<Table>
 }
 
-/** Type of the field at a path of an object. */
+/** Type of the field at the given path in an object. */
 type FieldAt<T, Path extends string> = Path extends `${infer Head}.${infer Rest}`
   ? Head extends keyof T
     ? FieldAt<NonNullable<T[Head]>, Rest>
@@ -85,7 +85,7 @@ interface ConfigReference<Target extends ReferenceTarget, Field extends string, 
   ) => ConfigPart<Value>
   /** Returns false when another field makes this reference irrelevant. Default: true. */
   readonly isRead?: (target: Target) => boolean
-  /** Returns the part of the configuration when the field is absent. Default: undefined. */
+  /** Returns the part of the configuration to use when the field is absent. Default: undefined. */
   readonly otherwise?: (target: Target) => ConfigPart<Value>
 }
 

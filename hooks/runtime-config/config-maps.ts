@@ -27,7 +27,7 @@ export function authServerBundles(config: EmbeddedAuthServerConfig): readonly CA
   return [...anchors, ...rereadBundles(config)]
 }
 
-/** Lists the bundles whose changes need no new pods: a trust domain rotates its keys every few hours. */
+/** Lists the bundles whose changes do not require new pods: a trust domain rotates its keys every few hours. */
 export function rereadBundles({
   spiffeTrustDomains = [],
 }: EmbeddedAuthServerConfig): readonly CABundleSource[] {

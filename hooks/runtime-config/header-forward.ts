@@ -50,9 +50,9 @@ function freeIdentifier(needs: PodNeeds, header: string, owner: string): string 
 }
 
 /**
- * Adds the variables for one of a virtual server's backends, whose variable name must be unique. Returns the variable
- * name for the file. The name must be unique because a running pod reads a changed file before a pod with the new
- * environment replaces it.
+ * Adds the variables for one backend of a virtual server, under a unique variable name. Returns the variable name for
+ * the file. The name must be unique because a running pod reads a changed file before a pod with the new environment
+ * replaces it.
  */
 export function addHeaderForward(
   needs: PodNeeds,

@@ -60,7 +60,7 @@ export class HookMetrics {
     increment(this.#requests, { kind, hook, code: status })
   }
 
-  /** Adds the number of policy engine failures from a worker thread. */
+  /** Adds the number of policy engine failures that a worker thread has reported. */
   addEngineFailures(count: number): void {
     this.#workerFailures += count
   }

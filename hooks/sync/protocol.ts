@@ -9,7 +9,7 @@
 import { GatehouseError, byText } from '../../schemas/index.ts'
 import { type Fields, isFields, type KubeObject } from '../base/kube.ts'
 
-/** Objects by group key (`Kind.group/version`, core: `Kind.version`), sorted by name. */
+/** Objects, keyed by group key (`Kind.group/version`, or `Kind.version` for core kinds) and sorted by name. */
 export type ObjectGroups = ReadonlyMap<string, readonly KubeObject[]>
 
 export interface CustomizeRequest {
@@ -18,7 +18,7 @@ export interface CustomizeRequest {
 
 export interface SyncRequest {
   readonly parent: KubeObject
-  /** Objects that the parent controls, by group key, sorted by name. */
+  /** Objects that the parent controls, keyed by group key and sorted by name. */
   readonly children: ObjectGroups
   /** Objects that a related rule selected in the parent's namespace, sorted by name. */
   readonly related: ObjectGroups
@@ -48,7 +48,9 @@ interface LabelRule extends RelatedResource {
   readonly names?: never
 }
 
-/** A rule has either a selector or a namespace. Metacontroller rejects a rule with both, and the whole sync fails. */
+/**
+ * A rule has either a selector or a namespace. If a rule has both, Metacontroller rejects it, and the whole sync fails.
+ */
 export type RelatedRule = NamespaceRule | LabelRule
 
 export interface CustomizeResponse {

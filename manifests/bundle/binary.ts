@@ -24,7 +24,10 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
-/** Marker at which Node stores whether the executable contains a program. All versions of Node have the same marker. */
+/**
+ * Marker after which Node stores a flag: whether the executable contains a program. It is the same in all Node
+ * versions.
+ */
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
 
 const root = resolve(import.meta.dirname, '../..')

@@ -19,7 +19,7 @@ export const classNames: Plugin = {
           classes,
           "$1 static { Object.defineProperty(this, 'name', { value: '$2' }) }",
         )
-        // Leaves files without such classes to the bundler.
+        // Leaves files that contain none of these classes to the bundler.
         return contents === text ? undefined : { contents, loader }
       })
     keep(/\/(?:hooks|runtime|schemas)\/.*\.ts$/, errorClass, 'ts')

@@ -20,8 +20,7 @@ const standIns: Readonly<Record<string, string>> = {
   undici: `export { Agent } from ${JSON.stringify(undiciParts)}
     export const fetch = undefined
     export const ProxyAgent = undefined`,
-  // Replaces a second YAML library. The Kubernetes client uses only one function of that library, to read kubeconfig
-  // files.
+  // Replaces a second YAML library, of which the Kubernetes client uses only one function, to read kubeconfig files.
   'js-yaml': `export { parse as load } from 'yaml'`,
 }
 

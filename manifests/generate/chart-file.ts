@@ -33,7 +33,7 @@ export function chartFiles(input: FilesInput, defaults: Defaults): [string, stri
   ]
 }
 
-/** Returns the data that the templates need about the kinds. */
+/** Returns the data about the kinds that the templates need. */
 function kindsFile({ kinds, hooked }: FilesInput): string {
   return yamlFile([
     {

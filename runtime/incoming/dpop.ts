@@ -3,8 +3,8 @@
  * that is bound to a certificate requires a connection with that certificate.
  *
  * The token check may come from the cache, but every request needs its own proof. A bound token is never accepted as a
- * bearer token, even if DPoP is off, and an unbound token is never accepted with a proof. A token that is bound in
- * another way is rejected.
+ * bearer token, even if DPoP is off, and an unbound token is never accepted with a proof. A token that is bound in any
+ * other way is rejected.
  * Source: RFC 9449 sections 4.3 and 7; RFC 8705 section 3; RFC 7800 section 3.
  */
 import { randomBytes } from 'node:crypto'
@@ -71,7 +71,7 @@ export function boundKey(
   return confirmation.jkt
 }
 
-/** Returns undefined if this server accepts no bound tokens. */
+/** Returns undefined if this server does not accept bound tokens. */
 export function makeProofCheck(
   config: OidcConfig,
   parts: DpopParts | undefined,
@@ -138,9 +138,10 @@ async function storedSecret(store: Store): Promise<string> {
 }
 
 /**
- * Returns the URLs that clients may use for an endpoint, in the form of `proofTarget`: the resource URL `own`, and the
- * request's path at the root, next to `own` and below it. A reverse proxy may remove a prefix from the path or replace
- * the path. The Host header and X-Forwarded-* headers are not used, because the sender chooses them.
+ * Returns the URLs that clients may use for an endpoint, as `proofTarget` formats them: the resource URL `own`, and the
+ * request's path appended to the origin, to the parent of `own` and to `own`. A reverse proxy may remove a prefix from
+ * the path or replace the path. The Host header and X-Forwarded-* headers are not used, because the sender chooses
+ * them.
  */
 function endpointUrls(own: string, path: string): readonly string[] {
   const { origin } = new URL(own)

@@ -1,6 +1,6 @@
 /**
  * The interface through which the proxy and the virtual server use the embedded authorization server, and the rules
- * for their settings. The server is implemented in another feature; runtime/cli provides it.
+ * for their settings. The server is implemented in another feature, and runtime/cli passes it in.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
  * docs/reference/specification/virtual-server.md, spec.authServerConfig.
  */
@@ -82,8 +82,8 @@ export function pairingViolations(
 }
 
 /**
- * Returns the error, as a "field: rule" line, if the host rejects the tokens that the embedded server issues. `own` is
- * the host's `dpop` setting.
+ * Returns the error as a "field: rule" line if the host would reject the tokens that the embedded server issues. `own`
+ * is the host's `dpop` setting.
  */
 export function dpopViolations(
   { dpop }: Pick<AuthServerFacts, 'dpop'>,

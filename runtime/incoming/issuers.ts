@@ -2,8 +2,8 @@
  * Selects the issuer that checks an access token.
  *
  * The unverified `iss` claim only selects the issuer, by exact comparison and without a fallback. That issuer's
- * verifier then checks everything, including `iss`. Opaque tokens are checked by the only issuer with introspection.
- * Each issuer has its own keys and trust anchors, so an unreachable issuer affects only its own tokens.
+ * verifier then checks everything, including `iss`. Opaque tokens are checked by the single issuer that supports
+ * introspection. Each issuer has its own keys and trust anchors, so an unreachable issuer affects only its own tokens.
  * Source: RFC 8725 section 3.8; docs/guides/oidc.md, "Several issuers".
  */
 import { decodeJwt } from 'jose'
@@ -83,8 +83,8 @@ export function makeIssuerChecks(
 }
 
 /**
- * True when the embedded authorization server may use the same subjects: it exchanges this issuer's tokens, and builds
- * their subjects with the default prefix. The ids of the server's own users never have such a prefix.
+ * True when the embedded authorization server may issue tokens with this issuer's subjects: it exchanges this issuer's
+ * tokens and adds the default prefix to their subjects. The ids of the server's own users never have a subject prefix.
  */
 function sharesSubjects(
   { issuer = '', subjectPrefix }: OidcConfig & { readonly subjectPrefix?: string | undefined },

@@ -210,7 +210,7 @@ class Stream implements Attachment {
 
 const stdinByte = Buffer.from([channel.stdin])
 
-/** Channel 3 contains a Status. The exit of the container's process counts as success. */
+/** Channel 3 contains a Status. The exit of the container's process is reported as Success. */
 function statusText(bytes: Buffer): string | undefined {
   try {
     const { status, message }: { status?: unknown; message?: unknown } = JSON.parse(bytes.toString('utf8'))

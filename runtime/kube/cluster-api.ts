@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Access to the API server from within a pod. */
 export interface ClusterApi {
   readonly baseUrl: string
-  /** Trust anchors for the server, PEM. Defaults to the system roots. */
+  /** Trust anchors for the server, in PEM format. Defaults to the system roots. */
   readonly ca?: string | undefined
   /** Returns the token. Called for each request, because the token rotates. */
   readonly token: () => string

@@ -107,7 +107,10 @@ class Reader implements SseReader {
   #afterCr = false
   /** The part of the field name that has arrived so far. */
   #name = ''
-  /** Field of the current line. Undefined until the colon has arrived. `skip` means that the line is ignored. */
+  /**
+   * Name of the field on the current line. Undefined until the colon has arrived. `skip` means that the line is
+   * ignored.
+   */
   #field: string | undefined
   /** True if the next byte is the first byte of the value. One space is dropped at this position. */
   #atValue = false
@@ -268,7 +271,10 @@ class Reader implements SseReader {
   }
 }
 
-/** Returns the end of a short line, or -1 for a longer line. A native search finds the end of a longer line faster. */
+/**
+ * Returns the index where a short line ends, or -1 for a longer line. A native search finds the end of a longer line
+ * faster.
+ */
 function shortLineEnd(chunk: Buffer, at: number): number {
   const until = Math.min(chunk.length, at + shortLine)
   for (let i = at; i < until; i++) if (chunk[i] === lf || chunk[i] === cr) return i

@@ -1,6 +1,6 @@
 /**
  * Handles items one at a time, within the time limit for a turn of the event loop. The remaining items wait for the
- * next turn. While an item takes several turns, items that arrive wait too.
+ * next turn. While an item is processed over several turns, newly arrived items wait too.
  */
 import { nextShare, shareIsOver, turnIsOver } from './json/turn-shares.ts'
 

@@ -108,8 +108,8 @@ export interface Stages<X extends Exchange> {
 }
 
 /**
- * Builds the request listener. `ExchangeOf` is the class with the feature's state. `more` contains additional listener
- * arguments, such as the socket for an upgrade.
+ * Builds the request listener. `ExchangeOf` is the class that contains the feature's state. `more` contains additional
+ * listener arguments, such as the socket for an upgrade.
  */
 export function pipeline<X extends Exchange, More extends unknown[] = []>(
   stages: Stages<X>,

@@ -10,8 +10,8 @@ import type { ClientAuthMethod, OAuthClient } from './client/client.ts'
 
 export interface ProviderHint {
   /**
-   * `audience`: send the resource in a parameter of that name. `omit`: do not send it. Default: send `resource` (RFC
-   * 8707).
+   * `audience`: send the resource in a parameter of that name. `omit`: do not send the resource. Default: send
+   * `resource` (RFC 8707).
    */
   readonly resource?: 'omit' | 'audience'
   /** Parameters for the authorization request. */
@@ -75,7 +75,9 @@ export function hintedScopes(hint: ProviderHint | undefined, scopes: readonly st
   return offlineScope === 'none' ? others : [...others, offlineScope]
 }
 
-/** Returns the parameters for an authorization request. `prompt` combines the client's value and the provider's. */
+/**
+ * Returns the parameters for an authorization request. `prompt` combines the client's value and the provider's value.
+ */
 export function hintedParams(
   hint: ProviderHint | undefined,
   asked: Readonly<Record<string, string>>,
@@ -101,7 +103,10 @@ export function hintedTokens(
   }
 }
 
-/** Returns the client with the provider's authentication method. A method fixed by registration is kept. */
+/**
+ * Returns the client with the provider's authentication method. A method that was fixed at registration takes
+ * precedence.
+ */
 export function hintedClient(hint: ProviderHint | undefined, client: OAuthClient): OAuthClient {
   const authMethod = client.authMethod ?? hint?.clientAuth
   return client.clientSecret === undefined || authMethod === undefined ? client : { ...client, authMethod }

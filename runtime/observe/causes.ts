@@ -15,7 +15,7 @@ export interface Cause {
   readonly httpStatus?: number | undefined
   /** The backend's own explanation on one line: its response, or the decisive line of its output. */
   readonly detail?: string | undefined
-  /** Replaces the category's next step if a more precise one is known, such as a command to run. */
+  /** Replaces the category's next step if a more precise step is known, such as a command to run. */
   readonly fix?: string | undefined
 }
 
@@ -28,7 +28,9 @@ interface CauseWords {
 
 const signInRequired = 'sign_in_required'
 
-/** Returns the next step for a backend that waits for the user. `server` is the name of its virtual server. */
+/**
+ * Returns the next step for a backend that requires the user to sign in. `server` is the name of its virtual server.
+ */
 export function signInFix(server: string): string {
   return `run gatehouse tools list ${server}, which prints the address where you sign in`
 }
@@ -210,7 +212,7 @@ export function withDetail(text: string, detail: string | undefined): string {
   return detail === undefined ? text : `${text}: ${detail}`
 }
 
-/** Matches lines that explain nothing: blank lines, stack frames, source excerpts, and package manager notices. */
+/** Matches uninformative lines: blank lines, stack frames, source excerpts, and package manager notices. */
 const noise =
   /^\s*$|^\s+at\s|^\s*[\^~]+\s*$|^\s+File "|^npm (?:notice|warn)\b|^npm error (?:A complete log|code |errno |syscall |\d{3}\s*$)|^Node\.js v\d|^\s*[{}[\]()]+,?\s*$|^node:internal|^\s+throw\b|^Traceback/
 const namedError = /^(?:Uncaught )?[\w.]*(?:Error|Exception|Exit|Interrupt)\b.*\S/
@@ -231,7 +233,7 @@ export function decisiveLine(output: readonly string[]): string | undefined {
   return safe.length > maxDetail ? `${safe.slice(0, maxDetail - 1)}…` : safe
 }
 
-/** Removes the lines that explain nothing, such as stack frames. */
+/** Removes uninformative lines, such as stack frames. */
 export function tellingLines(output: readonly string[]): readonly string[] {
   return output.filter((line) => !noise.test(line))
 }
@@ -283,7 +285,7 @@ function isDown({ health, cause }: ObservedBackend): boolean {
   return health === 'unknown' ? cause !== undefined : health !== 'healthy' && health !== 'degraded'
 }
 
-/** Groups the backends that are down by cause. */
+/** Groups unavailable backends by cause. */
 export function summarizeBackends(backends: readonly ObservedBackend[]): BackendSummary {
   const down = backends.filter(isDown)
   if (down.length === 0) return { text: undefined, groups: [] }

@@ -89,7 +89,7 @@ function makeTimestamp(): () => string {
 }
 
 /**
- * The standard members of every line, and the member that errors add. A field with such a name is written as
+ * The standard members of every line, and the member that errors add. A field with one of these names is written as
  * `field_<name>`.
  */
 const ownMembers: ReadonlySet<string> = new Set(['level', 'time', 'name', 'message', 'stack'])

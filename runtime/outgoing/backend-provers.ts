@@ -2,7 +2,7 @@
  * The keys that strategies bind their tokens to. Each backend has its own key, so that a shared key cannot reveal to
  * backends that they serve the same client. Keys and tokens exist only in memory.
  *
- * A token is bound to a key only if the backend accepts no bearer tokens, or if the token endpoint demands a proof.
+ * A token is bound to a key only if the backend does not accept bearer tokens or the token endpoint requires a proof.
  * Source: RFC 9449.
  */
 import { LRUCache } from 'lru-cache'
@@ -12,7 +12,7 @@ const maxBackends = 1_000
 
 interface Backend {
   readonly prover: Prover
-  /** True if the backend accepts no bearer tokens. */
+  /** True if the backend does not accept bearer tokens. */
   isRequired: boolean
 }
 
@@ -30,7 +30,7 @@ export class BackendProvers {
     return { prover, use: isRequired ? 'required' : 'demanded' }
   }
 
-  /** Records that a backend accepts no bearer tokens. Returns false if this is already recorded. */
+  /** Records that a backend does not accept bearer tokens. Returns false if it has already been recorded. */
   require(url: URL): boolean {
     const backend = this.#backendAt(url)
     if (backend.isRequired) return false

@@ -1,8 +1,8 @@
 /**
  * Maps a failure to obtain a credential to an error for the backend's callers.
  *
- * The classes are: sign in again (401), not allowed (403), the operator must change something (502), retry later (503).
- * The peer's own error text stays in the cause.
+ * The error classes are: sign in again (401), not allowed (403), the operator must change something (502), retry later
+ * (503). The peer's own error text stays in the cause.
  * Source: proxy and virtual server failure rules; RFC 6749 section 5.2, RFC 8693 section 2.2.2.
  */
 import { GatehouseError } from '../../schemas/index.ts'

@@ -2,7 +2,7 @@
  * Selects the claims for policies: from the presented token, or from the caller's access token for the primary upstream
  * provider.
  *
- * The upstream token's signature is not verified. The token came directly from the provider through this installation's
+ * The upstream token's signature is not verified. The token came directly from the provider in this installation's
  * login, and the caller cannot choose it.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.primaryUpstreamProvider.
  */

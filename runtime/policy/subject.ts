@@ -18,7 +18,7 @@ export interface ClaimRules {
   readonly groupEntityType: string
 }
 
-/** The caller in the form that decisions use. Authorizer.subject creates it. */
+/** The caller, in the representation that policy decisions use. Authorizer.subject creates it. */
 export interface PolicySubject {
   readonly principal: Uid
   /** Claims that policies may read; undefined when they are unavailable. */
@@ -93,7 +93,7 @@ export function makeSubject(
 
 export type TokenFact = (typeof tokenFacts)[number]
 
-/** A fact without a value is absent. */
+/** Facts that have no value are omitted. */
 type Facts = Readonly<Partial<Record<TokenFact, string>>>
 
 function factsOf(caller: Caller): Facts {
@@ -114,7 +114,7 @@ function isWithinGroupLimit(names: readonly string[]): boolean {
   return names.every((name) => budget.take(name.length))
 }
 
-/** Returns a subject without any permission. */
+/** Returns a subject that has no permissions. */
 export function denyAll(id: string): PolicySubject {
   return {
     principal: { type: principalType, id },

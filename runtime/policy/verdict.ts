@@ -1,8 +1,8 @@
 /** The result of a policy decision, with its reasons. Only operators see this result. */
 
 /**
- * `permitted` by a policy; `forbidden` by a policy or because of a failure; `unmentioned` when no policy applies, which
- * also denies.
+ * `permitted` by a policy; `forbidden` by a policy or because of a failure; `unmentioned` if no policy applies, in
+ * which case the request is also denied.
  */
 export type CedarDecision = 'permitted' | 'forbidden' | 'unmentioned'
 
@@ -10,7 +10,7 @@ export interface PolicyVerdict {
   readonly decision: CedarDecision
   /** Ids of the determining policies, at most `maxListed`. */
   readonly reason: readonly string[]
-  /** Ids of policies that failed, or that read an attribute without a Cedar value. */
+  /** Ids of policies that failed, or that read an attribute whose value Cedar cannot represent. */
   readonly errors: readonly string[]
   /** Attributes that an applicable permit reads but the request lacks; empty when permitted. */
   readonly missing: readonly string[]

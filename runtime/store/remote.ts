@@ -17,7 +17,7 @@ import {
   type StoreEntry,
 } from './store.ts'
 
-/** Maximum number of scans in flight. A further scan ends the oldest scan. */
+/** Maximum number of scans in flight. Beyond this limit, a new scan ends the oldest scan. */
 const maxScans = 64
 
 interface Operations {

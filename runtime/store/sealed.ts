@@ -4,8 +4,8 @@
  * Uses AES-256-GCM with a random nonce per write. The full key name is authenticated too, so a value that was moved to
  * another key cannot be read. Encryption keys are derived by HKDF-SHA-256 from a set of secrets. The first secret seals
  * values, and any secret can open them (rotation). Reading a value under an older secret seals the value again under
- * the first secret, without changing its ttl. `swap` treats both forms as one value. A value that no secret can open
- * counts as absent and is reported.
+ * the first secret, without changing its ttl. `swap` treats both forms as the same value. A value that no secret can
+ * open counts as absent and is reported.
  *
  * Key names, sizes and lifetimes stay visible, so callers hash secrets in key names. Buckets and counters are not
  * encrypted.
@@ -39,8 +39,7 @@ export interface SealOptions {
   /** Called when a value cannot be opened: its secret was removed, or the value was modified. */
   readonly onUnreadable?: (key: string, reason: Unreadable) => void
   /**
-   * False while other processes may not have the first secret yet. While it returns false, reads do not seal values
-   * again.
+   * False while other processes may not have the first secret yet. While it returns false, reads do not reseal values.
    */
   readonly mayReseal?: () => boolean
 }
@@ -85,8 +84,8 @@ export function sealId(secret: Uint8Array): string {
 }
 
 /**
- * Maximum number of retries. Resealing may change a value between a read and its swap; more frequent changes have
- * another cause.
+ * Maximum number of retries. Resealing may change a value between a read and its swap; if a value changes more often,
+ * there is another cause.
  */
 const maxTries = 4
 

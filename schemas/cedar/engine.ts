@@ -31,7 +31,7 @@ export type AuthorizationAnswer = Cedar.AuthorizationAnswer
 
 /** Thrown when the engine failed and was replaced, or could not be loaded. `cause` is for the log only. */
 export class EngineFailure extends ModuleError {
-  /** Message about the current input. Callers append the message to the input's name. */
+  /** Message that callers append to the name of the current input. */
   readonly verdict: string
 
   constructor(cause: unknown, { loaded = true }: { readonly loaded?: boolean } = {}) {

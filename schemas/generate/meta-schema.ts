@@ -25,7 +25,7 @@ export async function metaSchemaFiles(): Promise<{ js: string; dts: string }> {
 }
 
 /**
- * Replaces ajv's error concatenation, which copies all previous errors for each new one. A schema may have tens of
+ * Replaces ajv's error concatenation, which copies all previous errors for each new error. A schema may have tens of
  * thousands of errors.
  */
 function inLinearTime(text: string): string {

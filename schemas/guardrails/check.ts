@@ -112,9 +112,7 @@ function isApart(wanted: unknown, excepted: unknown): boolean {
   return !excepted.some((one) => wanted.includes(one))
 }
 
-/**
- * True when the pointer refers to a member that only params have although the rule applies to results, or vice versa.
- */
+/** True when a rule for results refers to a member that only params have, or vice versa. */
 function isElsewhere(pointer: string, direction: string): boolean {
   const [, first = ''] = pointer.split('/')
   if (direction === 'results') return first === 'arguments'

@@ -53,7 +53,7 @@ function copy(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copy(member)]))
 }
 
-/** Returns the error message for a number that a double would round, with a way to write the number instead. */
+/** Returns the error message for a number that a double would round; it shows another way to write the number. */
 export function roundedNumber(source: string): string {
   const shown = source.length > 40 ? `${source.slice(0, 39)}…` : source
   return `the number ${shown} would lose digits; numbers are exact up to ${Number.MAX_SAFE_INTEGER}. Write it in quotes if text is accepted here`

@@ -13,7 +13,7 @@ type Rule = 'sum' | 'greatest' | 'least'
 interface Family {
   readonly rule: Rule
   readonly isCounted: boolean
-  /** The lines before the first value. */
+  /** The lines that precede the first value. */
   readonly head: string
   /** Values, keyed by name and labels, in the order of the page. */
   readonly series: Map<string, number>

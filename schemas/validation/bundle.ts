@@ -14,7 +14,9 @@ export function definition(name: string): Schema {
   return schema
 }
 
-/** Cache of resolved references, keyed by the schema with the `$ref`. Contains only schemas from the bundle. */
+/**
+ * Cache of resolved references, keyed by the schema that contains the `$ref`. Contains only schemas from the bundle.
+ */
 const followed = new WeakMap<Schema, Schema>()
 
 /**

@@ -6,13 +6,13 @@
 import { type Fields, fieldsOf, isFields } from './fields.ts'
 import { below, type Violation } from './violations.ts'
 
-/** An excluded backend, with the reasons. */
+/** An excluded backend and the reasons for its exclusion. */
 export interface ExcludedBackend {
   /** Name in the file, or `backends[0]` for a backend without a usable name. */
   readonly name: string
   /** Lines in the form `field: rule`, without values that could be secrets. */
   readonly problems: readonly string[]
-  /** True when the document contains settings for this backend but does not declare the backend. */
+  /** True when the document contains settings for this backend but does not declare it. */
   readonly isUnknown?: true
 }
 

@@ -1,6 +1,6 @@
 /**
  * Reserves the names of the server's own tools while the features that provide them are enabled. A backend's tool with
- * such a name would either hide the feature or be unreachable.
+ * a reserved name would either hide the feature or be unreachable.
  */
 import { serverTools } from '../names.ts'
 import { fieldsOf } from './fields.ts'
@@ -32,7 +32,8 @@ interface NamedTools {
 }
 
 /**
- * Returns one violation for each override that gives a tool a reserved name. `parent` is the path of the aggregation.
+ * Returns one violation for each override that gives a tool a reserved name. `parent` is the path of the aggregation in
+ * the document.
  */
 export function reservedOverrides(
   aggregation: NamedTools | undefined,

@@ -46,7 +46,7 @@ export type ManifestResult =
   | { readonly resource: Kinds[KindName]; readonly violations: readonly [] }
   | { readonly resource?: undefined; readonly violations: readonly Violation[] }
 
-/** Returns a manifest with its defaults and without its status, or its violations. */
+/** Returns a manifest with its defaults applied and its status removed, or its violations. */
 export function validManifest(doc: unknown): ManifestResult {
   const beyond = boundsViolations(isFields(doc) ? withoutSystemFields(doc) : doc, manifestSize)
   if (beyond.length > 0) return { violations: beyond }
@@ -76,7 +76,7 @@ export type RuntimeResult<N extends RuntimeName> =
   | { readonly config: RuntimeFiles[N]; readonly violations: readonly [] }
   | { readonly config?: undefined; readonly violations: readonly Violation[] }
 
-/** Returns a runtime file with defaults, or its violations. */
+/** Returns a runtime file with its defaults applied, or its violations. */
 export function validateRuntime<N extends RuntimeName>(name: N, doc: unknown): RuntimeResult<N> {
   const type = bundle.runtime[name]
   if (type === undefined) throw new TypeError(`unknown runtime file ${name}`)
@@ -96,7 +96,7 @@ function isWithout<N extends RuntimeName>(
   return violations.length === 0
 }
 
-/** Assumes the type of the schema, although an invalid document may lack required fields. */
+/** Assumes that the document has its schema's type, although an invalid document may lack required fields. */
 function isOfKind(document: unknown): document is Kinds[KindName] {
   return isFields(document) && isKindName(document.kind)
 }

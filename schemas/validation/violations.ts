@@ -6,7 +6,7 @@ export interface Violation {
   /** Path such as `spec.upstreamProviders[0].oidcConfig.issuerUrl`; '' for the document itself. */
   readonly path: string
   readonly message: string
-  /** The violated rule, which determines the reason in a workflow's condition. No output contains the rule. */
+  /** The violated rule, which determines the reason in a workflow's condition. The rule never appears in output. */
   readonly rule?: 'cycle' | 'template' | 'schema'
 }
 

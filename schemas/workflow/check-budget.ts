@@ -15,8 +15,8 @@ export class CheckBudget {
   #isReported = false
 
   /**
-   * Checks one workflow. Returns false when the check exceeds the budget. The schemas of such a workflow do not count
-   * toward the budget for later workflows, but its work on defaults does.
+   * Checks one workflow. Returns false when the check exceeds the budget. The schemas of a workflow that exceeds the
+   * budget do not count toward the budget for later workflows, but its work on defaults does.
    */
   attempt(check: () => void): boolean {
     const schemas = this.#schemas

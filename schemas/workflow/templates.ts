@@ -20,7 +20,7 @@ export interface TemplateReads {
   readonly reads: readonly TemplateRead[]
 }
 
-/** Number of levels below the first level at which arguments may contain templates, with `nestedTemplates`. */
+/** Maximum number of levels below the first level at which `nestedTemplates` allows templates in arguments. */
 export const maxArgumentDepth = 20
 /** Maximum depth at which nested output properties are checked. */
 const maxDepth = 10

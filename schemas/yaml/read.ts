@@ -9,7 +9,7 @@
  * Rejects syntax errors, repeated keys, tags for other types, other YAML versions and nodes that contain themselves.
  * Also rejects keys that are not plain values or are integers that a double would round, and documents that are too
  * large or too deep, or that expand too much through aliases. Errors contain the line number. The library checks
- * repeated keys in quadratic time and writes collection keys in exponential time. This module therefore checks both
+ * repeated keys in quadratic time and writes collection keys in exponential time. This module therefore checks all keys
  * before it builds a value.
  * Source: YAML 1.2.2.
  */

@@ -18,7 +18,7 @@ import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../base/settings.ts'
 import { caBundleNamesIn, secretNamesIn } from '../../references/secret-names.ts'
 
-/** Members join through their own reference to the group and refer to their own MCPExternalAuthConfig. */
+/** Each member refers to the group that it joins and to its own MCPExternalAuthConfig. */
 const anyName = [...memberKinds, 'MCPExternalAuthConfig'] as const
 
 const locks = 'MCPToolLock'

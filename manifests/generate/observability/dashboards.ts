@@ -1,4 +1,4 @@
-/** Grafana dashboards, one per program. Queries refer to metrics by their table row. */
+/** Grafana dashboards, one per program. Queries refer to each metric by its row in the metrics table. */
 import {
   attachMetrics,
   hooksMetrics,

@@ -1,5 +1,6 @@
 /**
- * Selects how a client authenticates at the token endpoint, from its registration or metadata document.
+ * Selects the method with which a client authenticates at the token endpoint, from its registration or metadata
+ * document.
  *
  * `token_endpoint_auth_method` is the client's preferred method. `token_endpoint_auth_methods_supported` lists all
  * methods that it can use. A registered client can have a secret, and a client with a metadata document can have keys
@@ -23,8 +24,8 @@ const alternatives = 'token_endpoint_auth_methods_supported'
 
 /**
  * Returns the method of a registered client: the first listed method that this server supports. A client that requests
- * a secret becomes a public client unless `confidentialClients` is on. Such clients also work without a secret. Throws
- * OAuthError invalid_client_metadata.
+ * a secret becomes a public client unless `confidentialClients` is on. Clients that can use a secret also work without
+ * a secret. Throws OAuthError invalid_client_metadata.
  */
 export function selectAuthMethod(
   metadata: ClientMetadataDocument,
@@ -109,7 +110,7 @@ function isSupported(method: string): method is AuthMethod {
   return method === 'none' || method === 'client_secret_basic' || method === 'client_secret_post'
 }
 
-/** Returns the listed methods with the preferred one first. Null and empty fields are treated as absent. */
+/** Returns the listed methods, with the preferred method first. Null and empty fields are treated as absent. */
 function readMethods(metadata: ClientMetadataDocument): readonly string[] {
   const first = metadata[preferred] ?? ''
   const others = metadata[alternatives] ?? []

@@ -11,7 +11,7 @@ import { isFields } from '../../../schemas/index.ts'
 import { lifeViolation } from './client-assertion.ts'
 import { type GrantAssertionRules, maxSubjectLength, verifyIssuerJwt } from './grant-assertion.ts'
 
-/** Profile of the jwt-bearer grant, for the metadata. */
+/** Profile of the jwt-bearer grant, as listed in the metadata. */
 export const identityAssertionProfile = 'urn:ietf:params:oauth:grant-profile:id-jag'
 
 const type = 'oauth-id-jag+jwt'
@@ -30,7 +30,7 @@ interface IdentityAssertionRules extends Omit<GrantAssertionRules, 'audiences' |
 
 export interface VerifiedIdentityAssertion {
   readonly subject: string
-  /** Tenant of the user at a multi-tenant identity provider. */
+  /** The user's tenant at a multi-tenant identity provider. */
   readonly tenant: string | undefined
   readonly claims: Readonly<Record<string, unknown>>
   readonly jti: string
@@ -53,8 +53,8 @@ export function isIdentityAssertion(assertion: string): boolean {
 }
 
 /**
- * Returns the verified assertion, or why it is rejected, in fixed wording. Rejects with OAuthClientError when the keys
- * are unavailable.
+ * Returns the verified assertion, or the reason for its rejection in fixed wording. Rejects with OAuthClientError when
+ * the keys are unavailable.
  */
 export async function verifyIdentityAssertion(
   assertion: string,

@@ -78,8 +78,8 @@ export async function authorize(exchange: Exchange, context: AuthServerContext):
 /**
  * True when the user must confirm the redirect. An untrusted client can register a web address and send users here with
  * a request that fails. The error response would then redirect those users to the client's site in this server's name
- * (RFC 9700 section 4.11.2). Silent requests, clients without pages, and addresses on the user's own machine are
- * redirected immediately.
+ * (RFC 9700 section 4.11.2). Silent requests (`prompt=none`), clients that do not display pages, and redirects to the
+ * user's own machine need no confirmation.
  */
 function needsConfirmation({ exchange, parameters }: Draft, redirectUri: string): boolean {
   return (

@@ -1,6 +1,6 @@
 /**
- * A page shown during a login when a different user than expected must consent, or when a provider could not be
- * connected.
+ * A page shown during a login when the provider signed in a different user, who must consent, or when a provider could
+ * not be connected.
  *
  * Only the browser that started the login can see or answer it. A retry keeps the other providers' tokens. The login
  * may continue without the provider, because only the first provider identifies the user.

@@ -79,7 +79,7 @@ export async function readForm(exchange: Exchange): Promise<Parameters> {
   return new Parameters(new URLSearchParams(text))
 }
 
-/** Reads a form without repeated parameters. Throws OAuthError invalid_request. */
+/** Reads a form, in which no parameter may be repeated. Throws OAuthError invalid_request. */
 export async function readUniqueForm(exchange: Exchange): Promise<Parameters> {
   const form = await readForm(exchange)
   const name = form.repeated()

@@ -23,7 +23,7 @@ import type { AuthServerContext, TokenProofs } from '../login/context.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import { tooManyRequests } from '../storage/limits.ts'
 
-/** Returns undefined if the server issues no bound tokens. */
+/** Returns undefined if the server does not issue bound tokens. */
 export function makeTokenProofs(
   { dpop }: AuthServerConfig,
   { state, keys, now }: Pick<AuthServerContext, 'state' | 'keys' | 'now'>,
@@ -93,8 +93,8 @@ function missingProofError({ tokenProofs }: AuthServerContext): unknown {
 }
 
 /**
- * Returns the verified proof of a token request; undefined without a proof, unless the server requires one. Throws
- * OAuthError invalid_dpop_proof, use_dpop_nonce.
+ * Returns the verified proof of a token request. Without a proof, returns undefined unless the server requires a proof.
+ * Throws OAuthError invalid_dpop_proof, use_dpop_nonce.
  */
 export async function readTokenProof(
   exchange: Exchange,

@@ -63,7 +63,7 @@ export async function rememberConsent(
   if (withdrawn) await state.withdrawals.touch(compoundKey(userId, request.clientId), rememberedMs)
 }
 
-/** Withdraws every consent of the user to the client. */
+/** Withdraws every consent that the user gave to the client. */
 export async function withdrawConsents(
   { state, now }: { readonly state: State; readonly now: () => number },
   { userId, clientId }: { readonly userId: string; readonly clientId: string },

@@ -1,4 +1,4 @@
-/** Random identifiers, and the sha256 and compound forms that are used as store keys. */
+/** Random identifiers, and the hashes and compound keys that are used as store keys. */
 import { hash } from 'node:crypto'
 import { issuerPrefix } from '../../../schemas/index.ts'
 import { assertionClient, clientSubject, randomBuffer, workloadSubject } from '../../net/index.ts'

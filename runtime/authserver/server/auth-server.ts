@@ -237,8 +237,8 @@ function makeClients(
     (await takePermission(store, 'document', { caller, host })) === 0
   const fetchKeys = (url: string): Promise<JsonRecord> => fetchClientKeys(url, fetches.keySet)
   const keySets = {
-    // The operator configured these addresses, and the pause between two fetches limits the rate. Untrusted clients
-    // must not use up the permits.
+    // The operator configured these addresses, and the pause between fetches limits the rate. Untrusted clients must
+    // not use up the permits.
     declared: makeClientKeySets({ now, mayFetch: async () => true, fetchKeys }),
     described: makeClientKeySets({ now, mayFetch, fetchKeys }),
   }

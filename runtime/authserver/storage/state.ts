@@ -73,7 +73,7 @@ function makeRepository<T>(
   }
 }
 
-/** Key prefix for refresh families. */
+/** Key prefix for families of refresh tokens. */
 export const familyPrefix = 'family:'
 
 export type State = ReturnType<typeof makeState>

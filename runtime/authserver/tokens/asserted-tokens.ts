@@ -1,8 +1,9 @@
 /**
  * Reads the access tokens that a client gets for a user of an identity provider (ID-JAG).
  *
- * Such a token has no session. `binding_id` identifies the binding that it depends on (clients/assertion-policies.ts).
- * The token is valid while the binding and its client are in the configuration, unless the token's `jti` is revoked.
+ * Such a token has no session. `binding_id` identifies the binding that the token depends on
+ * (clients/assertion-policies.ts). The token is valid while the binding and its client are in the configuration, unless
+ * the token's `jti` is revoked.
  * Source: RFC 9068; draft-ietf-oauth-identity-assertion-authz-grant.
  */
 import type { Caller } from '../../net/index.ts'
@@ -15,7 +16,7 @@ export interface AssertedClaims {
   readonly jti: string
 }
 
-/** True for the token of a user of another identity provider. Such a token belongs to the client. */
+/** True for a token that belongs to another identity provider's user. Such a token belongs to the client. */
 export function isAsserted(claims: object): boolean {
   return Object.hasOwn(claims, 'binding_id')
 }

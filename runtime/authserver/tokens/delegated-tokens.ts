@@ -129,7 +129,7 @@ function readChain(act: unknown): Chain | undefined {
   return { clients, external: undefined }
 }
 
-/** Returns undefined if the claims match neither kind of root. */
+/** Returns undefined if the claims describe neither a session nor an external root. */
 function rootOf(claims: Claims, { clients, external }: Chain): DelegationRoot | undefined {
   const { tsid, gid, client_id: clientId, auth_time: authTime, exchange_policy: policyId } = claims
   const { session_client_id: first } = claims

@@ -101,9 +101,9 @@ export async function verifyAccessToken(
 }
 
 /**
- * True while everything that a token of this server depends on is live: the client or binding of a machine, the binding
- * and client of a user of another identity provider, or the user's grant. A delegated token also depends on the acting
- * clients.
+ * True while everything on which a token of this server depends is live: for a machine, its client or binding; for
+ * another identity provider's user, the binding and the client; for any other user, the grant. A delegated token also
+ * depends on the acting clients.
  */
 export async function isLiveToken(
   token: Pick<Caller, 'claims' | 'subject'>,

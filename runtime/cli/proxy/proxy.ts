@@ -57,7 +57,7 @@ const maxUpstreams = 1
 /** A proxy configuration that requires more than forwarding, converted to a virtual server's configuration. */
 export interface VirtualServerRequest {
   readonly config: VmcpConfig
-  /** Stores the target's lock if none exists yet. */
+  /** Stores the target's lock if the target has no lock yet. */
   readonly lockKeeper?: LockKeeper | undefined
   /** Flags and sections of the file that require a virtual server. */
   readonly sections: readonly string[]

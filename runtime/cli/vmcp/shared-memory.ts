@@ -1,6 +1,6 @@
 /**
  * Shares the primary process's memory with a virtual server's workers when there is no Redis. Each kind of record has
- * its own store, so records of one kind cannot use up the space of another kind.
+ * its own store, so records of one kind cannot use up the space reserved for another kind.
  */
 import { type MemoryStoreOptions, makeMemoryStore, makeRemoteStore, serveStore } from '../../store/index.ts'
 import type { Store, StoreCall } from '../../store/index.ts'

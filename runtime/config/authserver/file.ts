@@ -3,9 +3,9 @@
  * defaults filled in. Reports all errors at once.
  *
  * The file never contains secrets, only paths of mounted files and names of environment variables. The server reads
- * mounted files on every use, so rotation needs no restart. Variables keep their value for the lifetime of the process.
- * A missing variable or file prevents startup. Some switches are not part of the resource and are available only as
- * environment variables.
+ * mounted files on every use, so rotation does not require a restart. Variables keep their value for the lifetime of
+ * the process. A missing variable or file prevents startup. Some switches are not part of the resource and are
+ * available only as environment variables.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
  * `schemas/runtime/authserver.json`.
  */
@@ -61,7 +61,7 @@ export const authServerEnvironment = {
   trustedProxies: 'GATEHOUSE_AUTH_SERVER_TRUSTED_PROXIES',
 } as const
 
-/** Reads and checks a file. Throws INVALID_CONFIG with the path and all errors. */
+/** Reads and checks a file. Throws INVALID_CONFIG; the message contains the path and all errors. */
 export function loadAuthServerConfig(path: string, env: Environment): AuthServerConfig {
   return parseAuthServerConfig(readConfigText(path), env, path)
 }
@@ -229,7 +229,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
   }
 }
 
-/** Reads the current keys, with HMAC secrets as raw bytes. Throws INVALID_CONFIG with all unreadable files. */
+/** Reads the current keys, with HMAC secrets as raw bytes. Throws INVALID_CONFIG, listing unreadable files. */
 function readSecrets(file: AuthServerFile): AuthServerSecrets {
   const violations: string[] = []
   const read = (field: string, path: string): Buffer => {

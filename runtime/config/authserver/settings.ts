@@ -2,8 +2,9 @@
  * The parsed configuration of the embedded authorization server: typed, with defaults, and with functions that read
  * secrets.
  *
- * `authServerViolations` checks every rule that needs no network and returns all errors at once. Any error prevents the
- * server from starting. Network errors (an unreachable upstream or store) affect readiness, not startup.
+ * `authServerViolations` checks every rule that does not require network access, and returns all errors at once. Any
+ * error prevents the server from starting. Network errors (an unreachable upstream or store) affect readiness, not
+ * startup.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
  * 8414 section 2 (issuer).
  */
@@ -23,7 +24,7 @@ import type {
 } from './trusted-issuers.ts'
 
 /**
- * Reads a secret. Called on every use, so a rotated file takes effect immediately. Throws INVALID_CONFIG without a
+ * Reads a secret. Called on every use, so a rotated file takes effect immediately. Throws INVALID_CONFIG if there is no
  * value.
  */
 export type SecretSource = () => string
@@ -57,7 +58,7 @@ export interface AuthServerConfig {
   /** Maximum lifetime of a grant, regardless of refreshes. */
   readonly grantMs: number
   /**
-   * Upstream providers. With an empty list, users cannot sign in, and only declared clients and bound subjects can
+   * Upstream providers. If the list is empty, users cannot sign in, and only declared clients and bound subjects can
    * obtain tokens.
    */
   readonly upstreams: readonly UpstreamConfig[]

@@ -1,8 +1,9 @@
 /**
  * Reads secrets from files, from the environment, and from the two providers of named secrets.
  *
- * The module wraps values immediately. Errors contain a secret's path, variable or name, never its value. Only
- * `rotatingSecret` keeps a value. That function rereads the file, so a rotated secret takes effect without a restart.
+ * The module wraps each value in a `Secret` as soon as it is read. Errors contain a secret's path, variable or name,
+ * never its value. Only `rotatingSecret` keeps a value in memory. It rereads the file, so a rotated secret takes effect
+ * without a restart.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 3 and --remote-forward-headers-secret.
  */
 import { readFileSync, statSync } from 'node:fs'
@@ -32,7 +33,7 @@ export function readSecretFile(path: string): Secret {
   return new Secret(text)
 }
 
-/** Milliseconds between two checks of a file. */
+/** Milliseconds between checks of a file. */
 const recheckMs = 2_000
 
 export interface RotationOptions {
@@ -72,7 +73,7 @@ export function rotatingSecret(
 /** Finds named secrets. */
 export interface SecretsProvider {
   readonly kind: 'environment' | 'file'
-  /** Returns the secret. Throws INVALID_CONFIG with the secret's name and the searched location. */
+  /** Returns the secret. Throws an INVALID_CONFIG error that contains the secret's name and the searched location. */
   find(name: string): Secret
   /** Returns the secret's location for watching. Throws like `find`. */
   locate(name: string): SecretLocation

@@ -47,7 +47,7 @@ export class SettingErrors {
     this.add(flagOf(key), rule)
   }
 
-  /** Calls `run` and records the message when it throws INVALID_CONFIG, with `subject` if given. */
+  /** Calls `run`. If it throws INVALID_CONFIG, records the message, with `subject` if given. */
   attempt<T>(run: () => T, subject?: string): T | undefined {
     try {
       return run()

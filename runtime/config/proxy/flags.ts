@@ -1,6 +1,6 @@
 /**
  * The flags of `gatehouse proxy`, one row each. The command line, its help, the reference page and the tests are
- * derived from this table. Rules between flags are in settings.ts.
+ * derived from this table. Rules that involve several flags are in settings.ts.
  *
  * Source: docs/reference/specification/proxy-command.md#command, "Endpoints". Rows with `added` are not in the
  * specification.

@@ -44,7 +44,7 @@ export class LoginSessions {
     return id
   }
 
-  /** Returns a session. With `touch` false, the session does not count as used. */
+  /** Returns a session. If `touch` is false, the call does not count as a use of the session. */
   find(id: string, { touch }: { readonly touch: boolean }): ConsoleSession | undefined {
     const key = keyOf(id)
     const session = this.#sessions.get(key)

@@ -28,7 +28,7 @@ const byError: Partial<Record<ErrorCode, DeniedBy>> = {
 
 type Draft<T> = { -readonly [K in keyof T]: T[K] }
 
-/** `id` identifies the call; `at` is its end, in milliseconds since the epoch. */
+/** `id` identifies the call; `at` is the time at which the call ended, in milliseconds since the epoch. */
 export function callOf(
   record: ExchangeRecord,
   id: string,

@@ -81,7 +81,7 @@ export class SharedCalls {
   }
 }
 
-/** Skips a record without all fields, which another version may have written. */
+/** Skips a record in which fields are missing, because another version may have written it. */
 function isCall(value: unknown): value is CallView {
   if (!isFields(value)) return false
   const { id, at, method, ms, outcome, payload } = value

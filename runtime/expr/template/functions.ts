@@ -1,5 +1,5 @@
 /**
- * The template language's functions. The evaluator implements `and` and `or`, which do not evaluate all of their
+ * The template language's functions. The evaluator implements `and` and `or`, which do not always evaluate all of their
  * arguments.
  *
  * Numbers compare by value, regardless of their kind, and any whole number is a valid index. `quote` accepts any value
@@ -171,7 +171,9 @@ function position(value: TemplateValue, last: number): number {
   return Number(at)
 }
 
-/** Returns part of a string (by bytes) or of a list. A third index only limits the second index. */
+/**
+ * Returns part of a string (by bytes) or of a list. A third index serves only as an upper limit for the second index.
+ */
 function slice(value: TemplateValue, indexes: readonly TemplateValue[], meter: TemplateMeter): TemplateValue {
   if (isNil(value)) throw new EvaluationError('slice of untyped nil')
   if (indexes.length > 3) throw new EvaluationError(`too many slice indexes: ${indexes.length}`)

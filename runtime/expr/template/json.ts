@@ -2,7 +2,7 @@
  * Reads and writes JSON in templates. Integers that a float cannot represent stay exact: the reader converts them to
  * bigint, and the writer writes them as numbers.
  *
- * Writes JSON like Go, without spaces and with sorted names, but without HTML escapes.
+ * Writes JSON as Go does, without spaces and with sorted names, except that it does not escape HTML characters.
  */
 import { type TemplateMeter, MeteredOutput } from './meter.ts'
 import { EvaluationError, type TemplateValue } from './value.ts'
@@ -17,12 +17,12 @@ const integer = /^-?[0-9]+$/
 /** Maximum number of digits. No float has more digits, and numbers of this length are still fast to compute. */
 const maxDigits = 400
 /**
- * Units of work per value. The cost exceeds the actual time, because a task's input must fit into a worker's heap. A
- * heap overflow inside a native call (JSON.parse) can crash the whole process. 10 million units allow 3.3 million
- * values; 5 million empty objects exceed a 256 MB heap, and 10 million crashed the process.
+ * Units of work per value. The cost is higher than the time would justify, because a task's input must fit into a
+ * worker's heap. A heap overflow inside a native call (JSON.parse) can crash the whole process. 10 million units allow
+ * 3.3 million values; 5 million empty objects exceed a 256 MB heap, and 10 million crashed the process.
  */
 const valueUnits = 3
-/** Cost factor for text with numbers that are read individually. */
+/** Cost factor for text in which each number is read individually. */
 const exactFactor = 2 * valueUnits
 
 /** Parses JSON. Throws SyntaxError, EvaluationError for a number that is too long, and WorkLimitError. */

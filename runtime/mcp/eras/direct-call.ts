@@ -1,4 +1,7 @@
-/** A tool call from a Gatehouse page instead of a client. The call has handlers for its notifications and questions. */
+/**
+ * A tool call from a Gatehouse page instead of a client. The call has handlers for notifications and for requests for
+ * input.
+ */
 import type { Caller } from '../../net/index.ts'
 import type { PolicyRecord } from '../../observe/index.ts'
 import type { Era } from '../era.ts'

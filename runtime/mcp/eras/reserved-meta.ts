@@ -10,7 +10,7 @@ import { atOnce, indexIn, joined, type TurnWork } from '../json/turns.ts'
 
 const prefix = 'io.modelcontextprotocol/'
 const endToEnd: ReadonlySet<string> = new Set([`${prefix}related-task`, `${prefix}model-immediate-response`])
-/** Members that contain objects with a separate `_meta`. */
+/** Members whose objects each have their own `_meta`. */
 export const containers: ReadonlySet<string> = new Set(['content', 'contents', 'messages', 'resource'])
 
 /** Text that every reserved key contains, unless some of the key's characters are escaped. */

@@ -8,7 +8,9 @@ export type TurnWork<T> = Generator<undefined, T, undefined>
 
 /** Text below this size is read in one turn. */
 export const largeBytes: number = 256 * 1024
-/** Number of bytes between two yields. This many bytes contain at most 40,000 values and take about 2 ms to read. */
+/**
+ * Number of bytes to process between yields. This many bytes contain at most 40,000 values and take about 2 ms to read.
+ */
 export const sliceBytes: number = 128 * 1024
 const utf8SliceBytes = 1024 * 1024
 
@@ -31,7 +33,7 @@ export async function inTurns<T>(work: TurnWork<T>): Promise<T> {
   }
 }
 
-/** Runs work in this turn for small text, and over later turns for large text. */
+/** Runs work synchronously for small text, and in slices over later turns of the event loop for large text. */
 export function workOn<T>(bytes: Buffer, work: TurnWork<T>): T | Promise<T> {
   return bytes.length < largeBytes ? atOnce(work) : inTurns(work)
 }

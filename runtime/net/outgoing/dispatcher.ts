@@ -127,7 +127,7 @@ class AbsoluteForm extends Dispatcher {
   }
 }
 
-/** Adds the proxy credentials to headers in any of undici's forms. */
+/** Adds the proxy credentials to headers, in any format that undici accepts. */
 function authorized(headers: Dispatcher.DispatchOptions['headers'], { authorization = '' }: ProxyServer) {
   const name = 'proxy-authorization'
   if (Array.isArray(headers)) return [...headers, name, authorization]

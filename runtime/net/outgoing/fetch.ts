@@ -33,14 +33,14 @@ export interface FetchOptions extends DispatcherOptions {
   readonly timeoutMs?: number | undefined
   /** Maximum size of the decoded response. Default: 1 MiB. */
   readonly maxBytes?: number | undefined
-  /** Maximum number of redirects. Default: 10. With 0, each redirect is returned to the caller. */
+  /** Maximum number of redirects. Default: 10. If 0, redirects are returned to the caller. */
   readonly maxRedirects?: number | undefined
   /** Allows plain http to any host. By default, plain http is allowed only to loopback. */
   readonly allowHttp?: boolean | undefined
 }
 
 /**
- * Thrown when a call violates a rule of this module. `code` is stable; the message contains no query and no
+ * Thrown when a request violates one of this module's rules. `code` is stable; the message contains no query and no
  * credentials.
  */
 export class FetchRefusedError extends ModuleError {

@@ -5,13 +5,13 @@
 export const defaultRetryMs = 1_000
 const minRetryMs = 20
 const maxRetryMs = 30_000
-/** A stream that stays open for this long counts as kept open. */
+/** A stream that stays open for this long is considered to be kept open. */
 const keptMs = 5_000
 /** Number of consecutive short streams after which the server is assumed to keep no stream open. */
 const notKeptCount = 3
 /**
- * Longest pause between streams for such a server. A server whose streams deliver messages is polled every `maxRetryMs`
- * instead.
+ * Longest pause between streams for a server that does not keep streams open. A server whose streams deliver messages
+ * is polled every `maxRetryMs` instead.
  */
 const rarePauseMs = 5 * 60_000
 const maxDoublings = 14
@@ -19,7 +19,7 @@ const maxDoublings = 14
 export interface StreamPaceOptions {
   /**
    * Called when the server has closed several consecutive streams as soon as they opened, and again for each further
-   * such stream.
+   * stream that is closed at once.
    */
   readonly onNotKept?: (() => void) | undefined
   /** Called when a stream has stayed open for long enough. */

@@ -1,5 +1,5 @@
 /**
- * Dynamic client registration, as the client.
+ * Dynamic client registration, from the client's side.
  *
  * The result is plain JSON that can be stored and reused; the caller must check its expiry (`clientSecretExpiresAt`).
  * Redirects are not followed: the metadata must not reach another host.

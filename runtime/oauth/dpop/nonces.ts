@@ -33,7 +33,7 @@ export interface Nonces {
 export interface NonceParts {
   /** Returns the secrets, with the current secret first. */
   readonly secrets: () => readonly Uint8Array[]
-  /** Name of the endpoint. Endpoints with another name do not accept its nonces. */
+  /** Name of the endpoint. Other endpoints do not accept its nonces. */
   readonly purpose: string
   readonly now: () => number
 }

@@ -2,9 +2,9 @@
  * The audit log: one JSON line for each client's MCP operation, each request that did not become an operation, each
  * workflow event, and each event of an embedded authorization server.
  *
- * Records who did what with which outcome. Contains no headers, tokens or session ids. Bodies are recorded only when
- * configured, redacted and truncated. The audit log never makes decisions, and a failed write never fails a request.
- * When the audit log is off, no line is built and no response is watched.
+ * Records the caller, the action and the outcome. Contains no headers, tokens or session ids. Bodies are recorded only
+ * when configured, redacted and truncated. The audit log never makes decisions, and a failed write never fails a
+ * request. When the audit log is off, no line is built and no response is watched.
  * Source: docs/reference/specification/virtual-server.md#audit, config.audit and "Events".
  */
 import { randomUUID } from 'node:crypto'

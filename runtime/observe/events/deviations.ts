@@ -1,4 +1,4 @@
-/** Text for `/status` about protocol deviations that do not prevent Gatehouse from using a backend. */
+/** Text that describes, in `/status`, the protocol deviations that do not prevent Gatehouse from using a backend. */
 const texts = {
   byte_order_mark: 'messages begin with a byte order mark',
   content_type: 'the content type of responses does not match their bodies',

@@ -102,7 +102,7 @@ export interface EventFields extends AttachEventFields {
     readonly left_out: number
     readonly examples: readonly string[]
   }
-  /** A name conflicts and cannot be offered; `resolved` when the conflict is over. */
+  /** An item cannot be offered because of a name conflict; `resolved` when the conflict is over. */
   readonly name_conflict: {
     readonly kind: string
     readonly item: string
@@ -126,8 +126,8 @@ export interface EventFields extends AttachEventFields {
     readonly examples: readonly string[]
   }
   /**
-   * A backend's lock cannot be used. `failure` is absent when the lock is active again or no longer exists. With
-   * `missing`, the backend has no lock and therefore offers nothing.
+   * A backend's lock cannot be used. `failure` is absent when the lock is active again or no longer exists. If
+   * `missing` is true, the backend has no lock and therefore offers nothing.
    */
   readonly tool_lock: {
     readonly backend: string
@@ -189,7 +189,7 @@ export interface EventFields extends AttachEventFields {
     /** False when the call was allowed. */
     readonly enforced: boolean
   }
-  /** Usage of the quota budget that is closest to its limit; `near` from 80% upwards. */
+  /** Usage of the quota budget that is closest to its limit; `near` at 80% or more. */
   readonly quota_level: {
     readonly quota: string
     readonly per: string
@@ -314,7 +314,7 @@ export interface EventFields extends AttachEventFields {
   readonly status_report: { readonly ok: boolean; readonly config_map: string; readonly err?: unknown }
   /** Audit log lines were lost. */
   readonly audit_lost: { readonly lines: number; readonly err?: unknown }
-  /** Audit log lines are once more written without loss. */
+  /** Audit log lines are written without loss again. */
   readonly audit_recovered: Readonly<Record<string, never>>
   /**
    * A certificate trusted for a backend expires soon or has expired. `ends` is absent when no certificate expires soon.

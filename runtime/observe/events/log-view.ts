@@ -17,7 +17,7 @@ export interface EventLogOptions {
 }
 
 export const repeatWindowMs = 60_000
-/** Number of lines per window, for events about a problem and for all other events. */
+/** Maximum number of lines per window: for events about a problem, and for all other events. */
 const shownChanges = 5
 const occurrences = 1
 const maxWindows = 1_000
@@ -46,7 +46,10 @@ export function logEvents(
     })
   }
 
-  /** Ends a window: logs the number of repeats, and keeps the window open while repeats continue. */
+  /**
+   * Called at the end of a window: logs the number of repeats and starts the next window, or removes the window if
+   * there were none.
+   */
   function close(key: string, window: Window): void {
     if (window.repeated === 0) {
       windows.delete(key)

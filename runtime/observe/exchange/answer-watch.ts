@@ -115,7 +115,7 @@ export class ResponseWatch {
   }
 }
 
-/** Decides by the first character, because headers passed to writeHead cannot be read back. */
+/** Determines the type from the first character, because headers passed to writeHead cannot be read back. */
 function kindOf(chunk: Buffer): 'unknown' | 'json' | 'events' | 'other' {
   const text = chunk.toString('latin1', 0, 64).trimStart()
   if (text === '') return 'unknown'

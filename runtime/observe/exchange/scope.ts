@@ -14,7 +14,7 @@ import type { RpcResponse } from './rpc-answer.ts'
 export interface RequestScope {
   /** Milliseconds since the epoch. */
   readonly startedAt: number
-  /** The client's request id if usable, otherwise a new one. */
+  /** The client's request id if it is usable; otherwise, a new id. */
   readonly requestId: string
   /** Released after the report, because connections opened by the request may keep this scope alive for a long time. */
   http: HttpSide | undefined
@@ -53,11 +53,11 @@ export interface HttpSide {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   watch: ResponseWatch | undefined
-  /** The pipeline's exchange; undefined if the observer did not get one. */
+  /** The pipeline's exchange; undefined if the observer did not receive an exchange. */
   exchange: Exchange | undefined
 }
 
-/** Notes on a call that has no client request, for a separate audit line. */
+/** Notes on a call that has no client request. They are written to a separate audit line. */
 export type CallNotes = Pick<RequestScope, 'webhooks' | 'quotas' | 'guardrails'>
 
 export interface ExchangeScope {
@@ -79,15 +79,15 @@ export function annotate(attributes: NonNullable<RequestScope['attributes']>): v
   if (request?.http) request.attributes = { ...request.attributes, ...attributes }
 }
 
-/** The denial by a rate limit, when the response is a result. */
+/** Denial code for a rate-limited call, when the response is a tool result. */
 export const limitedDenial = 'rate_limited'
 
-/** The denial by a quota, when the response is a result. */
+/** Denial code for a call that exceeded a quota, when the response is a tool result. */
 export const quotaDenial = 'quota_exceeded'
 
 /**
- * Returns a `traceparent` that a later request can use to continue the request in flight; in a chain, the `traceparent`
- * of the first request.
+ * Returns a `traceparent` with which a later request can continue the request in flight. In a chain, returns the first
+ * request's `traceparent`.
  */
 export function requestTrace(): string | undefined {
   const request = scopes.getStore()?.request
@@ -143,7 +143,7 @@ export function annotateQuota(record: QuotaRecord): void {
 
 const maxGuardrails = 64
 
-/** Records a guardrail finding for the request in flight; repeated findings are added up. */
+/** Records a guardrail finding for the request in flight; repeated findings increase the finding's count. */
 export function annotateGuardrail(record: GuardrailRecord): void {
   const notes = notesInForce()
   if (!notes) return

@@ -18,8 +18,8 @@ export interface PersistedLogin {
   write(name: string, value: unknown): void
   remove(name: string): void
   /**
-   * Calls `run` while no other process does so under this name. Rejects with the signal's reason if it aborts while
-   * waiting.
+   * Calls `run` under a lock with this name, so that only one process runs it at a time. Rejects with the signal's
+   * reason if it aborts while waiting.
    */
   exclusively<T>(name: string, signal: AbortSignal, run: () => Promise<T>, waiting?: LockWaiting): Promise<T>
 }
@@ -84,7 +84,7 @@ function keyFile(dir: string, name: string): Buffer {
   const path = join(dir, name)
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   try {
-    // This write fails when another process created the file first; that file's bytes are then used.
+    // This write fails if another process has created the file first; in that case, that file's bytes are used.
     writeFileSync(path, randomBytes(32), { mode: 0o600, flag: 'wx' })
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error

@@ -211,7 +211,7 @@ async function codeFlow(
     adopt(tokens)
     ok = true
   } catch (error) {
-    // Do not retry a registration that the server no longer recognizes.
+    // The next login must not use a client that the server no longer recognizes.
     if (tokenRefusal(error) === 'client') giveUpClient(candidate, located, parts)
     throw error
   } finally {

@@ -25,7 +25,7 @@ export class StepUps {
     return this.#count >= maxInWindow || (isRepeat && this.#repeats >= maxRepeats)
   }
 
-  /** Counts a step-up that starts now. */
+  /** Counts a step-up that is starting. */
   begin(isRepeat = false): void {
     const continues = this.#now() - this.#lastAt < windowMs
     this.#count = continues ? this.#count + 1 : 1

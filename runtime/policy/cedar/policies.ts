@@ -60,7 +60,7 @@ function policyOf(id: string, text: string): Policy {
   return { id, text, effect: json.effect, reads: readsOf(json), scope: json, conditions: json.conditions }
 }
 
-/** The parts of a request that a policy's scope is compared with. */
+/** The parts of a request against which a policy's scope is checked. */
 export interface PolicyTarget {
   readonly principal: Uid
   /** Keys of the action and its ancestors. */

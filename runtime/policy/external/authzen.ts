@@ -52,7 +52,10 @@ const batch: BatchFormat = {
   },
 }
 
-/** Returns `<server>/<backend>/<original name>`, or `<server>/<name>` for the gateway's own and unknown resources. */
+/**
+ * Returns `<server>/<backend>/<original name>`, or `<server>/<name>` for the gateway's own resources and for unknown
+ * resources.
+ */
 function resourceOf(server: string, request: AccessRequest): Record<string, unknown> {
   const { action, id: name, origin } = request
   const where = origin === undefined || origin.backend === '' ? [name] : [origin.backend, origin.original]

@@ -47,7 +47,7 @@ export class AskedPoint {
     this.#observe = observe
   }
 
-  /** Number of queries in one batch, all about one list. */
+  /** Maximum number of queries in one batch; all of them concern the same list. */
   get together(): number {
     return this.#batch()?.most ?? 1
   }
@@ -65,8 +65,8 @@ export class AskedPoint {
   }
 
   /**
-   * Returns one decision per query; undefined for a missing decision. Rejects like `decide` when all decisions are
-   * missing.
+   * Returns one decision per query; undefined for a missing decision. Rejects with the same errors as `decide` if all
+   * decisions are missing.
    */
   async decideAll(
     questions: readonly Question[],

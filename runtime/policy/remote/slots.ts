@@ -13,7 +13,7 @@ interface Waiting {
 export class QuestionSlots {
   readonly #most: number
   readonly #mostPerCaller: number
-  /** Callers with open queries, each with the number of its queries. */
+  /** Number of open queries, keyed by caller. */
   readonly #open = new Map<string, number>()
   /** Waiting callers, in the order of their turns. */
   readonly #waiting = new Map<string, Waiting[]>()

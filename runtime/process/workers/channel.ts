@@ -16,9 +16,9 @@ export interface Line {
 
 export interface WorkerChannel {
   /**
-   * Calls a function on the other side and returns the function's result. Rejects with the GatehouseError of the other
-   * side, with SHUTTING_DOWN when the channel closes first, and with BACKEND_TIMEOUT when the call takes longer than
-   * `withinMs`. Without `withinMs`, the call waits indefinitely.
+   * Calls a function on the other side and returns the function's result. Rejects with the other side's GatehouseError,
+   * with SHUTTING_DOWN if the channel closes first, or with BACKEND_TIMEOUT if the call takes longer than `withinMs`.
+   * Without `withinMs`, the call waits indefinitely.
    */
   call(name: string, argument?: unknown, options?: { readonly withinMs?: number }): Promise<unknown>
 }

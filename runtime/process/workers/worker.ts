@@ -98,7 +98,7 @@ function handedOver(address: string, port: number): ConnectionSource {
     // Before reading, reports that this worker has accepted the connection. Until then, the connection can be passed to
     // another worker.
     process.send?.({ taken: message['connection'] }, undefined, undefined, () => {})
-    // The connection was closed in transit.
+    // The connection was closed on its way to this worker.
     if (!(socket instanceof Socket)) return
     if (!accept) {
       socket.destroy()

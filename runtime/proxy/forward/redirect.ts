@@ -1,7 +1,7 @@
 /**
  * Decides which of the target's redirects the proxy follows: those with the same authority and no downgrade from https.
- * Redirects of MCP requests to an absolute address are rejected, because a client that follows one would bypass this
- * proxy. All other redirects pass through unchanged.
+ * Redirects of MCP requests to an absolute address are rejected, because a client that follows such a redirect would
+ * bypass this proxy. All other redirects pass through unchanged.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { headerName } from '../../mcp/index.ts'
@@ -30,7 +30,7 @@ export function redirectPath(
 
 /**
  * True for requests to the MCP endpoint, which may have any path when the target has none configured. Clients also send
- * `MCP-Protocol-Version` in requests for metadata documents, so this header is not a criterion.
+ * `MCP-Protocol-Version` in requests for metadata documents, so this header does not distinguish them.
  */
 export function isMcpRequest(target: TargetAddress, exchange: ProxyExchange): boolean {
   const { headers } = exchange.req

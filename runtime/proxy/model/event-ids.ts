@@ -60,7 +60,9 @@ function keyOf(id: string): string {
   return id.length <= maxPlainLength ? `=${id}` : `#${hash('sha256', id, 'base64url')}`
 }
 
-/** Keeps only as much of a line as is needed to recognize an id, and discards the rest of lines that contain none. */
+/**
+ * Keeps only as much of a line as is needed to recognize an id, and discards the rest of a line that contains no id.
+ */
 function start(before: Buffer, more: Buffer): Buffer {
   const isOver = before.length > maxLineBytes || (before.length > 0 && before[0] !== firstByte)
   if (isOver || more.length === 0) return before

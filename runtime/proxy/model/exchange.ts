@@ -16,11 +16,11 @@ export interface Upgrade {
 }
 
 export class ProxyExchange extends Exchange {
-  /** The request's session, if this proxy tracks it. */
+  /** The session that the request belongs to, if this proxy tracks the session. */
   session: ProxiedSession | undefined
   /** The access token used in the last attempt. */
   usedToken: string | undefined
-  /** Signs the proofs for that token, if it is bound to a key. */
+  /** Signs the proofs for `usedToken`, if that token is bound to a key. */
   proof: TokenProof | undefined
   /** The last attempt, as passed to the outgoing strategy. */
   outgoing: OutgoingRequest | undefined
@@ -56,7 +56,10 @@ export class ProxyExchange extends Exchange {
     return this.message?.kind === 'request' ? this.message.id : undefined
   }
 
-  /** True for a GET that requests events, and for an upgrade. The first byte of the response may take a long time. */
+  /**
+   * True for a GET that requests events, and for an upgrade. The first byte of the response may take a long time to
+   * arrive.
+   */
   get asksForStream(): boolean {
     const { method, headers } = this.req
     if (this.upgrade !== undefined) return true

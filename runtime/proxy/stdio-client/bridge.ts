@@ -77,7 +77,7 @@ export class RawBridge {
   #nextOwnId = 1
   /** Set after the server's first response. */
   #reached = false
-  /** True when the first message did not reach the server, which ended the bridge. */
+  /** True when the bridge ended because the first message did not reach the server. */
   unreachable = false
   /** The error for requests that are still pending when the bridge ends. */
   #endReason: Error = endedEarly
@@ -108,7 +108,7 @@ export class RawBridge {
     } finally {
       signal.removeEventListener('abort', stop)
       this.#stop.abort()
-      // Conversations in the other protocol era answer their own requests.
+      // Conversations in the other protocol era answer their pending requests themselves.
       await this.#options.eras?.close()
       await this.#inFlight.cutOff(this.#endReason)
       await this.#transport.close()
@@ -173,7 +173,7 @@ export class RawBridge {
     await this.#inFlight.other(done)
   }
 
-  /** Closes the stream of a stateless request, which cancels it. Returns true if nothing needs to be sent. */
+  /** Closes a stateless request's stream, which cancels the request. Returns true if nothing needs to be sent. */
   #cancel(message: Message): boolean {
     if (message.method !== 'notifications/cancelled') return false
     const id = paramsOf(message).raw('requestId')?.toString()
@@ -250,7 +250,7 @@ export class RawBridge {
     return failure
   }
 
-  /** Records the data from an answered request that later messages need. */
+  /** Records data from a request and its response that later messages need. */
   async #note(message: Message, response: Message, era: Era): Promise<void> {
     if (!response.result) return
     if (message.method === 'initialize') {

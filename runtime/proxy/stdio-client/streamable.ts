@@ -239,7 +239,7 @@ export class StreamableTransport implements BridgeTransport {
         })
       } else {
         const body = await readBody(response, signal)
-        // The session was just opened, so an initial rejection means that the server has no such stream.
+        // The session was just opened, so an initial rejection means that the server does not offer a GET stream.
         if (!hadStream && response.statusCode < 500 && response.statusCode !== 429) return
         if (
           this.#sessionId !== undefined &&

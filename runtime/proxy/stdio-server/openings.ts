@@ -33,7 +33,7 @@ const maxStartMs = 10 * 60_000
 
 type OnMessage = (message: Message) => void
 
-/** Returns true when a conversation started with the params `other` can replace one with the params `wanted`. */
+/** Returns true if a conversation that was started with the params `other` can be used for the params `wanted`. */
 export type IsSame = (other: Buffer, wanted: Buffer) => boolean
 
 /** The server's response to `initialize`. */

@@ -66,7 +66,7 @@ class Peer implements StdioPeer {
   ) {
     this.#child = child
     this.#exited = groupEnded(child)
-    // End the server instead of filling up memory.
+    // Ends the server instead of letting an endless line fill up memory.
     this.#lines = new LineReader({
       onLine: onMessage,
       onOverflow: () => {

@@ -47,12 +47,13 @@ export interface ProcessesOptions extends PeerCommand {
   readonly now: () => number
   /** False to start only the first process in advance. Default true. */
   readonly ahead?: boolean | undefined
-  /** True to add a server's last lines of output to the reason why it ended, which clients see. Default false. */
+  /** True to append a server's last lines of output to the reason that clients see when it ends. Default false. */
   readonly showOutput?: boolean | undefined
 }
 
 /**
- * A process that ends sooner than this without receiving a message failed to start. A process that ends later was idle.
+ * A process that ends sooner than this without receiving a message failed to start. A process that ends later is
+ * considered to have been idle.
  */
 const quickEndMs = 3_000
 /** Pauses before the next start, indexed by the number of consecutive failed starts. */
@@ -175,7 +176,7 @@ class ServerProcess implements ServerLink {
   hasSpoken = false
   readonly #peer: StdioPeer
   readonly #onSpoken: () => void
-  /** The last lines of its log output. */
+  /** The last lines of the server's log output. */
   output: readonly string[] = []
 
   constructor(options: ProcessesOptions, onSpoken: () => void) {

@@ -32,8 +32,8 @@ import { beginStream, pushEvent } from './event-stream.ts'
 /** Number of messages buffered while no standing stream is open; the oldest are dropped first. */
 const maxBuffered = 100
 /**
- * Maximum number of HTTP+SSE requests that get an error when the server ends. Other requests simply end with their
- * streams.
+ * Maximum number of HTTP+SSE requests that get an error when the server ends. All other requests end when their streams
+ * end.
  */
 const maxOnStream = 1_000
 

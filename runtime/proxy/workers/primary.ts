@@ -1,6 +1,6 @@
 /**
  * The process that manages a proxy's workers and their shared state: the login, the sessions and the metrics port. This
- * process serves no requests itself.
+ * process does not serve requests itself.
  */
 import { LRUCache } from 'lru-cache'
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'

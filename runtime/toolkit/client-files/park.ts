@@ -45,11 +45,14 @@ export type ParkStep = 'read' | 'recorded' | 'written' | 'replaced' | 'forgotten
 export interface OriginalFile {
   readonly disk: FileOnDisk
   readonly text: FileText
-  /** False when the file would not exist without the gateway. */
+  /** False if the file would not exist without the gateway's entry. */
   readonly exists: boolean
   /** Undefined when the file is not parked. */
   readonly parked: ParkedFile | undefined
-  /** Differences that a restored file cannot reproduce. Empty when nothing has changed since the file was parked. */
+  /**
+   * Differences from the original file that restoring does not undo. Empty when nothing has changed since the file was
+   * parked.
+   */
   readonly notes: readonly string[]
 }
 

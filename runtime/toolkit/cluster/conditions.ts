@@ -17,7 +17,7 @@ export function isBehind(object: JsonRecord): boolean {
   return typeof generation === 'number' && (typeof observed !== 'number' || observed < generation)
 }
 
-/** Returns the time when anything except the status was last written. */
+/** Returns the time of the last write to any part except the status. */
 function changedAt(object: JsonRecord): number {
   const times = listAt(object, 'metadata', 'managedFields')
     .filter((entry) => entry['subresource'] !== 'status')

@@ -50,7 +50,7 @@ export interface PlanContext {
   /** Folder for the locks of backends that do not have one yet. */
   readonly pinFirst?: string | undefined
   readonly baseEnv: Readonly<Record<string, string>>
-  /** File with the causes of failures in the session's programs, for the virtual servers of a namespace. */
+  /** File in which a namespace's virtual servers find the causes of failures in the session's programs. */
   readonly causesFile: string
   /** Undefined when all local programs may use the session's ports. */
   readonly access?: SessionAccess | undefined
@@ -193,7 +193,7 @@ interface CommandInput {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Replaces the pod's listening address with the local one. */
+/** Replaces the pod's listening address with the local address. */
 function listenLocally(args: readonly string[], port: number): string[] {
   return args.map((arg) => {
     if (arg.startsWith('--host=')) return '--host=127.0.0.1'

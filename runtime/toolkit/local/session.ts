@@ -66,9 +66,9 @@ export interface WorkloadView {
   readonly refusal?: string | undefined
 }
 
-/** Delay before retrying after a file could not be written. */
+/** Delay before a failed file write is retried. */
 const retryMs = 5000
-/** Interval at which the causes of failures are written, in addition to the write in each step. */
+/** Interval at which the causes of failures are written; each step writes them too. */
 const causesMs = 500
 
 export class DevSession {
@@ -76,7 +76,7 @@ export class DevSession {
   readonly #options: SessionOptions
   readonly #addresses: Addresses
   readonly #consoleToken = randomBytes(32).toString('base64url')
-  /** Key that lets the user start logins at the backends of this session. */
+  /** Key that lets the user start logins at this session's backends. */
   readonly signInKey = randomBytes(32).toString('base64url')
   readonly #runners = new Map<string, ProcessRunner>()
   readonly #notRunnable = new Map<string, string>()
@@ -173,7 +173,7 @@ export class DevSession {
     return this.#queue
   }
 
-  /** Schedules another step unless one is already waiting. */
+  /** Schedules another step unless a step is already scheduled. */
   #notify(): void {
     if (this.#stepWaiting || this.#stopped) return
     this.#stepWaiting = true
@@ -226,7 +226,7 @@ export class DevSession {
     const plan = await this.#plan(workload, parent)
     const running = this.#runners.get(key)
     if (plan instanceof UnwritableFile) {
-      // A running process continues with its current files.
+      // A running process continues to use its current files.
       this.#retryLater()
       if (running) this.#options.onError(plan)
       else this.#notRunnable.set(key, plan.message)

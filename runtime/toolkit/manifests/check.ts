@@ -24,7 +24,7 @@ export type ValidateResource = (doc: unknown) => {
   readonly warnings: readonly string[]
 }
 
-/** Returns the hooks' check of a document's references to other documents. */
+/** Returns the check that the hooks apply to a document's references to other documents. */
 export type ReferenceCheck = (
   docs: readonly unknown[],
 ) => (doc: unknown) => Pick<CheckedManifest, 'violations' | 'warnings' | 'unchecked'>

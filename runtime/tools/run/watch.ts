@@ -17,7 +17,7 @@ export type End =
   /** No server answers, and no server is expected to answer later. */
   | { readonly state: 'failed'; readonly missing: readonly Missing[] }
 
-/** A server that does not answer. */
+/** A server that does not respond. */
 export interface Missing {
   readonly name: string
   readonly why: string
@@ -42,11 +42,11 @@ export interface RunWatchOptions {
   readonly onChange: (name: string, sentence: string) => void
   readonly onMissing: (missing: Missing) => void
   /**
-   * Called with the number of servers that are down, by cause: after the address is reported, and whenever the number
-   * changes.
+   * Called with the number of servers that are down for each cause: after the address is reported, and whenever the
+   * number changes.
    */
   readonly onSummary: (summary: string) => void
-  /** Called when all servers answer for the first time. */
+  /** Called the first time that all servers respond. */
   readonly onComplete: () => void
 }
 
@@ -171,7 +171,7 @@ class Watch {
     const signInUrl = state.backend?.signInUrl
     const sentence = sentenceOf(seen, missing, { ...state, signInUrl, seconds, refusal: view?.refusal })
     if (sentence === undefined || sentence === seen.reported) return
-    // A server that answers before the address is printed needs no line of its own.
+    // A server that responds before the address is printed does not need a separate line.
     const isNews =
       seen.reported !== undefined || state.isAbsent || this.#isReported || signInUrl !== undefined
     seen.reported = sentence
@@ -189,7 +189,7 @@ class Watch {
     return this.#viewsOf(name).find((view) => view.starting ?? view.refusal ?? view.lastEnd)
   }
 
-  /** Returns why a remote server does not answer, once the server has had time to start. */
+  /** Returns the reason why a remote server does not respond, once the server has had time to start. */
   #unreachable(
     name: string,
     { answered }: ServerHistory,
@@ -255,7 +255,7 @@ function isIn(missing: readonly Missing[], name: string): boolean {
   return missing.some((server) => server.name === name)
 }
 
-/** Returns why a server cannot respond: its program exited or cannot start, or it requires a login. */
+/** Returns the reason why a server cannot respond: its program exited or cannot start, or it requires a login. */
 function lostOf(name: string, session: DevSession, backend: ShownBackend | undefined): Missing | undefined {
   const views = session.workloads.filter(({ parent }) => parent.metadata.name === name)
   const failed = views.find(({ phase }) => phase === 'failed' || phase === 'not runnable')

@@ -1,7 +1,7 @@
 /**
  * `gatehouse tools`, `resources` and `prompts` form a small MCP client for the shell.
  *
- * Standard output contains only the result; progress, questions and errors go to standard error. Exit codes: 0 done, 1
+ * Standard output contains only the result; progress, prompts and errors go to standard error. Exit codes: 0 done, 1
  * the server or the tool failed, 2 invalid usage, 3 the login failed, or a login is required.
  */
 import { type Command, Option } from 'commander'

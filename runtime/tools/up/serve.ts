@@ -109,9 +109,7 @@ function namesIn({ conversion }: UpPlan): readonly string[] {
   return conversion.members.map(({ metadata }) => metadata.name)
 }
 
-/**
- * Stops the servers that failed, because their entries stay in the clients' files. Returns the report of all servers.
- */
+/** Stops the servers that failed; their own entries stay in the clients' files. Returns the report of all servers. */
 async function removeFailed(
   up: UpSession,
   { members }: SessionState,

@@ -4,13 +4,13 @@
  */
 /** Upper bounds of the buckets in milliseconds. Longer times are counted in the last bucket. */
 const boundsMs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000] as const
-/** Length of a period in milliseconds. Percentiles cover between one and two periods. */
+/** Length of a period in milliseconds. Percentiles cover the last one to two periods. */
 const periodMs = 5 * 60_000
 
 export interface CallCounts {
   readonly calls: number
   readonly failed: number
-  /** Upper bounds of the buckets that contain the percentiles. Undefined if there were no recent calls. */
+  /** Percentiles, each rounded up to the upper bound of its bucket. Undefined if there were no recent calls. */
   readonly latencyMs: { readonly p50: number; readonly p95: number } | undefined
 }
 

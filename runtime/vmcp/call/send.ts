@@ -65,7 +65,7 @@ async function requireResource(operation: Operation, next: Perform): Promise<Out
 
 /**
  * Reports the selected backend. Rejects with BACKEND_UNAVAILABLE if the backend is not available. Needed only if other
- * links come between this link and `send`, which does the same.
+ * links come between this link and `send`, because `send` does the same.
  */
 export function route(core: Pick<Core, 'parts'>): Link {
   return function route(operation, next) {
@@ -96,7 +96,7 @@ export function send(core: Core): Perform {
     const { onlyBackend, links } = core.parts
     if (context.onRouted) context.onRouted(availableBackend(core.parts, target).name)
     if (stateFor !== undefined) requireIssuer(operation, availableBackend(core.parts, target))
-    // The backend may have been removed during the reservation of the quota.
+    // The backend may have been removed while the quota was being reserved.
     const backend = core.parts.members.get(entry.backend)?.backend
     if (!backend) throw missingError(core.parts, entry.backend)
     const { name, settings } = backend
@@ -151,7 +151,7 @@ function missingError({ leftOut }: CallParts, name: string): GatehouseError {
   return unavailableError([name], { leftOut: leftOut.filter((one) => one === name) })
 }
 
-/** Throws INVALID_PARAMS if another backend issued an operation's `requestState` and `inputResponses`. */
+/** Throws INVALID_PARAMS if an operation's `requestState` and `inputResponses` belong to another backend. */
 function requireIssuer({ stateFor }: Operation, { settings }: Backend): void {
   if (stateFor !== undefined && stateFor !== backendIdentity(settings)) throw invalidRequestStateError()
 }

@@ -2,8 +2,9 @@
  * The response to one POST. The response is plain JSON if no message precedes the result. Otherwise, the response is an
  * event stream that ends with the result.
  *
- * A client that accepts event streams gets a stream as soon as progress, a log message or a question precedes the
- * result. The client also gets a stream if the response takes so long that intermediaries might close the connection.
+ * A client that accepts event streams gets a stream as soon as progress, a log message or a request for input precedes
+ * the result. The client also gets a stream if the response takes so long that intermediaries might close the
+ * connection.
  * Source: MCP 2025-11-25, transports, "Sending Messages to the Server".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -92,7 +93,7 @@ export class Reply implements ClientResponse {
     beginEventStream(this.res, this.#headers)
     const resumable = this.#openResumableStream?.()
     if (resumable) {
-      // From now on, the reply ends with the stream. Another connection may replace the current one.
+      // From now on, the reply ends when the stream ends. Another connection may replace the current one.
       this.#resumableStream = resumable
       resumable.onAbandoned = () => this.onClose?.()
       resumable.attach(this.res)

@@ -21,7 +21,7 @@ export type Outcome =
   | {
       readonly kind: 'input'
       readonly result: Buffer
-      /** Identity of the backend that asks the question. See `Operation.stateFor`. */
+      /** Identity of the backend that requests the input. See `Operation.stateFor`. */
       readonly backend?: string | undefined
     }
 

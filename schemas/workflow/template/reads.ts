@@ -14,7 +14,7 @@ export type Path = readonly string[]
  * template is called.
  */
 const maxVisits = 1000
-/** Maximum number of recorded names per path. No check needs more names than this. */
+/** Maximum number of recorded names per path. No check needs more names. */
 const maxNames = 8
 
 export function pathsRead(template: Template): readonly Path[] {
@@ -77,7 +77,7 @@ class Reading {
     }
   }
 
-  /** Returns the path of the value, or undefined when it is unknown. */
+  /** Returns the path of the value, or undefined when the path is unknown. */
   #pipe({ variables, assigns, commands }: Pipe, dot: Path | undefined, isRange = false): Path | undefined {
     let path: Path | undefined
     for (const [index, command] of commands.entries()) {

@@ -1,5 +1,5 @@
 /**
- * Resolves how the virtual server authenticates to each backend.
+ * Determines the method with which the virtual server authenticates to each backend.
  *
  * Precedence: the backend's entry in spec.outgoingAuth.backends, the member's own reference, the default, none. With
  * source `inline`, a member's own reference only applies if the entry (or the default, if there is no entry) has the
@@ -68,7 +68,7 @@ export function outgoingAuth(context: Context, serverNeeds: PodNeeds): OutgoingC
   }
 }
 
-/** True when the member's own reference applies, given the entry for its backend. */
+/** True when the member's own reference applies. `listed` is the entry for its backend. */
 function usesOwnReference(
   outgoing: VirtualMCPServerSpec['outgoingAuth'],
   listed: BackendAuth | undefined,

@@ -30,13 +30,13 @@ const statusOrder: readonly ReportedStatus[] = [
 ]
 
 export interface Reports {
-  /** Reports from pods that run the current configuration, by backend name. */
+  /** Reports from pods that run the current configuration, keyed by backend name. */
   readonly current: ReadonlyMap<string, DiscoveredBackend>
   /** True when at least one pod reported on the current configuration. */
   readonly fresh: boolean
   /**
-   * Problems with their next steps, reported by pods with any configuration. A pod that rejects the current
-   * configuration reports the rejection here.
+   * Problems and their next steps, as reported by all pods, regardless of their configuration. A pod that rejects the
+   * current configuration reports the rejection here.
    */
   readonly problems: readonly string[]
 }

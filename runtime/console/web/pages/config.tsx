@@ -1,6 +1,5 @@
 /**
- * Config: configuration problems and how to fix them, then the running configuration, with references instead of
- * secrets.
+ * Config: configuration problems and their fixes, then the running configuration, with references instead of secrets.
  */
 import type { ConfigView } from '../../api.ts'
 import { get } from '../data/client.ts'

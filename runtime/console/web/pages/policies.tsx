@@ -1,4 +1,4 @@
-/** Policies: their text, decision counts and problems, and why a call is allowed or denied. */
+/** Policies: their text, decision counts and problems, and the reasons why a call is allowed or denied. */
 import { useEffect, useRef } from 'preact/hooks'
 import type { Me, Policies } from '../../api.ts'
 import { get } from '../data/client.ts'

@@ -14,7 +14,7 @@ export const pageNames = [
 ] as const
 export type PageName = (typeof pageNames)[number]
 
-/** Permissions, one of which is required. The list is empty for a page that all users can see. */
+/** Permissions, of which the user needs at least one. The list is empty for a page that all users can see. */
 const needs: Readonly<Record<PageName, readonly Permission[]>> = {
   overview: ['overview'],
   tools: ['tools'],

@@ -5,7 +5,7 @@ import { texts } from '../texts.ts'
 import { type ValueDraft, type DraftOf, draftOf, isOf, type MemberDraft } from './draft.ts'
 import type { FieldPlan } from './plan.ts'
 
-/** Length above which a text is edited in a multi-line field. */
+/** Length above which text is edited in a multi-line field. */
 const shortChars = 80
 
 interface Props {

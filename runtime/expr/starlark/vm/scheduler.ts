@@ -17,8 +17,8 @@ export interface SchedulerOptions extends StarlarkLimits {
   /** Maximum number of concurrent waits. */
   readonly maxWaits: number
   /**
-   * Names available to the script in addition to the language's own names. A script variable with such a name starts
-   * with the given value.
+   * Names available to the script in addition to the language's own names. A script variable with one of these names
+   * starts with the given value.
    */
   readonly globals: ReadonlyMap<string, StarlarkValue>
   /** Receives a printed line. Sorting lines by `path`, element by element, yields the order of a sequential run. */

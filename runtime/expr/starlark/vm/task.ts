@@ -25,7 +25,7 @@ export class ScriptTask {
     return this.parent?.isRunning(code) ?? false
   }
 
-  /** Ends the task with an error and adds the position to the error. */
+  /** Ends the task with an error, and adds the current position to the error. */
   fail(error: unknown): StarlarkError {
     const failure = error instanceof StarlarkError ? error : toScriptError(error)
     const trace = this.frames

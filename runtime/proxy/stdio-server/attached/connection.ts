@@ -185,7 +185,7 @@ export class Connection {
     return true
   }
 
-  /** Requests the server's introduction, and then forwards requests. */
+  /** Reads the server's response to `initialize`, and then forwards requests. */
   async #introduce(stream: Attachment, run: ContainerRun, over: (end: End) => void): Promise<void> {
     const { server, record, events } = this.#options
     const id = runId(run)
@@ -278,7 +278,7 @@ export class Connection {
 }
 
 const restarted: End = { cause: 'server_restarted', why: 'the container restarted' }
-/** Reasons that mean that the attached container is no longer running. */
+/** Reasons that indicate that the attached container is no longer running. */
 const gone: ReadonlySet<string> = new Set([
   'PodNotFound',
   'PodTerminating',

@@ -72,8 +72,8 @@ export interface ClientRow {
   readonly form: EntryForm
   readonly variables: VariableSyntax
   /**
-   * Returns the native entry for a remote server. Undefined when the client has no such entry. `token` is the client's
-   * reference to a variable, for the Authorization header.
+   * Returns the native entry for a remote server. Undefined when the client has no native entries for remote servers.
+   * `token` is the client's reference to a variable, for the Authorization header.
    */
   readonly remote?: (url: string, token: BearerReference | undefined) => Readonly<Record<string, unknown>>
   /** Returns the entry that starts a program. Undefined when the client's files are only read. */
@@ -81,7 +81,10 @@ export interface ClientRow {
   readonly reservedNames?: readonly string[]
   /** Instructions for the user to apply the change. */
   readonly pickUp: string
-  /** Processes that write the file from memory. The file is not edited while one of these processes is running. */
+  /**
+   * Processes that overwrite the file with the copy that they keep in memory. The file is not edited while one of these
+   * processes is running.
+   */
   readonly rewrittenBy?: readonly string[]
   /** Returns the client's command that adds the entry. */
   readonly ownCommand?: (name: string, url: string, scope: FileScope) => readonly string[]
@@ -91,6 +94,6 @@ export interface ClientRow {
 
 export interface BearerReference {
   readonly variable: string
-  /** `Bearer ${V}` in the client's syntax. Undefined when the client has no such syntax. */
+  /** `Bearer ${V}` in the client's syntax. Undefined when the client has no syntax for variables in headers. */
   readonly header: string | undefined
 }

@@ -10,7 +10,7 @@ export interface Host {
   /** Absolute path of the project's folder. */
   readonly cwd: string
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Returns the names in a folder. Empty when the folder does not exist. */
+  /** Returns the names of the entries in a folder. Empty when the folder does not exist. */
   readonly list: (folder: string) => readonly string[]
 }
 
@@ -21,12 +21,12 @@ export interface Location {
   /** Profile id for the `profile` scope. */
   readonly profile: string | undefined
   readonly file: string
-  /** Keys from the top of the document to the server map. */
+  /** Keys on the path from the document's root to the server map. */
   readonly key: readonly string[]
   readonly row: FileRow
 }
 
-/** Returns all of a client's locations, with the preferred one for each scope first. */
+/** Returns all of a client's locations, with the preferred location for each scope first. */
 export function locationsOf(id: ClientId, host: Host): readonly Location[] {
   const client: ClientRow = clientRow(id)
   return client.files

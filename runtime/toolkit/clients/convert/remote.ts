@@ -47,8 +47,8 @@ type Header = {
 }
 
 /**
- * Fixes violations where possible and adds notes: allows a private address, and drops headers that must not be
- * forwarded.
+ * Fixes violations where possible, and adds a note for each fix: allows a private address, and drops headers that must
+ * not be forwarded.
  */
 function repairViolations(
   manifest: ConvertedManifest,

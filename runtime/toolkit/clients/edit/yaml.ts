@@ -45,7 +45,7 @@ interface PathMatch {
   readonly map: YAMLMap | undefined
   readonly rest: readonly string[]
   readonly pair: Pair | undefined
-  /** Indent for the members of an empty map. */
+  /** Indentation for the members of an empty map. */
   readonly indent: string
 }
 
@@ -99,7 +99,7 @@ function offsetOf({ key }: Pair): number {
   return isScalar(key) ? (key.range?.[0] ?? 0) : 0
 }
 
-/** Returns the end of the value, without comments and blank lines below it. */
+/** Returns the offset where the value ends, excluding comments and blank lines below it. */
 function endOf({ key, value }: Pair): number {
   if (isMap(value)) {
     const last = value.items.at(-1)

@@ -2,7 +2,7 @@
  * Parses `docker run` and `podman run` into image, arguments, variables and volumes.
  *
  * Drops flags that matter only on this machine. Skips unknown flags and flags that restrict or extend the server's
- * access, with a note.
+ * access, and adds a note for each.
  * Source: docker container run, Options; podman-run(1).
  */
 import { own } from '../../../../schemas/index.ts'
@@ -114,7 +114,10 @@ function flagsIn(word: Value): readonly FlagWord[] {
 /** `registry/name:tag`, or `name:tag`. */
 const imageForm = /^[a-z0-9][\w.-]*(?::\d+)?(?:\/[\w.-]+)+(?:[:@].*)?$|^[a-z0-9][\w.-]*[:@][\w.:-]+$/
 
-/** True when the word after an unknown flag is its value: neither a flag nor an image, and followed by another word. */
+/**
+ * True when the word after an unknown flag is treated as the flag's value: it is neither a flag nor an image, and
+ * another word follows it.
+ */
 function isValueNext(words: readonly string[], at: number): boolean {
   const next = words[at] ?? '-'
   return !next.startsWith('-') && !imageForm.test(next) && at + 1 < words.length

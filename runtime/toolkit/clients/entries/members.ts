@@ -1,4 +1,4 @@
-/** Reads the fields of an entry with type checks. `noteUnknown` adds a note for each field that was not read. */
+/** Reads an entry's fields and checks their types. `noteUnknown` adds a note for each field that was not read. */
 import { hiddenInLine, isFields, isRawJson } from '../../../../schemas/index.ts'
 import type { Note, Unusable } from './entry.ts'
 
@@ -28,7 +28,7 @@ export class EntryMembers {
     return this.peek(name)
   }
 
-  /** Also accepts words such as yes and no, which YAML 1.1 and users write for true and false. */
+  /** Also accepts words such as yes and no, which YAML 1.1 allows and users write for true and false. */
   boolean(name: string): boolean | undefined {
     const value = this.peek(name)
     const isTrue = /^(?:true|yes|on)$/i.test(String(value))
@@ -61,7 +61,7 @@ export class EntryMembers {
     return names.every((item) => item !== undefined) ? names : this.#wrong(name, 'a list of names')
   }
 
-  /** Returns strings by name, excluding null members. Empty when the field is absent. */
+  /** Returns strings, keyed by name, without null members. Empty when the field is absent. */
   textMap(name: string): ReadonlyMap<string, string> {
     const value = this.take(name)
     if (value === undefined || value === null) return new Map()
@@ -89,7 +89,7 @@ export class EntryMembers {
     if (isSet) this.#notes.push({ field, text, loses })
   }
 
-  /** Adds a note that a field has an undocumented form that can only mean one thing. */
+  /** Adds a note that a field uses an undocumented but unambiguous format. */
   noteRepair(field: string, text: string): void {
     this.#notes.push({ field, text, loses: false })
   }
@@ -126,7 +126,7 @@ export function printable(text: string): string {
   return text.replaceAll(hiddenInLine, '?')
 }
 
-/** Shortens a name from a user's file for a table. */
+/** Shortens a name from a user's file to fit into a table. */
 export function printableName(name: string): string {
   const plain = printable(name)
   return plain.length > 60 ? `${plain.slice(0, 59)}…` : plain

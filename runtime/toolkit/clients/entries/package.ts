@@ -94,7 +94,8 @@ function scriptName(args: readonly Value[]): string | undefined {
 }
 
 /**
- * Returns the last path segment in lower case without `.exe` and similar, or undefined when the command is not literal.
+ * Returns the last path segment in lower case, without an extension such as `.exe`; undefined when the command is not
+ * literal.
  */
 export function programName(command: Value): string | undefined {
   const text = literalOf(command)

@@ -25,7 +25,7 @@ export interface Hooks {
   byKind(kind: string): Hook | undefined
 }
 
-/** Maximum number of rounds, after which the hooks' responses must be stable. */
+/** Maximum number of rounds until the hooks' responses must be stable. */
 const maxRounds = 40
 
 export class LocalCluster {

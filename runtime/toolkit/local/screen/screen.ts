@@ -1,6 +1,6 @@
 /**
- * Draws the screen of `gatehouse dev`: each resource's state and the reason for it, the addresses, and how to connect a
- * client.
+ * Draws the screen of `gatehouse dev`: each resource's state and the reason for it, the addresses, and instructions for
+ * connecting a client.
  *
  * A terminal is redrawn on each change. When the output is not a terminal, one line is printed per change, so that logs
  * stay readable.

@@ -1,6 +1,6 @@
 /**
  * Checks an MCP client's file: its syntax, whether each entry can work, and the servers behind the entries. A token in
- * an entry's header is sent only to that entry's URL, as the client would do.
+ * an entry's header is sent only to that entry's URL, as the client itself does.
  */
 import { own, invalidConfig } from '../../../../schemas/index.ts'
 import {

@@ -5,7 +5,7 @@ import type { Examined } from './report.ts'
 import type { ClusterReader, ObjectPath } from '../../../toolkit/cluster/objects.ts'
 import { examineCluster } from '../cluster/examine.ts'
 
-/** Checks the cluster of a kubeconfig context. `wanted` is the name of a context, or true for the current one. */
+/** Checks the cluster of a kubeconfig context. `wanted` is the context's name, or true for the current context. */
 export async function clusterTarget(wanted: string | true): Promise<Examined> {
   const { get, context } = await clusterAccess({ context: wanted, subject: '--cluster' })
   const read: ClusterReader = async (resource) => {

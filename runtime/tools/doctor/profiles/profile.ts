@@ -15,7 +15,7 @@ export interface Profile {
   readonly quirks: readonly string[]
   /** Fixes for this provider, keyed by code. */
   readonly fixes: Partial<Readonly<Record<FindingCode, string>>>
-  /** Text that appears in the provider's pages and redirects, with the meaning of the text. */
+  /** Texts that appear in the provider's pages and redirects, each with its meaning. */
   readonly errors?: readonly KnownError[]
 }
 

@@ -1,6 +1,6 @@
 /**
- * Reads the server's response to the token. Only the server can decide whether the audience and scopes are acceptable.
- * Each run sends the token once.
+ * Evaluates the server's response to a request that contains the token. Only the server can decide whether the audience
+ * and scopes are acceptable. Each run sends the token once.
  */
 import { headerName } from '../../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../../oauth/index.ts'
@@ -8,7 +8,7 @@ import { header } from '../../../toolkit/mcp-client/exchange.ts'
 import { askMcp, credentials, initializeParams } from '../../../toolkit/mcp-client/mcp.ts'
 import type { RemoteFacts, Verdict } from './facts.ts'
 
-/** Returns `accepted` when the server cannot be reached. The session checks report that problem. */
+/** Returns `accepted` when the server cannot be reached. The session checks report that the server is unreachable. */
 export async function verdictOn(facts: RemoteFacts): Promise<Verdict> {
   facts.verdict ??= await ask(facts)
   return facts.verdict

@@ -7,7 +7,7 @@ import { redactText } from '../../../observe/index.ts'
 
 const maxText = 300
 
-/** Cleans text for the report of one run. */
+/** Cleans up text for one run's report. */
 export type Clean = (text: unknown, maxLength?: number) => string
 
 /** `secrets` are redacted. A login adds its secrets to the list. */

@@ -1,6 +1,6 @@
 /**
- * Exchanges the code, then checks the access token, the granted scopes, and renewal. remote/token.ts checks the token's
- * contents.
+ * Exchanges the code, then checks the access token, the granted scopes and the renewal of tokens. remote/token.ts
+ * checks the token's contents.
  * Source: RFC 6749 sections 4.1.3, 5 and 6.
  */
 import {
@@ -62,7 +62,7 @@ function adopt(facts: RemoteFacts, tokens: TokenSet): boolean {
   return true
 }
 
-/** OpenID Connect scopes are meant for the provider. MCP servers receive only the other scopes. */
+/** OpenID Connect scopes, which are intended for the provider. MCP servers receive only the remaining scopes. */
 const openIdScopes = new Set(['openid', 'profile', 'email', 'address', 'phone', 'offline_access'])
 
 export async function checkGranted(facts: RemoteFacts): Promise<CheckOutcome> {

@@ -4,7 +4,7 @@ import { MigrationDraft, type Mutable, type ObjectContext } from './draft.ts'
 import { kindRules } from './kinds.ts'
 import { convertMetadata } from './metadata.ts'
 
-/** Fields in which null is a value. Elsewhere, null means unset, as in the API server. */
+/** Fields for which null is a valid value. Elsewhere, null means unset, as in the API server. */
 const freeForm: ReadonlySet<string> = new Set([
   'arguments',
   'defaultResults',

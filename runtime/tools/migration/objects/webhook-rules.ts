@@ -1,4 +1,4 @@
-/** Rules for MCPWebhookConfig. Webhooks have the same form, but are called for different operations. */
+/** Rules for MCPWebhookConfig. Webhooks keep their format, but are called for different operations. */
 import { objectName } from '../../../toolkit/clients/index.ts'
 import type { MigrationDraft } from './draft.ts'
 

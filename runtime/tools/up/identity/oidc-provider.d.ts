@@ -1,4 +1,4 @@
-/** The part of oidc-provider that Gatehouse and its tests use. */
+/** The parts of oidc-provider that Gatehouse and its tests use. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http'
 
@@ -40,7 +40,7 @@ declare module 'oidc-provider' {
     interactionFinished(req: IncomingMessage, res: ServerResponse, result: object): Promise<void>
     /** Stores the result, and resolves with the address where the login continues. */
     interactionResult(req: IncomingMessage, res: ServerResponse, result: object): Promise<string>
-    /** True to read the address of requests from `X-Forwarded-*`. */
+    /** True to trust the `X-Forwarded-*` headers of requests. */
     proxy: boolean
     readonly Client: {
       find(id: string): Promise<object | undefined>

@@ -100,7 +100,7 @@ function read(path: string): Instance | undefined {
   }
 }
 
-/** Returns false for a process that has ended, even if its parent has not collected it yet. */
+/** Returns false for a process that has ended, even if its parent process has not reaped it yet. */
 export function isRunning({ pid, startedAt }: Instance): boolean {
   try {
     process.kill(pid, 0)

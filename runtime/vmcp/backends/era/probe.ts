@@ -85,8 +85,8 @@ function eraIn({ result, error }: Message): ProbedEra {
 }
 
 /**
- * Returns the era that a discovery result indicates. Some servers only translate messages for a session-era server.
- * Gatehouse uses the session era with such a server, so each client keeps a separate session.
+ * Returns the era that a discovery result indicates. Some servers are only translators in front of a session-era
+ * server. Gatehouse uses the session era with such a server, so each client keeps a separate session.
  */
 function checkResult(result: JsonObject): ProbedEra {
   if (result.object('_meta')?.text(nativeEra) === 'session') return 'session'

@@ -1,7 +1,7 @@
 /**
  * The sender of the latest request on a connection, whose token is the newest. This sender is used for messages that do
- * not belong to a request, such as answers to questions and the GET stream. All senders on one connection have the same
- * identity or the same credential.
+ * not belong to a request, such as responses to the backend's requests, and for the GET stream. All senders on one
+ * connection have the same identity or the same credential.
  */
 import type { Sender } from '../transport/target.ts'
 

@@ -40,7 +40,7 @@ const maxRedirects = 3
 /** Limits for a discarded body. Beyond these limits, the connection is closed. */
 const maxDiscardBytes = 64 * 1024
 const maxDiscardMs = 2_000
-/** Maximum size of a message without its result. */
+/** Maximum size of a message, excluding its result. */
 export const envelopeBytes = 4_096
 
 export interface BackendRequest {
@@ -63,7 +63,7 @@ export interface BackendRequest {
    * event if the response is an event stream. Invalid UTF-8 is replaced.
    */
   readonly splitterFor?: ((event?: Pick<SseEvent, 'id'>) => ResultSplitter | undefined) | undefined
-  /** Records when the request is sent. */
+  /** Records the time at which the request is sent. */
   readonly delivery?: Delivery | undefined
   /** Receives the running exchange, which the caller can end early. */
   readonly control?: ExchangeControl
@@ -72,7 +72,7 @@ export interface BackendRequest {
   readonly onRetry?: (retryMs: number) => void
   /** Called once an event-stream response has begun. */
   readonly onStream?: (headers: IncomingHttpHeaders) => void
-  /** If true, a successful response is complete when its head has arrived. The body is then discarded. */
+  /** If true, a successful response is complete once its head has arrived. The body is then discarded. */
   readonly discardsBody?: boolean
   /** Called if a response's content type does not match its body. The body takes precedence. */
   readonly onMislabelled?: (() => void) | undefined
@@ -80,7 +80,7 @@ export interface BackendRequest {
 
 /** Ends an exchange early. A separate signal would be more expensive, and most exchanges are never ended early. */
 export interface ExchangeControl {
-  /** The running exchange. Undefined while no exchange runs. */
+  /** The running exchange. Undefined while no exchange is running. */
   exchange?: { fail(error: Error): void } | undefined
 }
 

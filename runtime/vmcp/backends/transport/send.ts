@@ -110,8 +110,8 @@ export function isRepeatable(rpcMethod: string | undefined): boolean {
 }
 
 /**
- * Returns the facts about a request that are needed to explain its failure. A request without a JSON-RPC method is
- * Gatehouse's own.
+ * Returns the facts about a request that are needed to explain its failure. A request without a JSON-RPC method is one
+ * of Gatehouse's own requests.
  */
 export function describeRequest(target: ChannelTarget, rpcMethod: string | undefined): AnsweredRequest {
   return { sentHeaders: target.sentHeaders, isQuoted: rpcMethod === undefined || isOwnRequest(rpcMethod) }
@@ -195,5 +195,5 @@ export async function sendToBackend(
   }
 }
 
-/** Maximum number of retries after a rejected token, with a renewed token or with another process's token. */
+/** Maximum number of retries after a rejected token; each retry uses a renewed token or another process's token. */
 const maxLoginAttempts = 2

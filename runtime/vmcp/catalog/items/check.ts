@@ -46,7 +46,7 @@ export interface UsableItem {
 export interface UnusableItem {
   /** Undefined if the item has no readable key. */
   readonly key: string | undefined
-  /** Reason for leaving out the item. */
+  /** Reason why the item is left out. */
   readonly failure: string
 }
 

@@ -12,8 +12,8 @@ type Json = Readonly<Record<string, unknown>>
 type Check = (value: unknown, walk: Walk) => boolean
 
 /**
- * Members that name a part of a schema or make the schema asynchronous. A schema with such a member is rejected, except
- * for `$id` at the root.
+ * Members that name a part of a schema or make the schema asynchronous. A schema that contains one of these members is
+ * rejected, except for `$id` at the root.
  */
 const nameKeywords: ReadonlySet<string> = new Set(['$id', '$anchor', '$dynamicAnchor', '$async'])
 const types: ReadonlySet<unknown> = new Set([
@@ -106,7 +106,7 @@ class Walk {
     return true
   }
 
-  /** Adds a schema. The schema's members are checked later. */
+  /** Adds a schema. Its members are checked later. */
   schema(value: unknown): boolean {
     if (typeof value === 'boolean') return true
     if (!isFields(value)) return false

@@ -7,12 +7,12 @@ import { shownDetail } from '../read-failure.ts'
 export interface ListsState {
   /** Time at which lists in use became stale, in milliseconds since the epoch. Undefined if no lists are stale. */
   readonly staleSince: number | undefined
-  /** Number of repaired items in use, and number of items that are left out. */
+  /** Numbers of repaired items in use and of omitted items. */
   readonly repaired: number
   readonly leftOut: number
 }
 
-/** Reports the reads of one backend's lists for all kinds of clients. */
+/** Reports the reads of one backend's lists, regardless of the client. */
 export class ListReadReports {
   readonly #backend: string
   readonly #perCaller: boolean

@@ -72,7 +72,7 @@ function applyPin<I extends CatalogItem>(
   if (onChanged !== 'freeze') return item
   const frozen = frozenForm(found)
   if (!frozen) return { ...item, refused: 'tool_changed' }
-  // Keep no part of the changed definition in any form.
+  // Removes every part of the changed definition, including its form for session-era clients.
   const { sessionJson: _, ...own } = item
   return { ...(own as I), ...frozen }
 }

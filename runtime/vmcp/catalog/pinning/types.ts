@@ -14,11 +14,11 @@ export interface PinDrift {
   readonly kind: PinKind
   readonly name: string
   readonly state: Exclude<PinState, 'pinned'>
-  /** Parts that differ. A new item differs in all parts, and a removed item differs in no part. */
+  /** Parts that differ. A new item differs in all parts, and a removed item does not differ in any part. */
   readonly parts: readonly PinnedPart[]
   /** Digest of the offered definition. For a removed item, the digest of the approved definition. */
   readonly digest: string
-  /** Name of a removed item with the same definition. That item may have been renamed to this one. */
+  /** Name of a removed item with the same definition. The removed item may have been renamed to this item. */
   readonly renamedFrom?: string
 }
 
@@ -26,7 +26,10 @@ export interface ApprovedForm {
   readonly digests: PinDigests
   /** The item that is listed instead of a changed definition. */
   readonly item: CatalogItem | ToolItem
-  /** Checks arguments while the backend offers another form. Undefined if this form cannot replace the offered form. */
+  /**
+   * Checks arguments while the backend offers a different definition. Undefined if the approved form cannot replace the
+   * offered definition.
+   */
   readonly check: ArgumentCheck | undefined
 }
 

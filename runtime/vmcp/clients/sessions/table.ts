@@ -24,11 +24,11 @@ export interface TableOptions {
   readonly records: SessionRecords | undefined
   readonly events: Events
   /**
-   * Time in milliseconds for which a copy remains valid without being reread from the store. Used if only other workers
-   * change sessions, because workers report each change. If undefined, every request reads the store.
+   * Time in milliseconds for which a copy remains valid without being reread from the store. Set if only other workers
+   * can change sessions, because they report each change. If undefined, every request reads the store.
    */
   readonly freshMs?: number | undefined
-  /** Other workers with copies of the sessions. Undefined for a single process. */
+  /** Other workers that have copies of the sessions. Undefined for a single process. */
   readonly otherWorkers?: OtherWorkers | undefined
   /** Called for each session that leaves this process. `gone` is false if another replica may resume the session. */
   readonly onEnd: (session: ServerSession, state: { readonly gone: boolean }) => void

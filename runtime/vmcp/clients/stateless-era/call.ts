@@ -39,12 +39,12 @@ export class StatelessCall {
     return (this.#id ??= randomUUID())
   }
 
-  /** Waits for the outcome or for questions. Rejects with the operation's error. */
+  /** Waits for the outcome, or for requests for input. Rejects with the operation's error. */
   step(): Promise<CallStep<Outcome>> {
     return this.#asking.step()
   }
 
-  /** Accepts the client's answers. Questions without an answer are asked again. */
+  /** Accepts the client's answers. Unanswered requests are sent again. */
   acceptAnswers(responses: JsonObject | undefined): void {
     this.#asking.response(responses)
   }

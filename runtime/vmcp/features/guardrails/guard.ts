@@ -48,19 +48,19 @@ export interface GuardrailParts {
 }
 
 /**
- * Members that identify the target of a call or of a request to a user. A change to such a member would change the
+ * Members that identify the target of a call or of a request to a user. Changing one of these members would change the
  * call.
  */
 const fixed = [['name'], ['uri'], ['ref']] as const
 
-/** Methods that backends use outside any call. All other methods are reported as `other`. */
+/** Methods of the messages that backends send outside any call. All other methods are reported as `other`. */
 const saidUnasked: ReadonlySet<string> = new Set([
   'notifications/message',
   'notifications/elicitation/complete',
   updatedMethod,
 ])
 
-/** A refusal with a message for clients. */
+/** A refusal whose message is sent to clients. */
 class Refusal extends GatehouseError {}
 
 /** The transport stopped reading a result that is too large. */

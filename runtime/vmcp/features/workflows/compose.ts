@@ -62,8 +62,8 @@ function partialNotice(name: string, tools: readonly string[]): CatalogNotice {
 type Find = (name: string) => ToolEntry | undefined
 
 /**
- * Finds a tool by its routing name, by the backend's own name, or by the name from an override, in that order. A
- * routing name does not hide another backend's tool with the address `workload.tool`.
+ * Finds a tool by its routing name, by the backend's own name, or by the name that an override assigns, in that order.
+ * A routing name does not hide another backend's tool with the address `workload.tool`.
  */
 function finder(tools: ReadonlyMap<string, ToolEntry>, unnamed: readonly ToolEntry[]): Find {
   const own = new Map<string, ToolEntry>()

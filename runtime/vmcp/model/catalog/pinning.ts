@@ -5,7 +5,7 @@ export type PinKind = 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
 
 export const parts = ['text', 'input', 'output', 'hints', 'execution', 'icons', 'meta', 'other'] as const
 
-/** One aspect of an item on which clients rely. Each part has a separate digest. */
+/** An aspect of an item that clients rely on. Each part has a separate digest. */
 export type PinnedPart = (typeof parts)[number]
 
 export interface PinDigests {

@@ -12,7 +12,7 @@ import type { Watcher } from '../../clients/watcher.ts'
 export interface EngineOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly upstreamTokens: UpstreamTokens | undefined
-  /** Settings for the embedded authorization server. Undefined if no such server is configured. */
+  /** Settings for the embedded authorization server. Undefined if no authorization server is embedded. */
   readonly authServer: AuthServerFacts | undefined
   /** Returns this server's address. */
   readonly origin: () => string

@@ -33,7 +33,7 @@ export interface StatusReport {
    */
   readonly healthy: boolean
   readonly sessions: number
-  /** Summary of the backends that are down, with their number for each cause. Absent if no backend is down. */
+  /** Summary of the backends that are down, with a count for each cause. Absent if no backend is down. */
   readonly summary?: string
   /** Backends that are down, grouped by cause, with the largest group first. Absent if no backend is down. */
   readonly down?: BackendSummary['groups']
@@ -43,7 +43,7 @@ export interface StatusReport {
    * catalogs, and degraded features.
    */
   readonly problems: readonly string[]
-  /** Tools in the current catalogs that have a shorter name for clients. Absent if there are no such tools. */
+  /** Tools in the current catalogs that have a shorter name for clients. Absent if no tool has a shorter name. */
   readonly tool_aliases?: readonly { readonly name: string; readonly alias: string }[]
   /** Open problems with their start times and fixes, oldest first. */
   readonly problem_details: readonly ProblemStatus[]
@@ -105,7 +105,7 @@ export interface BackendStatus {
   readonly latency_ms?: { readonly p50: number; readonly p95: number }
   /** The address where the user must sign in. Absent if no sign-in is required. */
   readonly sign_in_url?: string
-  /** Comparison of the backend's items with the approved items. Absent while pinning is disabled. */
+  /** Result of comparing the backend's items with the approved items. Absent while pinning is disabled. */
   readonly pinning?: PinningStatus
 }
 

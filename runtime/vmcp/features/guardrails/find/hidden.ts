@@ -53,7 +53,7 @@ const forged: WindowPattern = {
 
 export const searchedForged: Searched = () => new WindowSearch(forged)
 
-/** Returns a match in visible form. Hidden characters are shown as `\u{…}`. */
+/** Returns the matched text in a form that readers can see. Hidden characters are shown as `\u{…}`. */
 export function shownHidden(matched: string): string {
   return matched.replaceAll(single, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`)
 }

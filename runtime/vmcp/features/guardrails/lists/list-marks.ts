@@ -1,7 +1,7 @@
 /**
  * Applies the rules for hidden characters to lists and reports the findings.
  *
- * A list is scanned after it has been read and before any client sees it. Changed rules take effect when they have been
+ * A list is scanned after it has been read and before any client sees it. Changed rules take effect once they have been
  * applied to all known lists. Until then, the previous rules apply.
  */
 import type { VmcpConfig } from '../../../../config/index.ts'

@@ -1,7 +1,7 @@
 /**
  * Applies one set of rules for hidden characters to lists. Each item is scanned once, regardless of the number of
  * clients. Names and values that programs compare (`enum` values, patterns) cannot be changed. An item is refused if
- * such a name or value contains a match.
+ * one of these names or values contains a match.
  *
  * This module processes the items that pinning offers. Pinning itself compares the backend's original data.
  */
@@ -58,7 +58,7 @@ const fixed: readonly PointerPattern[] = [
   ['uriTemplate'],
   ['arguments', undefined, 'name'],
 ]
-/** Schema members with text that programs compare. */
+/** Schema members whose text programs compare literally. */
 const compared: ReadonlySet<string> = new Set(
   'enum const pattern required format type $ref $id $anchor $dynamicRef $dynamicAnchor $schema'.split(' '),
 )
@@ -67,7 +67,7 @@ const turnMs = 5
 
 export class MarkedLists {
   readonly #rules: readonly CompiledRule[]
-  /** Scan results, cached by immutable item. */
+  /** Scan results, cached for each immutable item. */
   readonly #items = new WeakMap<Buffer, Marked>()
   readonly #instructions = new WeakMap<Listing, { readonly text: string; readonly marked: Marked }>()
 

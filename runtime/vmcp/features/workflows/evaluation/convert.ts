@@ -12,8 +12,8 @@ import {
 } from '../../../../expr/template/index.ts'
 
 /**
- * Returns the value of the given type that the text represents. Returns undefined if the text represents no value of
- * this type. Throws WorkLimitError.
+ * Returns the value of the given type that the text represents. Returns undefined if the text does not represent a
+ * value of this type. Throws WorkLimitError.
  */
 export function fromText(text: string, type: SchemaType, meter: TemplateMeter): TemplateValue {
   switch (type) {

@@ -19,7 +19,7 @@ export interface Tasks {
   }
   /** Returns the failure message in a tool's result, or undefined after success. */
   failure: { task: { readonly bytes: SharedBytes }; result: string | undefined }
-  /** Checks a user's response against the schema of the question, and returns the accepted content. */
+  /** Checks a user's response against the schema of the elicitation, and returns the accepted content. */
   response: { task: { readonly step: string; readonly content: SharedBytes }; result: SharedBytes }
   /**
    * Returns the call's result. If the workflow does not define an output, the result is the output of the step `last`.
