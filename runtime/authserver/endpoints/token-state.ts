@@ -28,9 +28,9 @@ import { sendEmpty, sendPrivate } from './responses.ts'
 
 /**
  * POST /oauth/revoke: revoking an access token or a refresh token ends its grant. When the last grant of a session
- * ends, the upstream tokens are deleted. For a declared client, only the token itself is revoked: a token that the client obtained for itself has no
- * grant, and the grant behind a delegated token belongs to another client. The token of a user of another identity
- * provider has no grant either.
+ * ends, the upstream tokens are deleted. For a declared client, only the token itself is revoked: a token that the
+ * client obtained for itself has no grant, and the grant behind a delegated token belongs to another client. The token
+ * of a user of another identity provider has no grant either.
  */
 export async function revokeToken(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)
