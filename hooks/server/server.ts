@@ -224,7 +224,7 @@ async function evaluateCall(
   return worker.run({ call, body: bytes, size }, gone.signal, requester)
 }
 
-/** Bytes to search for the user, which the API server writes before the objects. */
+/** Number of leading bytes to search for the user. The API server writes the user before the objects. */
 const headBytes = 16 * 1024
 
 /**

@@ -129,7 +129,7 @@ export function commandsOf(
 function upCommands(program: Command): Readonly<Record<string, CommandRow>> {
   return {
     up: {
-      summary: 'put the servers of all MCP clients behind one address',
+      summary: 'put the servers configured in all MCP clients behind one address',
       load: async () => (await import('../tools/up/command.ts')).addUpCommand(program),
     },
     down: {

@@ -90,7 +90,7 @@ function generatedId(method: string, path: string): string {
 export interface Selection {
   readonly selected: readonly ApiOperation[]
   readonly unselected: readonly UnselectedOperation[]
-  /** Entries of the settings that match nothing. */
+  /** Settings entries that match nothing. */
   readonly unused: readonly string[]
 }
 

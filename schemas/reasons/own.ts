@@ -115,7 +115,7 @@ export const ownReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['RolloutStalled'],
-    means: 'the new pods do not become ready, so pods of the previous version are still serving',
+    means: 'the new pods are not becoming ready, so pods of the previous version are still serving',
     step: 'check the newest pods; fix the manifest, or revert the last change',
   },
   {

@@ -97,19 +97,22 @@ function violationsOf(kind: string, response: { status: unknown; children: reado
   return violations
 }
 
-/** Replaces one member of a request. */
-function withMember(kind: string, member: string, value: unknown): Damage {
-  const index = requests.findIndex(([of]) => of === kind)
-  const all = places(JSON.parse(requests[index]?.[1] ?? '{}'))
-  const at = all.findIndex((path) => path.join('.') === member)
-  if (at < 0) throw new Error(`a request of ${kind} has no ${member}`)
-  return { index, changes: [[(at + 0.5) / all.length, value]] }
+/** Replaces one member in each request of a kind. */
+function withMember(kind: string, member: string, value: unknown): [Damage][] {
+  const damages = requests.flatMap(([of, text], index): [Damage][] => {
+    const all = places(JSON.parse(text))
+    const at = all.findIndex((path) => path.join('.') === member)
+    return of !== kind || at < 0 ? [] : [[{ index, changes: [[(at + 0.5) / all.length, value]] }]]
+  })
+  if (damages.length === 0) throw new Error(`no request of ${kind} has ${member}`)
+  return damages
 }
 
-/** Regressions: the first returned `observedGeneration: null`, the second threw a TypeError. */
+/** Regressions: the first returned `observedGeneration: null`, the other two threw a TypeError. */
 const found: [Damage][] = [
-  [withMember('VirtualMCPServer', 'parent.metadata.generation', null)],
-  [withMember('VirtualMCPServer', 'parent.spec', [])],
+  ...withMember('VirtualMCPServer', 'parent.metadata.generation', null),
+  ...withMember('VirtualMCPServer', 'parent.spec', []),
+  ...withMember('VirtualMCPServer', 'parent.spec', null),
 ]
 
 t.test('hooks: a damaged request gets valid objects or a rejection', async () => {

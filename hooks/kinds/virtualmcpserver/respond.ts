@@ -79,11 +79,11 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
  * Reports missing permissions of a user-supplied service account. Sets the condition only while no pod has reported.
  */
 function checkReport(
-  { conditions, parent, name }: Context,
+  { conditions, spec, name }: Context,
   pods: WorkloadState | undefined,
   report: KubeObject | undefined,
 ): void {
-  const { serviceAccount } = parent.spec
+  const { serviceAccount } = spec
   const hasNoReport = Object.keys(fieldsOf(report?.['data'])).length === 0
   if (serviceAccount === undefined || !pods?.availableReplicas || !hasNoReport) return
   conditions.set(

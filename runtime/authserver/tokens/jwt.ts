@@ -112,7 +112,7 @@ interface Algorithm {
   readonly hash: string | null
   /** Length in bytes of r and of s. */
   readonly partBytes?: number
-  /** True when the signature is fast enough for the event loop. */
+  /** True when the signature can be computed fast enough to run on the event loop. */
   readonly fast?: true
 }
 

@@ -50,7 +50,7 @@ export class TargetLogin implements OwnLogin {
   #session: KeptLogin | undefined
   /** The target requires no authentication. */
   #open = false
-  /** An offered login that failed is not offered again. */
+  /** A login that has already failed is not offered again. */
   #gaveUp = false
   #failure: GatehouseError | undefined
   /** The login that ended, kept because another process may sign in again. */

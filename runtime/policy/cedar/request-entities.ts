@@ -113,7 +113,7 @@ export class RequestEntities {
     // written.
     if (principal)
       all.set(keyOf(principal.uid), { ...principal, attrs: { ...subject.facts, ...principal.attrs } })
-    // Omits an entity without attributes and parents, which the engine treats as absent.
+    // Omits an entity without attributes or parents, which the engine treats as absent.
     return [...all.values()].filter(
       ({ attrs, parents, tags }) => Object.keys(attrs).length + parents.length > 0 || tags,
     )

@@ -139,7 +139,7 @@ export class Processes implements ServerSource {
     const waitMs = at + pauseMs - this.#options.now()
     if (this.#failures === 0 || waitMs <= 0) return
     throw new GatehouseError('BACKEND_UNAVAILABLE', {
-      detail: `the server stopped before it responded (${why}); the next start is possible in ${Math.ceil(waitMs / 1000)} s`,
+      detail: `the server stopped before it responded (${why}); it can be started again in ${Math.ceil(waitMs / 1000)} s`,
     })
   }
 

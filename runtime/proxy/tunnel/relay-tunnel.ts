@@ -138,7 +138,7 @@ export class RelayTunnel {
         reject(error)
       }
       const timer = setTimeout(() => {
-        fail(new Error('the tunnel’s client opened no connection in time'))
+        fail(new Error('the tunnel’s client did not open a connection in time'))
       }, waitMs)
       const waiting: Waiting = { serve: resolve, fail, timer }
       this.#waiting.add(waiting)

@@ -44,7 +44,7 @@ export async function openCluster({ namespace, context, kubeconfig }: ClusterFla
   const access = await clusterAccess({
     context: context ?? true,
     subject: context === undefined ? '--kubeconfig' : '--context',
-    absent: 'no kubeconfig found; set --kubeconfig, or the variable KUBECONFIG',
+    absent: 'no kubeconfig found; set --kubeconfig or the environment variable KUBECONFIG',
     kubeconfig,
   })
   const unreadOrThrow = (status: number | undefined): Unread => {

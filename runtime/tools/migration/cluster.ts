@@ -75,6 +75,6 @@ async function allOf(get: ClusterAccess['get'], list: ResourcePath): Promise<Fie
 
 function reasonOf(status: number | undefined): string {
   if (status === 401) return 'the credentials were rejected'
-  if (status === 403) return 'you have no permission to list them'
+  if (status === 403) return 'you do not have permission to list them'
   return status === undefined ? 'the API server is unreachable' : `status ${status}`
 }

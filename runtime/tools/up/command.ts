@@ -18,7 +18,7 @@ function collectNames(value: string, previous: readonly string[]): string[] {
 export function addUpCommand(program: Command): void {
   const up = program
     .command('up')
-    .summary('put the servers of all MCP clients behind one address')
+    .summary('put the servers configured in all MCP clients behind one address')
     .description(
       'Finds the servers in the files of Claude Desktop, Claude Code, Cursor, VS Code and other clients, and runs them\n' +
         'behind one address on this machine. Each client’s file then contains one entry instead of its servers. The files\n' +

@@ -36,8 +36,8 @@ function primaryViolations({ incomingAuth }: VmcpConfig, { upstreams }: AuthServ
 }
 
 /**
- * Returns the configuration with the provider from which policies read claims. Adds this provider if only the
- * authorization server's configuration contains it.
+ * Returns the configuration with the provider from which policies read claims. Adds this provider if it appears only
+ * in the authorization server's configuration.
  */
 export function withPrimaryProvider(config: VmcpConfig, server: AuthServerFacts | undefined): VmcpConfig {
   const { authz } = config.incomingAuth

@@ -184,7 +184,8 @@ await t.test('an unusable file or home folder causes an error that names the fla
   })
   t.match(status, {
     status: 2,
-    stderr: 'Error: --kubeconfig: no kubeconfig found; set --kubeconfig, or the variable KUBECONFIG\n',
+    stderr:
+      'Error: --kubeconfig: no kubeconfig found; set --kubeconfig or the environment variable KUBECONFIG\n',
   })
   const list = spawnSync(process.execPath, [gatehouse, 'client', 'list', '--all', '-o', 'json'], {
     cwd: folder,

@@ -19,7 +19,7 @@ await t.test('start: a feature is loaded only for its own command', async (t) =>
     './command.ts',
     './output.ts',
     './plain-text.ts',
-    './version.ts',
+    './self.ts',
     'commander',
   ])
   t.same(loadedBy('cli/commands.ts'), [])

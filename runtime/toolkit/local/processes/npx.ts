@@ -16,7 +16,7 @@ interface PackageJson {
 }
 
 /**
- * Returns the command to start, without npx where possible, and with the current Node. `env` is the environment of the
+ * Returns the start command, avoiding npx where possible and using the current Node. `env` is the environment of the
  * process.
  */
 export function startedCommand(

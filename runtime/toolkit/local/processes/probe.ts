@@ -1,7 +1,7 @@
 /** Checks whether a local process is ready, through a TCP connection or its readiness path. */
 import { connect } from 'node:net'
 
-/** Maximum length of a response that is displayed. */
+/** Maximum displayed length of a response. */
 const maxShown = 300
 
 /**

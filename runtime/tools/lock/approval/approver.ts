@@ -63,7 +63,7 @@ const ownFile = {
 } as const
 
 async function rejectApproval(): Promise<never> {
-  throw notWritten('the console has no permission to write this lock: run the displayed command')
+  throw notWritten('the console does not have permission to write this lock: run the displayed command')
 }
 
 function pathsIn(text: string | undefined): readonly string[] | undefined {

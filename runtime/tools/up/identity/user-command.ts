@@ -32,7 +32,7 @@ export function addUserCommand(up: Command): void {
     )
   user
     .command('remove')
-    .summary('remove a user and end all logins')
+    .summary('remove a user and end all of their logins')
     .description(
       'Removes a user. The logins of all users end at once, and the other users must sign in again.',
     )

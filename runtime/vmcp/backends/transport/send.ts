@@ -16,7 +16,7 @@ import { type AnsweredRequest, explainResponse } from './backend-answer.ts'
 import { type BackendResponse, type BackendRequest, envelopeBytes, exchangeWithBackend } from './http.ts'
 import type { ResponseLimit } from '../../model/delivery.ts'
 
-/** Methods of requests without side effects. */
+/** Request methods without side effects. */
 const repeatableMethods: ReadonlySet<string> = new Set([
   'completion/complete',
   'initialize',

@@ -1,5 +1,5 @@
 /**
- * Collects problems with the items in a backend's lists, so the problems can be reported. A collection consists of
+ * Collects problems with the items in a backend's lists, so that they can be reported. A collection consists of
  * counts and the names of some affected items.
  */
 import type { ItemKind, CatalogNotice } from '../../model/catalog/entries.ts'

@@ -199,7 +199,7 @@ t.test('a server that can no longer start is not restarted for every request', a
     const { status, response } = await post(url, body)
     t.equal(status, 503)
     t.match(response?.error, {
-      message: /stopped before it responded \(exited with code 5\); the next start is possible in 1 s/,
+      message: /stopped before it responded \(exited with code 5\); it can be started again in 1 s/,
     })
   }
   t.equal(readJournal(journal).length, 2)

@@ -1,5 +1,5 @@
 /**
- * Evaluates the tasks of executions. Small tasks run immediately, and all other tasks run in a worker, so data from
+ * Evaluates the tasks of an execution. Small tasks run immediately, and all other tasks run in a worker, so data from
  * callers and backends cannot block the server.
  *
  * A task starts in the server with a small work budget. When the budget is exhausted, the task runs again in a worker.
