@@ -37,10 +37,10 @@ await t.test(
       /^MCPGroup lonely: unused: the group has no members; add a server with spec\.groupRef\.name: lonely$/m,
       /^MCPOIDCConfig login: unused: no resource refers to it$/m,
       /^MCPServer echo: ready on 127\.0\.0\.1:\d+$/m,
-      /^MCPServer lost: failed: MCPGroup nowhere does not exist \(GroupRefNotFound\); declare it/m,
-      /^MCPServer guarded: failed: MCPOIDCConfig missing does not exist \(OIDCConfigRefNotFound\); declare it/m,
+      /^MCPServer lost: failed: MCPGroup nowhere does not exist \(GroupRefNotFound\); declare the resource/m,
+      /^MCPServer guarded: failed: MCPOIDCConfig missing does not exist \(OIDCConfigRefNotFound\); declare the resource/m,
       /^VirtualMCPServer v: ready on 127\.0\.0\.1:\d+$/m,
-      /^VirtualMCPServer empty: failed: MCPGroup gone does not exist \(GroupRefNotFound\); declare it/m,
+      /^VirtualMCPServer empty: failed: MCPGroup gone does not exist \(GroupRefNotFound\); declare the resource/m,
       /^Deployment foreign: not run: only gatehouse\.dev resources run here$/m,
       /^MCPServerEntry remote: failed: VirtualMCPServer v cannot use it: /m,
     ]
