@@ -132,8 +132,8 @@ async function observe(t: Test, row: Row, { urls, one, marker }: Peers): Promise
     result: textOf(result),
     next: textOf(next.response),
     'tools/list_changed': await toolsChanged(stream),
-    // The line for `notifications/initialized` may be written late.
-    audit: audit.filter(({ type }) => !/list|logging|notification/.test(type)).map(auditText),
+    // The lines for `initialize` and `notifications/initialized` may be written late.
+    audit: audit.filter(({ type }) => !/initialize|list|logging|notification/.test(type)).map(auditText),
     counters: growth(before, after).filter((line) => !isOfLists.test(line)),
   }
 }
