@@ -385,6 +385,8 @@ export class RawBridge {
 
   /** Reopens a session whose connection broke, so that unsolicited messages from the server still arrive. */
   async #keepReopening(): Promise<void> {
+    // A message that arrives before the session is reopened must not be sent without a session.
+    this.#lost = this.#initialize !== undefined
     const generation = this.#generation
     const { signal } = this.#stop
     await sleep(this.#pace.lost(), undefined, { signal }).catch(() => undefined)
