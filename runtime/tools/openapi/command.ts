@@ -94,7 +94,7 @@ function converted(text: string, options: Options): OpenApiConversion | Gatehous
   const settings: OpenApiSettings = {
     operations: { include: options.include, exclude: options.exclude },
     includeDeprecated: options.includeDeprecated,
-    response: { output: options.outputSchemas ? 'warn' : 'off', fields: options.field },
+    response: { includeOutputSchemas: options.outputSchemas, fields: options.field },
   }
   try {
     return convertOpenApi(text, settings)

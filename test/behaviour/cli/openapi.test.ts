@@ -29,6 +29,8 @@ t.test('openapi: lists skipped operations with reason and fix, and exits with 1'
   t.equal(without.code, 0)
   t.notMatch(without.stdout, 'Skipped')
   t.match(without.stdout, '2 operations excluded')
+  const unused = await runGatehouse(['openapi', orders, '--include', 'method=GET', '--include', 'tag=none'])
+  t.match(unused.stdout, '\nNotes:\n  include filter 2 matches no operation (unused_filter)\n')
 })
 
 t.test('openapi: prints the conversion as JSON, and saves tokens without output schemas', async (t) => {
