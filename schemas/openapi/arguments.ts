@@ -8,7 +8,7 @@ import { essenceOf, formMedia, jsonEntry } from './media.ts'
 import type { ParameterStyle, RequestInput, RequestPlan } from './model.ts'
 import type { ApiOperation } from './operations.ts'
 import { type RequestParameter, parametersOf } from './parameters.ts'
-import type { ConversionContext } from './schema/convert-schema.ts'
+import type { OperationConversion } from './schema/convert-schema.ts'
 
 /** Maximum length of an argument name, because some clients reject longer names. */
 const maxArgumentLength = 64
@@ -25,7 +25,7 @@ interface Argument {
 }
 
 /** Throws OperationSkipped when the operation cannot be called safely or without ambiguity. */
-export function argumentsOf(operation: ApiOperation, context: ConversionContext): OperationArguments {
+export function argumentsOf(operation: ApiOperation, context: OperationConversion): OperationArguments {
   const parameters = parametersOf(operation, context)
   const body = bodyOf(operation, context)
   const named = namedParameters(parameters, new Set())
@@ -78,7 +78,7 @@ interface RequestBody {
   readonly members: Fields
 }
 
-function bodyOf({ fields, method }: ApiOperation, context: ConversionContext): RequestBody | undefined {
+function bodyOf({ fields, method }: ApiOperation, context: OperationConversion): RequestBody | undefined {
   if (fields['requestBody'] === undefined) return undefined
   const { content, required } = context.references.object(fields['requestBody'], 'the request body')
   if (method === 'GET' || method === 'HEAD') {

@@ -26,7 +26,7 @@ import { type ApiOperation, operationsOf, selectOperations } from './operations.
 import { responseOf } from './response.ts'
 import {
   clipped,
-  type ConversionContext,
+  type OperationConversion,
   type ReportNotice,
   SchemaConverter,
 } from './schema/convert-schema.ts'
@@ -75,7 +75,11 @@ interface MadeTool {
   readonly tool: OpenApiTool
 }
 
-function toolOf(operation: ApiOperation, settings: OpenApiSettings, context: ConversionContext): OpenApiTool {
+function toolOf(
+  operation: ApiOperation,
+  settings: OpenApiSettings,
+  context: OperationConversion,
+): OpenApiTool {
   const { method, fields } = operation
   if (method === 'TRACE') throw new OperationSkipped('trace', 'TRACE is not supported')
   context.references.limitMembers(fields)

@@ -9,7 +9,7 @@ import { OperationSkipped } from './failures.ts'
 import { isJsonMedia } from './media.ts'
 import type { ParameterLocation, ParameterStyle } from './model.ts'
 import type { ApiOperation } from './operations.ts'
-import { clipped, type ConversionContext } from './schema/convert-schema.ts'
+import { clipped, type OperationConversion } from './schema/convert-schema.ts'
 
 const maxDescriptionLength = 1_000
 
@@ -37,7 +37,7 @@ const ignoredHeaders: ReadonlySet<string> = new Set(['accept', 'content-type', '
 /** Throws OperationSkipped if a parameter cannot be serialized safely, or if OpenAPI does not define its style. */
 export function parametersOf(
   operation: ApiOperation,
-  context: ConversionContext,
+  context: OperationConversion,
 ): readonly RequestParameter[] {
   const merged = new Map<string, Fields>()
   const own = listOf(operation.fields['parameters'])
@@ -74,7 +74,7 @@ function templateNames(path: string): readonly string[] {
 }
 
 /** Returns the location of a parameter; undefined if the parameter is left out. */
-function usableLocation(fields: Fields, { note }: ConversionContext): ParameterLocation | undefined {
+function usableLocation(fields: Fields, { note }: OperationConversion): ParameterLocation | undefined {
   const { in: location, required } = fields
   const name = String(fields['name'])
   const shown = clipped(name, 80)
@@ -98,7 +98,7 @@ function usableLocation(fields: Fields, { note }: ConversionContext): ParameterL
 function parameterOf(
   location: ParameterLocation,
   fields: Fields,
-  context: ConversionContext,
+  context: OperationConversion,
 ): RequestParameter {
   const { content, style, explode, allowReserved, required, description } = fields
   const name = String(fields['name'])

@@ -4,7 +4,7 @@ import { OperationSkipped } from './failures.ts'
 import { essenceOf, isTextMedia, jsonEntry, type MediaEntry } from './media.ts'
 import type { OpenApiSettings, ResponsePlan } from './model.ts'
 import type { ApiOperation } from './operations.ts'
-import type { ConversionContext } from './schema/convert-schema.ts'
+import type { OperationConversion } from './schema/convert-schema.ts'
 
 export interface OperationResponse {
   readonly plan: ResponsePlan
@@ -15,7 +15,7 @@ export interface OperationResponse {
 export function responseOf(
   { fields, method }: ApiOperation,
   { response = {} }: OpenApiSettings,
-  context: ConversionContext,
+  context: OperationConversion,
 ): OperationResponse {
   const responses = fieldsOf(fields['responses'])
   context.references.limitMembers(responses)
@@ -42,7 +42,7 @@ function planWithoutJson(contents: readonly Fields[]): ResponsePlan {
 /**
  * Returns the `content` maps of the successful responses, lowest status first; of `default` if no 2xx status exists.
  */
-function successContents(responses: Fields, { references, note }: ConversionContext): readonly Fields[] {
+function successContents(responses: Fields, { references, note }: OperationConversion): readonly Fields[] {
   const statuses = Object.keys(responses).filter((status) => /^2(\d\d|XX)$/i.test(status))
   const ordered = statuses.length > 0 ? statuses.toSorted() : ['default']
   return ordered.flatMap((status) => {
@@ -63,7 +63,7 @@ function successContents(responses: Fields, { references, note }: ConversionCont
 function outputOf(
   { fields: { schema } }: MediaEntry,
   { fields = [] }: NonNullable<OpenApiSettings['response']>,
-  { schemas, note }: ConversionContext,
+  { schemas, note }: OperationConversion,
 ): Fields | undefined {
   if (schema === undefined) return undefined
   try {

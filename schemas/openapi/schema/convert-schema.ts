@@ -30,7 +30,7 @@ export type SchemaDirection = 'request' | 'response'
 export type ReportNotice = (code: string, message: string) => void
 
 /** Tools for the conversion of one operation. */
-export interface ConversionContext {
+export interface OperationConversion {
   readonly references: References
   readonly schemas: SchemaConverter
   readonly note: ReportNotice
