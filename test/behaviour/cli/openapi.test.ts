@@ -107,4 +107,19 @@ t.test('openapi: a rejected document and invalid usage have their own exit codes
     code: 2,
     stderr: /no effect without --request/,
   })
+  t.match(
+    await runGatehouse([
+      'openapi',
+      orders,
+      '--request',
+      'orders_list',
+      '--field',
+      'a',
+      '--no-output-schemas',
+    ]),
+    {
+      code: 2,
+      stderr: /--field: has no effect with --request\n--no-output-schemas: has no effect with --request/,
+    },
+  )
 })
