@@ -29,7 +29,7 @@ export type SchemaDirection = 'request' | 'response'
 /** Receives a code and a message about a part that the conversion left out. */
 export type ReportNotice = (code: string, message: string) => void
 
-/** Tools for the conversion of one operation. */
+/** References, schema converter and notice receiver for the conversion of one operation. */
 export interface OperationConversion {
   readonly references: References
   readonly schemas: SchemaConverter
