@@ -1,17 +1,14 @@
 /**
  * Maps the parameters and the body of an operation to one flat object of arguments, and records in the plan where each
- * argument goes. Clients never see fixed values.
+ * argument goes.
  */
-import { headerNameViolation, headerValueViolation, isRestrictedHeader } from '../headers.ts'
 import { type Fields, fieldsOf, isFields, listOf } from '../validation/fields.ts'
 import { OperationSkipped } from './failures.ts'
 import { essenceOf, formMedia, jsonEntry } from './media.ts'
-import type { OperationOverride, ParameterStyle, RequestInput, RequestPlan, FixedScalar } from './model.ts'
+import type { ParameterStyle, RequestInput, RequestPlan } from './model.ts'
 import type { ApiOperation } from './operations.ts'
-import { type RequestParameter, type ParameterContext, parametersOf } from './parameters.ts'
-import { pathValueViolation } from './request/path-value.ts'
-import type { ReportNotice, SchemaConverter } from './schema/convert-schema.ts'
-import type { References } from './document/references.ts'
+import { type RequestParameter, parametersOf } from './parameters.ts'
+import type { OperationConversion } from './schema/convert-schema.ts'
 
 /** Maximum length of an argument name, because some clients reject longer names. */
 const maxArgumentLength = 64
@@ -22,107 +19,32 @@ export interface OperationArguments {
   readonly body: RequestPlan['body']
 }
 
-export interface ArgumentContext {
-  readonly references: References
-  readonly schemas: SchemaConverter
-  readonly note: ReportNotice
-}
-
-/** One argument that clients see. */
 interface Argument {
-  readonly input: RequestInput & { readonly argument: string }
+  readonly input: RequestInput
   readonly schema: Fields
 }
 
 /** Throws OperationSkipped when the operation cannot be called safely or without ambiguity. */
-export function argumentsOf(
-  operation: ApiOperation,
-  override: OperationOverride,
-  context: ArgumentContext,
-): OperationArguments {
-  const fixed = fixedValues(override.set ?? {})
-  const isFixed: ParameterContext['isFixed'] = (location, name) =>
-    fixed.some((one) => one.in === location && isSameName(location, one.name, name))
-  const parameters = parametersOf(operation, { ...context, isFixed })
+export function argumentsOf(operation: ApiOperation, context: OperationConversion): OperationArguments {
+  const parameters = parametersOf(operation, context)
   const body = bodyOf(operation, context)
-  const open = parameters.filter((one) => !isFixed(one.in, one.name))
-  const named = namedParameters(open, new Set())
-  const members = body && bodyMembers(body, named, fixed)
-  const visible =
+  const named = namedParameters(parameters, new Set())
+  const members = body && bodyMembers(body, named)
+  const all =
     members === undefined && body
-      ? [...namedParameters(open, new Set(['body'])), wholeBody(body)]
+      ? [...namedParameters(parameters, new Set(['body'])), wholeBody(body)]
       : [...named, ...(members ?? [])]
-  checkFixedBody(fixed, members)
-  const required = visible.filter(({ input }) => input.required).map(({ input }) => input.argument)
+  const required = all.filter(({ input }) => input.required).map(({ input }) => input.argument)
   return {
     inputSchema: {
       type: 'object',
-      properties: Object.fromEntries(visible.map(({ input, schema }) => [input.argument, schema])),
+      properties: Object.fromEntries(all.map(({ input, schema }) => [input.argument, schema])),
       ...(required.length > 0 && { required }),
       additionalProperties: false,
     },
-    inputs: [...visible.map(({ input }) => input), ...fixed.map((one) => fixedInput(one, parameters))],
+    inputs: all.map(({ input }) => input),
     body: body && { mediaType: body.mediaType, encoding: body.encoding, required: body.required },
   }
-}
-
-interface FixedValue {
-  readonly in: 'path' | 'query' | 'header' | 'body'
-  readonly name: string
-  readonly value: FixedScalar
-}
-
-function fixedValues(set: Readonly<Record<string, FixedScalar>>): readonly FixedValue[] {
-  return Object.entries(set).map(([key, value]) => {
-    const [, location, name] = /^(path|query|header|body)\.(.+)$/s.exec(key) ?? []
-    if (location === undefined || name === undefined)
-      throw new OperationSkipped(
-        'fixed_value',
-        `set: ${key.slice(0, 80)} is not in the form <location>.<name>`,
-      )
-    if (!['string', 'number', 'boolean'].includes(typeof value))
-      throw new OperationSkipped('fixed_value', `set: ${key.slice(0, 80)} is not a string, number or boolean`)
-    const one = { in: location as FixedValue['in'], name, value }
-    const violation = fixedViolation(one)
-    if (violation !== undefined)
-      throw new OperationSkipped('fixed_value', `set: ${key.slice(0, 80)} ${violation}`)
-    if (one.in === 'header' && isRestrictedHeader(name, 'passedThrough'))
-      throw new OperationSkipped(
-        'restricted_header',
-        `set: the header ${name.slice(0, 80)} is set by the gateway`,
-      )
-    return one
-  })
-}
-
-function fixedViolation({ in: location, name, value }: FixedValue): string | undefined {
-  if (location === 'path') return pathValueViolation(String(value))
-  if (location !== 'header') return undefined
-  return headerNameViolation(name, 'injected') ?? headerValueViolation(String(value))
-}
-
-function isSameName(location: string, a: string, b: string): boolean {
-  return location === 'header' ? a.toLowerCase() === b.toLowerCase() : a === b
-}
-
-/** Rejects fixed body members unless the members of the body are separate arguments. */
-function checkFixedBody(fixed: readonly FixedValue[], members: readonly Argument[] | undefined): void {
-  if (members === undefined && fixed.some((one) => one.in === 'body'))
-    throw new OperationSkipped(
-      'fixed_value',
-      'set: the operation has no body that is an object with properties',
-    )
-}
-
-function fixedInput(
-  { in: location, name, value }: FixedValue,
-  parameters: readonly RequestParameter[],
-): RequestInput {
-  const declared = parameters.find((one) => one.in === location && isSameName(location, one.name, name))
-  if (location === 'path' && !declared)
-    throw new OperationSkipped('fixed_value', `set: the path contains no {${name.slice(0, 80)}}`)
-  const style = declared?.style ?? (location === 'query' || location === 'body' ? 'form' : 'simple')
-  return { value, in: location, name, required: true, style, explode: true, allowReserved: false }
 }
 
 /** Path parameters keep their names. On a collision, the other parameter gets its location as a suffix. */
@@ -156,7 +78,7 @@ interface RequestBody {
   readonly members: Fields
 }
 
-function bodyOf({ fields, method }: ApiOperation, context: ArgumentContext): RequestBody | undefined {
+function bodyOf({ fields, method }: ApiOperation, context: OperationConversion): RequestBody | undefined {
   if (fields['requestBody'] === undefined) return undefined
   const { content, required } = context.references.object(fields['requestBody'], 'the request body')
   if (method === 'GET' || method === 'HEAD') {
@@ -199,11 +121,7 @@ const flatKeywords: ReadonlySet<string> = new Set([
 ])
 
 /** Returns one argument for each member of the body; undefined when the whole body becomes a single argument. */
-function bodyMembers(
-  body: RequestBody,
-  parameters: readonly Argument[],
-  fixed: readonly FixedValue[],
-): readonly Argument[] | undefined {
+function bodyMembers(body: RequestBody, parameters: readonly Argument[]): readonly Argument[] | undefined {
   const { type, properties, required, additionalProperties: extra } = body.schema
   const isFlat =
     isFields(properties) &&
@@ -219,7 +137,6 @@ function bodyMembers(
   const taken = new Set(parameters.map(({ input }) => input.argument))
   const members: Argument[] = []
   for (const [name, schema] of Object.entries(properties)) {
-    if (fixed.some((one) => one.in === 'body' && one.name === name)) continue
     const argument = argumentName(name)
     if (taken.has(argument)) {
       if (body.encoding === 'form')

@@ -22,14 +22,19 @@ import type {
   ApiToolAnnotations,
   UnselectedOperation,
 } from './model.ts'
-import { type ApiOperation, operationsOf, overrideOf, selectOperations } from './operations.ts'
+import { type ApiOperation, operationsOf, selectOperations } from './operations.ts'
 import { responseOf } from './response.ts'
-import { clipped, type ReportNotice, SchemaConverter } from './schema/convert-schema.ts'
+import {
+  clipped,
+  type OperationConversion,
+  type ReportNotice,
+  SchemaConverter,
+} from './schema/convert-schema.ts'
 
 const maxTitleLength = 200
 const maxDescriptionLength = 2_000
 /** Source: MCP 2025-11-25, "Tool Names". */
-const toolName = /^[A-Za-z0-9_.-]{1,128}$/
+const maxNameLength = 128
 
 /**
  * Converts the text of a document or a parsed document. Throws INVALID_CONFIG with `data.rule` when the whole document
@@ -41,9 +46,9 @@ export function convertOpenApi(source: unknown, settings: OpenApiSettings = {}):
   const schemas = new SchemaConverter(references, document)
   const operations = operationsOf(document, references)
   const { selected, unselected, unused } = selectOperations(operations, settings)
-  const notices: ConversionNotice[] = unused.map((setting) => ({
-    code: 'unused_setting',
-    message: `${setting} matches no operation`,
+  const notices: ConversionNotice[] = unused.map((filter) => ({
+    code: 'unused_filter',
+    message: `${filter} matches no operation`,
   }))
   const made: MadeTool[] = []
   const skipped: SkippedOperation[] = []
@@ -70,43 +75,39 @@ interface MadeTool {
   readonly tool: OpenApiTool
 }
 
-interface Conversion {
-  readonly references: References
-  readonly schemas: SchemaConverter
-  readonly note: ReportNotice
-}
-
-function toolOf(operation: ApiOperation, settings: OpenApiSettings, conversion: Conversion): OpenApiTool {
+function toolOf(
+  operation: ApiOperation,
+  settings: OpenApiSettings,
+  context: OperationConversion,
+): OpenApiTool {
   const { method, fields } = operation
   if (method === 'TRACE') throw new OperationSkipped('trace', 'TRACE is not supported')
-  conversion.references.limitMembers(fields)
-  if (conversion.references.limitMembers(fieldsOf(fields['callbacks'])) > 0)
+  context.references.limitMembers(fields)
+  if (context.references.limitMembers(fieldsOf(fields['callbacks'])) > 0)
     throw new OperationSkipped('callbacks', 'the operation sends callbacks')
   const path = pathParts(operation.path)
-  const override = overrideOf(operation, settings)
-  const { inputSchema, inputs, body } = argumentsOf(operation, override, conversion)
-  const { plan: response, outputSchema } = responseOf(operation, settings, conversion)
-  const title = override.title ?? textOf(fields['summary'])
-  const description = override.description ?? textOf(fields['description']) ?? title ?? ''
+  const { inputSchema, inputs, body } = argumentsOf(operation, context)
+  const { plan: response, outputSchema } = responseOf(operation, settings, context)
+  const title = textOf(fields['summary'])
+  const description = textOf(fields['description']) ?? title ?? ''
   return {
-    name: nameOf(operation, override.name),
+    name: nameOf(operation),
     ...(title !== undefined && { title: clipped(title, maxTitleLength) }),
     description: clipped(description, maxDescriptionLength),
-    annotations: { ...annotationsOf(method), ...override.annotations },
+    annotations: annotationsOf(method),
     inputSchema,
     ...(outputSchema && { outputSchema }),
     request: { method, path, inputs, ...(body && { body }), response },
   }
 }
 
-function nameOf({ id }: ApiOperation, override: string | undefined): string {
-  const name = override ?? id.replaceAll(/[^A-Za-z0-9_-]/g, '_')
-  if (!toolName.test(name))
+function nameOf({ id }: ApiOperation): string {
+  if (id.length > maxNameLength)
     throw new OperationSkipped(
       'invalid_name',
-      `the name ${JSON.stringify(clipped(name, 40))} is not a valid tool name`,
+      `the name ${JSON.stringify(clipped(id, 40))} is longer than ${maxNameLength} characters`,
     )
-  return name
+  return id.replaceAll(/[^A-Za-z0-9_-]/g, '_')
 }
 
 function textOf(value: unknown): string | undefined {

@@ -34,18 +34,17 @@ export const skipReasons = {
   parameter_style: 'Use a style that OpenAPI defines for this location.',
   path_reserved: 'Remove allowReserved from the path parameter.',
   path_template: 'Correct the path. Each name in braces needs a path parameter, and a query is not allowed.',
-  restricted_header: 'Make the header optional, or set it with headerForward if that is allowed.',
-  argument_collision: 'Rename one of the parameters, or set its value with overrides.<operation>.set.',
+  restricted_header: 'Make the header optional, or exclude the operation.',
+  argument_collision: 'Rename one of the parameters.',
   body_media_type:
     'Exclude the operation. Only bodies in application/json and application/x-www-form-urlencoded are supported.',
   body_on_get: 'Use POST for an operation with a body.',
   form_body: 'Describe the form as an object with properties.',
-  schema_too_large: 'Simplify the schema, or set members of the body with overrides.<operation>.set.',
+  schema_too_large: 'Simplify the schema.',
   too_many_members: 'Exclude the operation, or split the large object or list.',
   unresolved_reference: 'Correct the $ref, or add the missing component.',
-  equal_names: 'Use overrides.<operation>.name to give the operations different names.',
-  invalid_name: 'Use 1 to 128 letters, digits, `_`, `-` and `.`.',
-  fixed_value: 'Correct overrides.<operation>.set.',
+  equal_names: 'Give each operation its own operationId, or exclude all but one of them.',
+  invalid_name: 'Give the operation an operationId of at most 128 characters.',
   structure: 'Correct the operation in the document.',
 } as const
 

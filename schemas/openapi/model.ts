@@ -15,25 +15,9 @@ export interface OperationFilter {
 }
 
 export interface ApiToolAnnotations {
-  readonly title?: string
   readonly readOnlyHint?: boolean
   readonly destructiveHint?: boolean
   readonly idempotentHint?: boolean
-  readonly openWorldHint?: boolean
-}
-
-export type FixedScalar = string | number | boolean
-
-export interface OperationOverride {
-  readonly name?: string
-  readonly title?: string
-  readonly description?: string
-  readonly annotations?: ApiToolAnnotations
-  /**
-   * Fixed values that clients neither see nor change, keyed by `<location>.<name>`, such as `query.api-version`. The
-   * locations are path, query, header and body.
-   */
-  readonly set?: Readonly<Record<string, FixedScalar>>
 }
 
 export interface OpenApiSettings {
@@ -43,11 +27,9 @@ export interface OpenApiSettings {
     readonly exclude?: readonly OperationFilter[]
   }
   readonly includeDeprecated?: boolean
-  /** Keyed by operationId, by the generated name, or by method and path (`POST /pets`). */
-  readonly overrides?: Readonly<Record<string, OperationOverride>>
   readonly response?: {
-    /** With `off`, tools have no output schema. Default: warn. */
-    readonly output?: 'off' | 'warn' | 'enforce'
+    /** Default: true. */
+    readonly includeOutputSchemas?: boolean
     /** Paths of response members to keep, such as `data.id`. For a list, the path applies to each item. */
     readonly fields?: readonly string[]
   }
@@ -66,11 +48,10 @@ export type ParameterStyle =
   | 'deepObject'
   | 'json'
 
-/** Describes where one value is placed in the request. The value is an argument or a fixed value. */
+/** Describes where one argument is placed in the request. */
 export interface RequestInput {
-  /** Name of the argument; absent for a fixed value. */
-  readonly argument?: string
-  readonly value?: FixedScalar
+  /** Name of the argument. */
+  readonly argument: string
   /** `body` is one member of the body; `wholeBody` is the complete body. */
   readonly in: ParameterLocation | 'body' | 'wholeBody'
   /** Name in the request; '' for the whole body. */

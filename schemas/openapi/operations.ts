@@ -1,8 +1,8 @@
 /** Lists the operations of a document and selects the ones that become tools. */
-import { type Fields, fieldsOf, isFields, listOf } from '../validation/fields.ts'
+import { type Fields, isFields, listOf } from '../validation/fields.ts'
 import type { OpenApiDocument } from './document/document.ts'
 import { documentRejected, OperationSkipped } from './failures.ts'
-import type { OpenApiSettings, OperationFilter, OperationOverride, UnselectedOperation } from './model.ts'
+import type { OpenApiSettings, OperationFilter, UnselectedOperation } from './model.ts'
 import type { References } from './document/references.ts'
 
 const methods = ['get', 'head', 'post', 'put', 'patch', 'delete', 'options', 'trace'] as const
@@ -90,13 +90,13 @@ function generatedId(method: string, path: string): string {
 export interface Selection {
   readonly selected: readonly ApiOperation[]
   readonly unselected: readonly UnselectedOperation[]
-  /** Settings entries that match nothing. */
+  /** Filters that match no operation, such as `include filter 2`. */
   readonly unused: readonly string[]
 }
 
 export function selectOperations(
   operations: readonly ApiOperation[],
-  { operations: filters = {}, includeDeprecated = false, overrides = {} }: OpenApiSettings,
+  { operations: filters = {}, includeDeprecated = false }: OpenApiSettings,
 ): Selection {
   const { include = [], exclude = [] } = filters
   const selected: ApiOperation[] = []
@@ -109,20 +109,9 @@ export function selectOperations(
   }
   const unusedOf = (list: readonly OperationFilter[], name: string) =>
     list.flatMap((filter, index) =>
-      operations.some((one) => matches(filter, one)) ? [] : [`operations.${name}[${index}]`],
+      operations.some((one) => matches(filter, one)) ? [] : [`${name} filter ${index + 1}`],
     )
-  const keys = new Set(operations.flatMap(overrideKeys))
-  return {
-    selected,
-    unselected,
-    unused: [
-      ...unusedOf(include, 'include'),
-      ...unusedOf(exclude, 'exclude'),
-      ...Object.keys(overrides)
-        .filter((key) => !keys.has(key))
-        .map((key) => `overrides.${key.slice(0, 120)}`),
-    ],
-  }
+  return { selected, unselected, unused: [...unusedOf(include, 'include'), ...unusedOf(exclude, 'exclude')] }
 }
 
 interface Rules {
@@ -172,16 +161,4 @@ function matchesPath(pattern: string, path: string): boolean {
     at = found + part.length
   }
   return path.length - at >= end.length && path.endsWith(end)
-}
-
-/** Returns the keys in `overrides` that apply to an operation. The later key takes precedence. */
-function overrideKeys({ id, label }: ApiOperation): readonly string[] {
-  return [id, label]
-}
-
-export function overrideOf(one: ApiOperation, { overrides = {} }: OpenApiSettings): OperationOverride {
-  const found = overrideKeys(one).map((key) =>
-    fieldsOf(Object.hasOwn(overrides, key) ? overrides[key] : undefined),
-  )
-  return Object.assign({}, ...found) as OperationOverride
 }

@@ -9,8 +9,7 @@ import { OperationSkipped } from './failures.ts'
 import { isJsonMedia } from './media.ts'
 import type { ParameterLocation, ParameterStyle } from './model.ts'
 import type { ApiOperation } from './operations.ts'
-import type { References } from './document/references.ts'
-import { clipped, type ReportNotice, type SchemaConverter } from './schema/convert-schema.ts'
+import { clipped, type OperationConversion } from './schema/convert-schema.ts'
 
 const maxDescriptionLength = 1_000
 
@@ -35,18 +34,10 @@ const stylesOf: Readonly<Record<ParameterLocation, readonly ParameterStyle[]>> =
 /** Header parameters that OpenAPI ignores, because other parts of the document describe these headers. */
 const ignoredHeaders: ReadonlySet<string> = new Set(['accept', 'content-type', 'authorization'])
 
-export interface ParameterContext {
-  readonly references: References
-  readonly schemas: SchemaConverter
-  readonly note: ReportNotice
-  /** True for a parameter with a fixed value, whose schema clients never see. */
-  readonly isFixed: (location: string, name: string) => boolean
-}
-
 /** Throws OperationSkipped if a parameter cannot be serialized safely, or if OpenAPI does not define its style. */
 export function parametersOf(
   operation: ApiOperation,
-  context: ParameterContext,
+  context: OperationConversion,
 ): readonly RequestParameter[] {
   const merged = new Map<string, Fields>()
   const own = listOf(operation.fields['parameters'])
@@ -83,7 +74,7 @@ function templateNames(path: string): readonly string[] {
 }
 
 /** Returns the location of a parameter; undefined if the parameter is left out. */
-function usableLocation(fields: Fields, { note, isFixed }: ParameterContext): ParameterLocation | undefined {
+function usableLocation(fields: Fields, { note }: OperationConversion): ParameterLocation | undefined {
   const { in: location, required } = fields
   const name = String(fields['name'])
   const shown = clipped(name, 80)
@@ -98,7 +89,7 @@ function usableLocation(fields: Fields, { note, isFixed }: ParameterContext): Pa
   if (ignoredHeaders.has(name.toLowerCase())) return undefined
   if (!isHeaderName(name)) throw new OperationSkipped('parameter', `${shown} is not a valid header name`)
   if (!isRestrictedHeader(name, 'passedThrough')) return location
-  if (required === true || isFixed('header', name))
+  if (required === true)
     throw new OperationSkipped('restricted_header', `the header ${shown} is set by the gateway`)
   note('restricted_header', `the header ${shown} is set by the gateway`)
   return undefined
@@ -107,7 +98,7 @@ function usableLocation(fields: Fields, { note, isFixed }: ParameterContext): Pa
 function parameterOf(
   location: ParameterLocation,
   fields: Fields,
-  context: ParameterContext,
+  context: OperationConversion,
 ): RequestParameter {
   const { content, style, explode, allowReserved, required, description } = fields
   const name = String(fields['name'])
@@ -116,9 +107,7 @@ function parameterOf(
     throw new OperationSkipped('path_reserved', `the path parameter ${shown} has allowReserved`)
   if (isFields(content)) context.references.limitMembers(content)
   const shape = isFields(content) ? contentSchema(shown, content) : fields['schema']
-  const converted = context.isFixed(location, name)
-    ? {}
-    : context.schemas.convert(shape ?? {}, 'request', context.note)
+  const converted = context.schemas.convert(shape ?? {}, 'request', context.note)
   const chosen = isFields(content) ? 'json' : styleOf(location, shown, style)
   return {
     in: location,

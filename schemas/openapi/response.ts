@@ -3,8 +3,8 @@ import { type Fields, fieldsOf, isFields, listOf } from '../validation/fields.ts
 import { OperationSkipped } from './failures.ts'
 import { essenceOf, isTextMedia, jsonEntry, type MediaEntry } from './media.ts'
 import type { OpenApiSettings, ResponsePlan } from './model.ts'
-import type { ArgumentContext } from './arguments.ts'
 import type { ApiOperation } from './operations.ts'
+import type { OperationConversion } from './schema/convert-schema.ts'
 
 export interface OperationResponse {
   readonly plan: ResponsePlan
@@ -15,7 +15,7 @@ export interface OperationResponse {
 export function responseOf(
   { fields, method }: ApiOperation,
   { response = {} }: OpenApiSettings,
-  context: ArgumentContext,
+  context: OperationConversion,
 ): OperationResponse {
   const responses = fieldsOf(fields['responses'])
   context.references.limitMembers(responses)
@@ -29,7 +29,7 @@ export function responseOf(
   const isObject = schema['type'] === 'object'
   return {
     plan: { ...plan, isWrapped: !isObject },
-    ...(response.output !== 'off' && { outputSchema: isObject ? schema : wrapped(schema) }),
+    ...(response.includeOutputSchemas !== false && { outputSchema: isObject ? schema : wrapped(schema) }),
   }
 }
 
@@ -42,7 +42,7 @@ function planWithoutJson(contents: readonly Fields[]): ResponsePlan {
 /**
  * Returns the `content` maps of the successful responses, lowest status first; of `default` if no 2xx status exists.
  */
-function successContents(responses: Fields, { references, note }: ArgumentContext): readonly Fields[] {
+function successContents(responses: Fields, { references, note }: OperationConversion): readonly Fields[] {
   const statuses = Object.keys(responses).filter((status) => /^2(\d\d|XX)$/i.test(status))
   const ordered = statuses.length > 0 ? statuses.toSorted() : ['default']
   return ordered.flatMap((status) => {
@@ -63,7 +63,7 @@ function successContents(responses: Fields, { references, note }: ArgumentContex
 function outputOf(
   { fields: { schema } }: MediaEntry,
   { fields = [] }: NonNullable<OpenApiSettings['response']>,
-  { schemas, note }: ArgumentContext,
+  { schemas, note }: OperationConversion,
 ): Fields | undefined {
   if (schema === undefined) return undefined
   try {

@@ -1,6 +1,8 @@
 /**
- * Writes YAML that all readers interpret the same way. Quotes strings that kubectl, which follows YAML 1.1, would read
- * as another type (`yes`, `on`, `0777`).
+ * Public API for YAML: the strict reader (`read.ts`), and the writer.
+ *
+ * The writer's output has the same meaning for all readers. It quotes strings that kubectl, which follows YAML 1.1,
+ * would read as another type (`yes`, `on`, `0777`).
  */
 import { Document, Scalar, Schema, stringify, visit } from 'yaml'
 import { hiddenInText } from '../hidden-characters.ts'

@@ -33,11 +33,14 @@ const { values } = parseArgs({
   options: { only: { type: 'string', multiple: true }, jobs: { type: 'string', default: '1' } },
 })
 const selected = selectRows(values.only)
+const jobs = Number(values.jobs)
+if (!Number.isSafeInteger(jobs) || jobs < 1)
+  throw new RangeError(`--jobs: expected a number, got ${values.jobs}`)
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-mutations-'))
 const startedAt = performance.now()
 let problems = 0
 try {
-  await runAll(Math.max(1, Number(values.jobs)))
+  await runAll()
 } finally {
   rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
 }
@@ -53,7 +56,7 @@ function selectRows(only: readonly string[] | undefined): readonly (readonly [nu
   return only === undefined ? rows : rows.filter(([number]) => only.includes(String(number)))
 }
 
-async function runAll(jobs: number): Promise<void> {
+async function runAll(): Promise<void> {
   const rows = [...selected]
   /** Result of each test without a mutation: the first failure, or undefined. */
   const unmutated = new Map<string, Promise<string | undefined>>()

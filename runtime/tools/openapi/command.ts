@@ -70,7 +70,12 @@ export function addOpenApiCommand(program: Command): void {
         '2 invalid usage or unreadable input.',
     )
     .action((file: string, options: Options, command: Command) => {
-      refuseIdle(command, [['args', options.request !== undefined, 'has no effect without --request']])
+      const isRequest = options.request !== undefined
+      refuseIdle(command, [
+        ['args', isRequest, 'has no effect without --request'],
+        ['field', !isRequest, 'has no effect with --request'],
+        ['outputSchemas', !isRequest, 'has no effect with --request'],
+      ])
       process.exitCode = showTools(file, options)
     })
 }
@@ -94,7 +99,7 @@ function converted(text: string, options: Options): OpenApiConversion | Gatehous
   const settings: OpenApiSettings = {
     operations: { include: options.include, exclude: options.exclude },
     includeDeprecated: options.includeDeprecated,
-    response: { output: options.outputSchemas ? 'warn' : 'off', fields: options.field },
+    response: { includeOutputSchemas: options.outputSchemas, fields: options.field },
   }
   try {
     return convertOpenApi(text, settings)

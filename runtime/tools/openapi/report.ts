@@ -33,7 +33,7 @@ export function conversionText(conversion: OpenApiConversion): string {
     ),
     ...section('Not selected', [...Map.groupBy(unselected, ({ reason }) => reason)].map(unselectedLine)),
     ...section(
-      'Left out',
+      'Notes',
       notices.map(
         ({ operation, code, message }) =>
           `${operation === undefined ? '' : `${operation}: `}${message} (${code})`,

@@ -51,12 +51,8 @@ function refuseUnknown({ inputs }: RequestPlan, args: Fields): void {
   throw new GatehouseError('INVALID_PARAMS', { detail: `unknown arguments: ${shown.join(', ')}` })
 }
 
-/**
- * Returns the fixed value or the argument; undefined for an absent optional argument. Outside a body, null counts as
- * absent.
- */
+/** Returns the argument; undefined for an absent optional argument. Outside a body, null counts as absent. */
 function valueOf(input: RequestInput, args: Fields): unknown {
-  if (input.argument === undefined) return input.value
   const value = own(args, input.argument)
   const isAbsent = value === undefined || (value === null && input.in !== 'body' && input.in !== 'wholeBody')
   if (!isAbsent) return value
@@ -97,8 +93,7 @@ function joined(pairs: readonly EncodedPair[]): string {
 function bodyText(plan: RequestPlan, whole: unknown, members: Given): string | undefined {
   if (!plan.body) return undefined
   if (whole !== undefined) return JSON.stringify(whole)
-  const isGiven = plan.body.required || members.some(([{ argument }]) => argument !== undefined)
-  if (!isGiven) return undefined
+  if (!plan.body.required && members.length === 0) return undefined
   if (plan.body.encoding === 'form')
     return joined(
       pairsOf(

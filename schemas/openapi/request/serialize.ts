@@ -11,8 +11,8 @@ import type { RequestInput } from '../model.ts'
 import { pathValueViolation } from './path-value.ts'
 
 /** Returns the error INVALID_PARAMS for a value that violates a rule of its input. */
-export function invalidArgument({ argument, name }: RequestInput, rule: string): GatehouseError {
-  const shown = JSON.stringify((argument ?? name).slice(0, 80))
+export function invalidArgument({ argument }: RequestInput, rule: string): GatehouseError {
+  const shown = JSON.stringify(argument.slice(0, 80))
   return new GatehouseError('INVALID_PARAMS', { detail: `invalid argument ${shown}: ${rule}` })
 }
 

@@ -29,6 +29,13 @@ export type SchemaDirection = 'request' | 'response'
 /** Receives a code and a message about a part that the conversion left out. */
 export type ReportNotice = (code: string, message: string) => void
 
+/** References, schema converter and notice receiver for the conversion of one operation. */
+export interface OperationConversion {
+  readonly references: References
+  readonly schemas: SchemaConverter
+  readonly note: ReportNotice
+}
+
 /** Thrown when one attempt exceeds `maxUnits`, and by `convert` when all attempts do. */
 const tooLarge = new OperationSkipped('schema_too_large', `the schema has more than ${maxUnits} parts`)
 

@@ -29,6 +29,8 @@ t.test('openapi: lists skipped operations with reason and fix, and exits with 1'
   t.equal(without.code, 0)
   t.notMatch(without.stdout, 'Skipped')
   t.match(without.stdout, '2 operations excluded')
+  const unused = await runGatehouse(['openapi', orders, '--include', 'method=GET', '--include', 'tag=none'])
+  t.match(unused.stdout, '\nNotes:\n  include filter 2 matches no operation (unused_filter)\n')
 })
 
 t.test('openapi: prints the conversion as JSON, and saves tokens without output schemas', async (t) => {
@@ -105,4 +107,19 @@ t.test('openapi: a rejected document and invalid usage have their own exit codes
     code: 2,
     stderr: /no effect without --request/,
   })
+  t.match(
+    await runGatehouse([
+      'openapi',
+      orders,
+      '--request',
+      'orders_list',
+      '--field',
+      'a',
+      '--no-output-schemas',
+    ]),
+    {
+      code: 2,
+      stderr: /--field: has no effect with --request\n--no-output-schemas: has no effect with --request/,
+    },
+  )
 })

@@ -24,6 +24,12 @@ await t.test('mapping: without an operationId, the name comes from method and pa
   t.equal(toolFor({}, { at: 'get /' }).name, 'get_root')
 })
 
+await t.test('mapping: a name has at most 128 characters', async (t) => {
+  const operationId = 'a'.repeat(128)
+  t.equal(toolFor({ operationId }).name, operationId)
+  t.equal(outcomeOf({ operationId: `${operationId}a` }).reason, 'invalid_name')
+})
+
 await t.test('mapping: operations with equal names are both skipped', async (t) => {
   const { skipped, tools } = convertOpenApi({
     openapi: '3.1.0',
@@ -319,7 +325,10 @@ await t.test('mapping: the first successful JSON response is the output', async 
     required: ['result'],
   })
   t.equal(list.request.response.isWrapped, true)
-  t.equal(output({ 200: json(object) }, { response: { output: 'off' } }).outputSchema, undefined)
+  t.equal(
+    output({ 200: json(object) }, { response: { includeOutputSchemas: false } }).outputSchema,
+    undefined,
+  )
   t.match(output({ '2XX': json(object) }).outputSchema, object)
   t.match(output({ default: json(object) }).outputSchema, object)
   t.same(output({ 204: {} }).request.response, { kind: 'empty', isWrapped: false })
