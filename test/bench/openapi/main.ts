@@ -1,9 +1,10 @@
 /**
  * Converts real OpenAPI documents and prints the table of docs/evidence/openapi.md: `node test/bench/openapi/main.ts
- * [FOLDER]`. Fetches the packages with `npm pack` into the folder, or into a temporary one.
+ * [FOLDER]`. Fetches the packages with `npm pack` into the folder, or into a temporary folder that is deleted
+ * at the end.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { documents } from './documents.ts'
@@ -20,7 +21,9 @@ interface Row {
   readonly invalid?: readonly string[]
 }
 
-const folder = process.argv[2] ?? mkdtempSync(join(tmpdir(), 'openapi-documents-'))
+const [, , given] = process.argv
+const folder = given ?? mkdtempSync(join(tmpdir(), 'openapi-documents-'))
+if (given === undefined) process.on('exit', () => rmSync(folder, { recursive: true }))
 
 /** Returns the folder of the unpacked package. */
 function unpacked(name: string): string {
