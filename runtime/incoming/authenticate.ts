@@ -3,8 +3,8 @@
  *
  * Throws CREDENTIALS_MISSING, CREDENTIALS_MALFORMED or INVALID_TOKEN with the challenge as a header, and
  * AUTH_UNAVAILABLE with Retry-After when a token cannot be checked. The stage does not send a response: the feature's
- * `recover` calls `sendChallenge`, so that the audit log contains the rejection. The stage does not decide what a
- * caller may do.
+ * `recover` calls `sendChallenge`, so that the audit log contains the rejection. It does not decide what a caller may
+ * do.
  * Source: RFC 6750, RFC 9110 section 11.4; docs/reference/specification/proxy-command.md#incoming (incoming),
  * docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth).
  */

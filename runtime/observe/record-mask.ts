@@ -14,8 +14,7 @@ export class RecordMask {
   }
 
   /**
-   * The mask is valid for one record within this turn. The mask can limit the amount of work that it does for the
-   * record.
+   * The mask is valid for one record within this turn, and can limit the amount of work that it does for the record.
    */
   begin(): MaskText | undefined {
     return this.#begin?.()

@@ -79,7 +79,7 @@ export interface AuthorizerParts {
   readonly log?: Log | undefined
   /** Called once for each policy that could not be evaluated, instead of logging a warning. */
   readonly policyFailed?: ((failure: PolicyFailure) => void) | undefined
-  /** Returns a policy's id from its position. By default, the id is `policies[3]`, for example. */
+  /** Returns a policy's id from its position. Default: an id such as `policies[3]`. */
   readonly nameOf?: ((index: number) => string) | undefined
 }
 

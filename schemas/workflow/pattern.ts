@@ -2,8 +2,8 @@
  * Regular expressions from users: `pattern` in the JSON Schemas of workflows. Matching takes linear time, so no pattern
  * or text can block the server.
  *
- * The syntax is RE2, plus `\uXXXX`. The syntax excludes lookaround and backreferences, which cannot be matched in
- * linear time, and repetition counts above 1000. Portable JSON Schemas should use an even smaller subset.
+ * The syntax is RE2, plus `\uXXXX`. It excludes lookaround and backreferences, which cannot be matched in linear time,
+ * and repetition counts above 1000. Portable JSON Schemas should use an even smaller subset.
  * Source: RE2 syntax; JSON Schema 2020-12, core, section 6.4.
  */
 import type { RE2JS } from '@bufbuild/re2'

@@ -1,8 +1,9 @@
 /**
  * Writes docs/evidence/conformance.md: `node test/conformance/page.ts [--check]`.
  *
- * The page shows the recorded results of the conformance and interop tests, which fail when they produce anything else
- * (`test/helpers/conformance/record.ts`). With --check it writes nothing and exits 1 when the page is not current.
+ * The page shows the recorded results of the conformance and interop tests. A test fails when its result differs from
+ * the recorded result (`test/helpers/conformance/record.ts`). With `--check`, the script writes nothing, and exits with
+ * code 1 when the page is not current.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
@@ -26,7 +27,7 @@ const unscoredReasons: Readonly<Record<string, string>> = {
     'The proxy forwards the headers unchanged, and the server behind it must compare them with the arguments. The test server does not.',
 }
 
-/** Reasons for operations that a cell lacks. */
+/** Reasons why a cell omits an operation. */
 const omittedReasons: Readonly<Record<string, string>> = {
   logging:
     'Without translation, Gatehouse forwards log messages unchanged, and this program ignores the requested level.',
@@ -103,7 +104,7 @@ ${files.toSorted(byText).join('\n')}
 
 The suite defines the scenarios that each revision requires. It tests Gatehouse as a server (with a test server behind
 it), as a client of the suite's servers, and as an authorization server. "Required" shows how many of the required
-scenarios that ran have passed. "Not scored" shows the same for extensions, drafts and scenarios that were added after
+scenarios in the run passed. "Not scored" shows the same for extensions, drafts and scenarios that were added after
 the revision's release; these scenarios do not affect the suite's verdict.
 
 ${summaryTable(runs)}

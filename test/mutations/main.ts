@@ -1,5 +1,5 @@
 /**
- * Checks that tests notice changes of the specification: `node test/mutations/main.ts [--only N]... [--jobs N]`.
+ * Checks that tests detect changes to the specification: `node test/mutations/main.ts [--only N]... [--jobs N]`.
  *
  * Applies one mutation at a time in a copy of the working tree and runs the tests that must fail. `--only` takes the
  * number of a row and can be repeated; `--jobs` is the number of copies. Exits with 1 when a mutation survives, when a

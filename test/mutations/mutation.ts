@@ -1,6 +1,6 @@
 /**
- * The shape of the table of mutations: one row per change of a default, bound or rule of the specification that a test
- * must notice.
+ * The shape of the table of mutations: one row per change to a default, bound or rule of the specification. A test must
+ * detect each change.
  */
 import { requirements } from '../requirements/index.ts'
 

@@ -21,7 +21,7 @@ export const replaced: readonly Replacement[] = [
       ],
     },
     by: [],
-    note: 'A rule of style for the sources, which was dropped.',
+    note: 'A style rule for the sources, which was dropped.',
   },
   {
     removed: {
@@ -29,7 +29,7 @@ export const replaced: readonly Replacement[] = [
       titles: ['vocabulary: no retired word in sources and docs'],
     },
     by: [],
-    note: 'A list of words for the sources, which was dropped.',
+    note: 'A word list for the sources, which was dropped.',
   },
   {
     removed: {

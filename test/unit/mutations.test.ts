@@ -1,4 +1,7 @@
-/** Checks the table of mutations, so that it does not decay. `make mutations` runs the mutations themselves. */
+/**
+ * Checks that the table of mutations still matches the sources and the tests. `make mutations` runs the mutations
+ * themselves.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t from 'tap'

@@ -1,8 +1,8 @@
 /**
  * Checks the JSON types of commonly used fields in a pod template, as defined by core/v1.
  *
- * This check is not a full validation of PodSpec. The check ignores unknown fields, which the API server drops. The
- * check finds values that the API server could not decode, and common mistakes with quantities, names and ports.
+ * This check is not a full validation of PodSpec. It ignores unknown fields, which the API server drops, and finds
+ * values that the API server could not decode, and common mistakes with quantities, names and ports.
  */
 import { fieldsOf, isFields } from '../../base/kube.ts'
 import { annotationFailure, labelFailure } from './metadata-shape.ts'

@@ -88,8 +88,8 @@ function sync(context: SyncContext<'MCPServerEntry'>): SyncResponse {
   const { conditions } = context
   const specFailed = specFailure(context.violations, 'ConfigInvalid')
   if (!specFailed) check(context)
-  // Lists the individual failures instead of the summary, because its reason determines whether to wait or to report a
-  // problem.
+  // Lists the individual failures instead of the summary, because the reason of a failure determines whether to wait or
+  // to report a problem.
   const failures = specFailed ? [specFailed] : conditions.list().filter(({ status }) => status === 'False')
   const valid = failures.length === 0
   conditions.check('Valid', valid ? undefined : (specFailed ?? summary), 'ConfigValid', 'The entry is usable')

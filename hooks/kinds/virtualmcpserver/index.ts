@@ -1,8 +1,8 @@
 /**
  * VirtualMCPServer: combines the members of a group into one running server.
  *
- * The sync checks every reference. The sync returns all desired children or, when a required part is broken, the
- * running children with the reasons in conditions.
+ * The sync checks every reference, and returns all desired children or, when a required part is broken, the running
+ * children with the reasons in conditions.
  */
 import { childKindsOf } from '../../sync/child-kinds.ts'
 import type { HookEvent, SyncResponse } from '../../sync/protocol.ts'

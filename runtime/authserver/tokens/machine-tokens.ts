@@ -1,9 +1,9 @@
 /**
  * Checks and revokes the access tokens of declared clients and of platforms (grant jwt-bearer).
  *
- * Such a token has no session. The token is valid while its client or binding is in the configuration. The token
- * becomes invalid if its `jti` is revoked, or if the client or binding is removed after the token was issued. The same
- * applies to every client in a delegated token (delegated-tokens.ts).
+ * Such a token has no session, and is valid while its client or binding is in the configuration. The token becomes
+ * invalid if its `jti` is revoked, or if the client or binding is removed after the token was issued. The same applies
+ * to every client in a delegated token (delegated-tokens.ts).
  * Source: RFC 9068; RFC 6749 section 4.4.3 (no refresh token); RFC 7009.
  */
 import { LRUCache } from 'lru-cache'

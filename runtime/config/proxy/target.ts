@@ -3,7 +3,7 @@
  *
  * On the command line, the target has no path: the proxy forwards the client's path unchanged. In a file, the target
  * may have a path, which replaces the client's path. The target's query precedes the client's query. The proxy drops
- * the fragment. The proxy rejects a user name or password, which would appear in logs and process lists.
+ * the fragment, and rejects a user name or password, which would appear in logs and process lists.
  * Source: docs/reference/specification/proxy-command.md (--target-uri); reference behavior of remote servers.
  */
 import { GatehouseError } from '../../../schemas/index.ts'

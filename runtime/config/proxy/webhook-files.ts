@@ -1,5 +1,5 @@
 /**
- * The files of `--webhook-config`. The files contain the lists `mutating` and `validating`, with our member names or
+ * The files of `--webhook-config`, which contain the lists `mutating` and `validating`, with our member names or
  * ToolHive's (`failure_policy`, `tls_config`, `hmac_secret_ref`, times in nanoseconds).
  *
  * Each file is checked separately, so errors contain the file and the member name as written in the file. A webhook in

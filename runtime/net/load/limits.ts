@@ -22,8 +22,8 @@ export interface LoadLimits {
   /** Maximum expected wait for a caller whose requests have had to wait for longer than `burstMs`. */
   readonly standingMs: number
   /**
-   * Minimum duration of a long turn. After a long turn, requests that arrive later than this during the next turn are
-   * rejected.
+   * Minimum duration of a long turn. After a long turn, requests that arrive when the next turn has already taken this
+   * long are rejected.
    */
   readonly longTurnMs: number
   /** Maximum number of waiting requests across all callers. */

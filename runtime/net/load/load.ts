@@ -6,9 +6,9 @@
  * for a few milliseconds, and callers take turns. Below this capacity, which is the normal case, nothing waits and
  * nothing is measured. Short turns leave time for probes, new connections and responses. The expected wait is derived
  * from the caller's waiting requests, the number of waiting callers and the recent cost per request. `admit` uses this
- * estimate to reject requests before anything is read. `admit` identifies the caller by the request's unverified
- * credential or session. A forged credential or session affects only requests with the same value. Requests that wait
- * for backends, users or events do not count.
+ * estimate to reject requests before anything is read. It identifies the caller by the request's unverified credential
+ * or session. A forged credential or session affects only requests with the same value. Requests that wait for
+ * backends, users or events do not count.
  *
  * Built-in paths (health, readiness, metadata) run earlier and are exempt. Other modules write logs and metrics.
  * Source: B. Maurer, "Fail at Scale", ACM Queue 13(8): controlled delay; RFC 8289 section 3 (a standing queue is

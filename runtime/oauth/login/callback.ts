@@ -3,9 +3,9 @@
  * to.
  *
  * A browser resolves localhost to 127.0.0.1 or to ::1. Another program on one of these addresses could receive the
- * code, so the port must be free on both addresses. The server runs only during a login. The server responds to
- * redirects with an unknown state but otherwise ignores them. Any web page can cause such a redirect and must not be
- * able to end the login.
+ * code, so the port must be free on both addresses. The server runs only during a login. It responds to redirects with
+ * an unknown state but otherwise ignores them. Any web page can cause such a redirect and must not be able to end the
+ * login.
  *
  * A login may be limited to browsers that open its entrance URL: a one-time ticket in this URL sets a cookie, and a
  * redirect without the cookie is ignored.

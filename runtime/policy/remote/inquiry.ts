@@ -12,7 +12,7 @@ import { QuestionSlots } from './slots.ts'
 
 export type InquiryEvent =
   | { readonly kind: 'failure'; readonly reason: FailureReason; readonly error: unknown; readonly ms: number }
-  /** Reported when all queries have failed for some time, and again when a query succeeds. */
+  /** `down` is reported when all queries have failed for some time, and `up` when a query succeeds again. */
   | { readonly kind: 'down'; readonly reason: FailureReason }
   | { readonly kind: 'up'; readonly replaced?: boolean }
 

@@ -1,7 +1,7 @@
 /**
  * Decides for `/readyz` whether this proxy can serve requests. The proxy is not ready while it shuts down, while a
- * required login is missing, or while its embedded authorization server cannot work. The proxy is also not ready after
- * several consecutive requests in which the target was unreachable or lost its sessions.
+ * required login is missing, or while its embedded authorization server cannot work. Nor is it ready after several
+ * consecutive requests in which the target was unreachable or lost its sessions.
  *
  * The target is not probed while requests reach it. Once the target is considered unreachable, readiness requests probe
  * it, at most every few seconds, so that a proxy without traffic recovers. Sessions cannot be probed without a client:

@@ -42,7 +42,7 @@ export interface LoginSettings {
   /** Identity provider where users sign in. Undefined for the built-in identity provider. */
   readonly issuer?: string | undefined
   readonly clientId?: string | undefined
-  /** Value of the variable. The file takes precedence. The file is read at each start. */
+  /** Value of the variable. The file takes precedence, and is read at each start. */
   readonly clientSecret?: string | undefined
   readonly clientSecretFile?: string | undefined
   /** The issuer's accounts that may use the servers. */

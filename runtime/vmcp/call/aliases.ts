@@ -23,7 +23,8 @@ import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
 
 /**
- * Replaces the alias in a tool call with the tool's own name. `limit` is the maximum length of a name in a client's lists.
+ * Replaces the alias in a tool call with the tool's own name. `limit` is the maximum length of a name in a client's
+ * lists.
  */
 export function resolveAliases(
   limit: number,
@@ -43,7 +44,10 @@ export function resolveAliases(
   }
 }
 
-/** Replaces long names in a list of tools with aliases. `aliasesOf` returns the known aliases without contacting any backend. */
+/**
+ * Replaces long names in a list of tools with aliases. `aliasesOf` returns the known aliases without contacting any
+ * backend.
+ */
 export function showAliases(aliasesOf: (client: OperationClient) => Aliases): Link {
   const shown = new WeakMap<Buffer, { readonly aliases: Aliases; readonly result: Buffer }>()
   return async function showAliases(operation, next) {

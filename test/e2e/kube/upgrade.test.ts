@@ -228,11 +228,14 @@ await t.test('upgrade and rollback', { skip: kubeMissing() }, async (t) => {
     t.notOk('displayName' in file)
   })
 
-  await t.test('after a rollback, a manifest with a new field is rejected and named', async (t) => {
-    const { code, stderr } = apply(virtualServer('fresh', { serverName: 'New name' }))
-    t.not(code, 0)
-    t.match(stderr, 'unknown field "spec.config.serverName"')
-  })
+  await t.test(
+    'after a rollback, a manifest with a new field is rejected, and the error names the field',
+    async (t) => {
+      const { code, stderr } = apply(virtualServer('fresh', { serverName: 'New name' }))
+      t.not(code, 0)
+      t.match(stderr, 'unknown field "spec.config.serverName"')
+    },
+  )
 
   await install(kube, newer)
   await t.test('a second upgrade finds the new fields of objects that no one has written', async (t) => {

@@ -22,8 +22,8 @@ type Scope = Pick<Test, 'teardown'>
 let started: { readonly of: unknown; readonly browser: Browser } | undefined
 
 /**
- * Returns the Chromium of the running file, because a start takes more time than most tests. The end of the test closes
- * its contexts, which share neither cookies nor caches.
+ * Returns the Chromium that all tests of a file share, because starting it takes longer than most tests. The contexts
+ * of a test share neither cookies nor caches, and are closed when the test ends.
  */
 export async function openBrowser(t: Scope): Promise<Browser> {
   const { browser } = started?.of === file && started.browser.isConnected() ? started : await startBrowser()

@@ -1,7 +1,7 @@
 /**
- * Recorded results of the conformance and interop tests. `docs/evidence/conformance.md` is generated from them
- * (`test/conformance/page.ts`), and each test fails when it produces anything else. To record the results again, run the
- * test file with `--update`, then `make schemas`.
+ * Recorded results of the conformance and interop tests. `docs/evidence/conformance.md` is generated from these results
+ * (`test/conformance/page.ts`). A test fails when its result differs from the recorded result. To record the results
+ * again, run the test file with `--update`, then `make schemas`.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -93,7 +93,7 @@ export const eraOperations: Readonly<Record<string, (t: Test, cell: EraCell) => 
     await client.heard(watchedUri)
     await stop()
   },
-  async 'elicitation, by form and by address'(t, { client }) {
+  async 'elicitation, by form and by URL'(t, { client }) {
     t.match(await client.callText('test_elicitation', { message: 'who?' }), 'ada@example.com')
     t.match(await client.callText('test_two_questions'), /ada.* .*ada/)
     t.equal(await client.callText('test_elicitation_url'), 'action=accept')

@@ -46,7 +46,7 @@ export async function post(
   }
 }
 
-/** Like `post`, but does not parse the response, which takes long for large results. */
+/** Like `post`, but does not parse the response, because parsing a large result takes a long time. */
 export async function postUnread(
   url: string,
   body: string | Uint8Array,

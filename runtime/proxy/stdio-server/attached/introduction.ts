@@ -2,9 +2,9 @@
  * Requests the `initialize` or `server/discover` result of a process that many clients share. This program sends the
  * request once per run of the process, and returns the result to every client that opens a session.
  *
- * The request identifies this program as the client. The request declares no sampling, elicitation or roots, because
- * such server requests would not belong to a specific client. An earlier writer may have left an incomplete line before
- * the request, so an unanswered request is repeated.
+ * The request identifies this program as the client, and declares no sampling, elicitation or roots, because such
+ * server requests would not belong to a specific client. An earlier writer may have left an incomplete line before the
+ * request, so an unanswered request is repeated.
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'

@@ -3,7 +3,7 @@
  *
  * The cluster does not run or schedule workloads, validate schemas (the caller does) or persist anything. The semantics
  * follow Metacontroller v4. The cluster calls `customize` once per generation and selects related objects by the
- * returned rules. The cluster deletes children that are no longer returned, and replaces the status as a whole.
+ * returned rules. It deletes children that are no longer returned, and replaces the status as a whole.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { cloneJson, GatehouseError } from '../../../../schemas/index.ts'

@@ -137,7 +137,7 @@ export async function checkUnknownSession(facts: RemoteFacts): Promise<CheckOutc
   return warning('session.unknown-id', `status ${got.reply.status}`)
 }
 
-/** Sends every call over a separate connection, as a load balancer might do. */
+/** Sends every call over a separate connection, so that a load balancer can pass the calls to different replicas. */
 export async function checkAffinity(facts: RemoteFacts): Promise<CheckOutcome> {
   if (facts.session?.id === undefined) return skipped('the server has no sessions')
   const calls = await Promise.all(Array.from({ length: affinityCalls }, () => inSession(facts, 'ping')))

@@ -32,7 +32,7 @@ export function addUserCommand(up: Command): void {
     )
   user
     .command('remove')
-    .summary('remove a user and end all of their logins')
+    .summary('remove a user and end the logins of all users')
     .description(
       'Removes a user. The logins of all users end at once, and the other users must sign in again.',
     )

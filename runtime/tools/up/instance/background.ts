@@ -30,7 +30,7 @@ export interface BackgroundOptions {
 
 /**
  * Returns the exit code of `show`, or 1 if the process ended before its report was available. Ctrl-C ends the process
- * and undoes its changes. Until then, the process's log is printed as well.
+ * and undoes its changes. Until the report is available, the process's log is printed as well.
  */
 export async function runInBackground(state: UpState, options: BackgroundOptions): Promise<number> {
   const log = openLog(state.logFile)

@@ -6,7 +6,7 @@
  * A connection returns to the pool only for the same key (identity and capabilities), and only if no request or
  * question is still open. After a cancelled, timed-out or failed request, the backend may still be working on behalf of
  * the earlier user. Such a connection does not serve any other request. The connection stays open for a while, because
- * the backend's questions must receive an error. The connection is then closed.
+ * the backend's questions must receive an error, and is then closed.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Sender } from '../transport/target.ts'

@@ -17,7 +17,7 @@ import type { SessionProtocol } from './protocol.ts'
 export interface SessionEdgeOptions {
   readonly protocol: SessionProtocol
   readonly allowlist: HeaderAllowlist
-  /** Returns the policies in force, or undefined if none are configured. */
+  /** Returns the active policies, or undefined if none are configured. */
   readonly gate: () => Gate | undefined
 }
 
@@ -29,8 +29,9 @@ export class SessionEdge {
   }
 
   /**
-   * Handles POST, which contains a message, GET, which opens the stream for messages that do not belong to a request, and
-   * DELETE, which ends the session. Rejects with INVALID_REQUEST, SESSION_NOT_FOUND or SESSION_STORE_DOWN.
+   * Handles a POST, which contains a message; a GET, which opens the stream for messages that do not belong to a
+   * request; and a DELETE, which ends the session. Rejects with INVALID_REQUEST, SESSION_NOT_FOUND or
+   * SESSION_STORE_DOWN.
    */
   async handle(exchange: VmcpExchange, posted: ClientMessage | undefined, caller: Caller): Promise<void> {
     const { protocol, allowlist } = this.#options

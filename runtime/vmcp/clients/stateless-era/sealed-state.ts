@@ -42,8 +42,8 @@ export interface StateSealer {
 }
 
 /**
- * Version 1 states did not identify the server or the backend. Version 1 states are rejected, and the client restarts
- * the request.
+ * Version 1 states did not identify the server or the backend, so they are rejected, and the client restarts the
+ * request.
  */
 const formatVersion = 2
 const ivBytes = 12

@@ -3,10 +3,9 @@
  * requests that the backend sends during the call. Guardrails also scan messages and requests that a backend sends
  * outside any call.
  *
- * The guard directly wraps the backend, so every call passes through the guard. The guard therefore covers plain calls,
- * tool search, scripts, workflow steps, and calls from the console. The guard sees the arguments as modified by request
- * webhooks, and response webhooks see the filtered result. The guard fails closed. Data that cannot be scanned is
- * refused.
+ * The guard directly wraps the backend, so every call passes through it: plain calls, tool search, scripts, workflow
+ * steps, and calls from the console. The guard sees the arguments as modified by request webhooks, and response
+ * webhooks see the filtered result. The guard fails closed. Data that cannot be scanned is refused.
  * Source: docs/guides/guardrails.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'

@@ -1,7 +1,7 @@
 /**
  * Implements `mark`: rules for characters that hide instructions, and delimiters around text from tools. The delimiters
- * show a model where the text comes from. The delimiters are not a complete defense, because a model may still follow
- * instructions in the text.
+ * show a model where the text comes from, but are not a complete defense, because a model may still follow instructions
+ * in the text.
  */
 import type { MarkRule } from '../../../../schemas/index.ts'
 import { visibleText } from '../../../observe/index.ts'

@@ -1,9 +1,9 @@
 /**
  * Searches a set of tools by keywords, by meaning, or by both.
  *
- * Keyword search always works. Semantic search is skipped while the embedding service is failing or too slow. Semantic
- * search is also skipped while vectors for a new set of tools are being created. Such a response is based on keywords
- * only and is marked as degraded. Service failures never cause a rejection.
+ * Keyword search always works. Semantic search is skipped while the embedding service is failing or too slow, and while
+ * vectors for a new set of tools are being created. Such a response is based on keywords only and is marked as
+ * degraded. Service failures never cause a rejection.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.
  */
 import { hash } from 'node:crypto'

@@ -264,7 +264,7 @@ await t.test('mapping: keywords of 3.0 become plain JSON Schema 2020-12', async 
   t.match(notices, [{ code: 'schema_keyword', message: /type, pattern/ }])
 })
 
-await t.test('mapping: keywords next to a $ref count in 3.1 only', async (t) => {
+await t.test('mapping: keywords next to a $ref have an effect only in 3.1', async (t) => {
   const schemas = { A: { type: 'string', description: 'A' } }
   const operation = {
     parameters: [query('q', { schema: { $ref: '#/components/schemas/A', description: 'B' } })],
@@ -290,22 +290,25 @@ await t.test('mapping: integers that a double would round are not offered', asyn
   t.same(tools[0]?.inputSchema['properties'], { q: { maximum: 2 ** 63 } })
 })
 
-await t.test('mapping: readOnly members are no arguments, and writeOnly members no output', async (t) => {
-  const schemas = { Id: { type: 'integer', readOnly: true } }
-  const schema = {
-    allOf: [
-      { type: 'object', properties: { id: { $ref: '#/components/schemas/Id' }, key: { writeOnly: true } } },
-      { required: ['id', 'key'] },
-    ],
-  }
-  const tool = toolFor(
-    { ...bodyOf(schema), responses: { 200: json(schema) } },
-    { at: 'post /things', schemas },
-  )
-  t.same(tool.inputSchema['properties'], { key: {} })
-  t.same(tool.inputSchema['required'], ['key'])
-  t.same(tool.outputSchema, { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] })
-})
+await t.test(
+  'mapping: readOnly members are not arguments, and writeOnly members are not output',
+  async (t) => {
+    const schemas = { Id: { type: 'integer', readOnly: true } }
+    const schema = {
+      allOf: [
+        { type: 'object', properties: { id: { $ref: '#/components/schemas/Id' }, key: { writeOnly: true } } },
+        { required: ['id', 'key'] },
+      ],
+    }
+    const tool = toolFor(
+      { ...bodyOf(schema), responses: { 200: json(schema) } },
+      { at: 'post /things', schemas },
+    )
+    t.same(tool.inputSchema['properties'], { key: {} })
+    t.same(tool.inputSchema['required'], ['key'])
+    t.same(tool.outputSchema, { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] })
+  },
+)
 
 await t.test('mapping: the first successful JSON response is the output', async (t) => {
   const object = { type: 'object', properties: { a: {} } }

@@ -96,12 +96,15 @@ await t.test('rejections: documents at the bounds are accepted', async (t) => {
   )
 })
 
-await t.test('rejections: a $ref in an example or in the name of a property is no reference', async (t) => {
-  const schema = { type: 'object', properties: { $ref: { type: 'string' }, example: { type: 'string' } } }
-  const example = { $ref: 'https://example.com/a' }
-  const { tool } = outcomeOf({ parameters: [query('q', { ...json({ ...schema, example }), example })] })
-  t.match(tool?.inputSchema['properties'], { q: { properties: { $ref: { type: 'string' }, example: {} } } })
-})
+await t.test(
+  'rejections: a $ref in an example or in the name of a property is not a reference',
+  async (t) => {
+    const schema = { type: 'object', properties: { $ref: { type: 'string' }, example: { type: 'string' } } }
+    const example = { $ref: 'https://example.com/a' }
+    const { tool } = outcomeOf({ parameters: [query('q', { ...json({ ...schema, example }), example })] })
+    t.match(tool?.inputSchema['properties'], { q: { properties: { $ref: { type: 'string' }, example: {} } } })
+  },
+)
 
 await t.test('rejections: schemas that multiply themselves are bounded', async (t) => {
   const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })

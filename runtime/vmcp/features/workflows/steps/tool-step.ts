@@ -3,7 +3,7 @@
  *
  * The step's call belongs to the client's call. Both calls use the same caller and credentials, and the backend's
  * messages and requests are sent to the client. The step's call is neither authorized nor rate-limited again, because
- * these checks already covered the workflow itself. The step's call is audited.
+ * these checks already covered the workflow itself, but it is audited.
  * Source: docs/reference/specification/virtual-server.md#steps, steps (tool, arguments, onError).
  */
 import { abortable, reasonOf } from '../../../../net/index.ts'
