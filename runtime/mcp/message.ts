@@ -126,7 +126,7 @@ export function usableId(id: string | undefined): string | undefined {
 /** Reads a message's members. Throws MessageError INVALID_REQUEST if a member is invalid. */
 export function readMessage(object: JsonObject): Message {
   const id = object.raw('id')?.toString()
-  const usable = id !== undefined && usableIdText.test(id) ? id : undefined
+  const usable = usableId(id)
   if (object.text('jsonrpc') !== '2.0') throw invalid(usable, 'jsonrpc must be "2.0"')
   const rawMethod = object.raw('method')
   if (rawMethod === undefined) return readResponse(object, id, usable)

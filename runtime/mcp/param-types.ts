@@ -202,20 +202,14 @@ const typeRules: Readonly<Record<Exclude<Type, Members>, TypeRule>> = {
   texts: { begins: '{', words: 'an object' },
 }
 
-/**
- * Checks the types of params, or of an object in the params. For an object, `path` ends with a dot. Throws an
- * INVALID_PARAMS error that names the first param of the wrong type.
- */
-export function checkParamTypes(
-  method: string,
-  params: JsonObject,
-  { types, path }: { types: Members; path: string } = {
-    types: own(membersByMethod, method) ?? commonMembers,
-    path: '',
-  },
-): void {
+/** Checks the types of params. Throws an INVALID_PARAMS error that names the first param of the wrong type. */
+export function checkParamTypes(method: string, params: JsonObject): void {
+  checkMembers(params, own(membersByMethod, method) ?? commonMembers, '')
+}
+
+function checkMembers(object: JsonObject, types: Members, path: string): void {
   for (const name in types) {
-    const raw = params.raw(name)
+    const raw = object.raw(name)
     const type = types[name]
     if (raw === undefined || raw[0] === nullByte || type === undefined) continue
     const at = `${path}${name}`
@@ -226,8 +220,8 @@ export function checkParamTypes(
     if (type === 'texts') checkTexts(raw, at)
     else if (type === 'strings') checkStrings(raw, at)
     else if (typeof type === 'object') {
-      const member = readAt(at, () => params.object(name))
-      checkParamTypes(method, member ?? emptyObject, { types: type, path: `${at}.` })
+      const member = readAt(at, () => object.object(name))
+      checkMembers(member ?? emptyObject, type, `${at}.`)
     }
   }
 }

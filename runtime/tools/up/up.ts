@@ -253,13 +253,11 @@ function foundLine(plan: UpPlan): string {
   return planLines(plan, undefined)[0] ?? ''
 }
 
-/** The line that `gatehouse up` prints while servers start. */
-
-/** Time before the first line and between lines. Most servers respond earlier, so nothing is printed. */
+/** Time in milliseconds before the first line and between lines. Most servers respond earlier, so nothing is printed. */
 const quietMs = 5000
 
 /** Returns a function that prints the names of the servers that have not responded yet. Skips unchanged names. */
-export function progressPrinter(): (names: readonly string[]) => void {
+function progressPrinter(): (names: readonly string[]) => void {
   let quietUntil = performance.now() + quietMs
   let printed = ''
   return (names) => {

@@ -37,7 +37,7 @@ export interface ChainLinks {
   readonly readableErrors: Link
   readonly resourceLinks?: Link | undefined
   readonly guardrail?: Link | undefined
-  readonly route?: Link | undefined
+  readonly route: Link
   readonly pinnedArguments?: Link | undefined
   readonly requestState?: Link | undefined
   readonly quota?: Link | undefined

@@ -50,7 +50,6 @@ export function makeLinks(
   const { gate, webhooks, limiter } = guards
   const quotas = guards.quotas?.quotas
   const hasAliases = maxToolNameLength > 0
-  const hasPinning = callParts.views.awaitsAnnounced
   const factsOf: AuthorizeOptions['factsOf'] = async (client, request) => {
     // The catalog does not contain tools provided by features.
     if (request.action === 'call_tool' && isOwnTool(request.id)) return undefined
@@ -87,10 +86,9 @@ export function makeLinks(
     readableErrors: readableErrors(core),
     resourceLinks: callParts.onlyBackend === undefined ? recordResourceLinks(callParts.links) : undefined,
     guardrail: callParts.guard?.link,
-    // Without pinning and quotas, `send` follows directly. `send` also reports the backend, and rejects the same
-    // operations as `route`.
-    route: hasPinning || quotas ? route(core) : undefined,
-    pinnedArguments: hasPinning ? checkPinnedArguments(core.pins) : undefined,
+    route: route(core),
+    pinnedArguments: callParts.views.awaitsAnnounced ? checkPinnedArguments(core.pins) : undefined,
+    // If there are no quotas, `send` rejects the same operations with the same errors.
     requestState: quotas && checkState(core),
     quota:
       quotas &&

@@ -64,8 +64,8 @@ async function requireResource(operation: Operation, next: Perform): Promise<Out
 }
 
 /**
- * Reports the selected backend. Rejects with BACKEND_UNAVAILABLE if the backend is not available. Needed only if other
- * links come between this link and `send`, because `send` does the same.
+ * Reports the selected backend if the operation's context requests a report. Then also rejects with BACKEND_UNAVAILABLE
+ * if the backend is not available, so the links between this link and `send` do not run.
  */
 export function route(core: Pick<Core, 'parts'>): Link {
   return function route(operation, next) {
@@ -94,7 +94,6 @@ export function send(core: Core): Perform {
     if (target.run) return target.run(operation)
     const { entry, timeoutMs = 0, bridges = false, needsWholeResult = false } = target
     const { onlyBackend, links } = core.parts
-    if (context.onRouted) context.onRouted(availableBackend(core.parts, target).name)
     if (stateFor !== undefined) requireIssuer(operation, availableBackend(core.parts, target))
     // The backend may have been removed while the quota was being reserved.
     const backend = core.parts.members.get(entry.backend)?.backend

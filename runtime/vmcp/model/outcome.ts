@@ -70,9 +70,10 @@ export interface TextContent {
   readonly text: string
 }
 
-/** Determines audit outcomes for calls that scripts and the console start inside this server. */
-
-/** Returns the audit outcome for a call. `outcome` is undefined if the call failed with `failure`. */
+/**
+ * Returns the audit outcome for a call that a script or the console started inside this server. `outcome` is undefined
+ * if the call failed with `failure`.
+ */
 export function auditOutcome(outcome: Outcome | undefined, failure: unknown): AuditOutcome {
   if (failure instanceof GatehouseError && failure.code === 'FORBIDDEN') return 'denied'
   if (!outcome) return 'error'

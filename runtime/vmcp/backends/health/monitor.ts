@@ -191,9 +191,8 @@ export class HealthMonitor {
 
   /** Claims the right to send a client request. Returns false, and claims nothing, if `isAvailable` is false. */
   admitCall(name: string): boolean {
-    const { status, breaker } = this.#watches.get(name) ?? {}
-    const isAdmitted = status !== 'unhealthy' && status !== 'unauthenticated' && breaker?.allows() !== false
-    if (isAdmitted) breaker?.start()
+    const isAdmitted = this.isAvailable(name)
+    if (isAdmitted) this.#watches.get(name)?.breaker?.start()
     return isAdmitted
   }
 
