@@ -6,7 +6,8 @@ import t from 'tap'
 import { startTestConsole } from '../../helpers/console/console.ts'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
 import { missingRedis, startRedis, until } from '../../helpers/redis.ts'
-import { daily } from '../../helpers/vmcp/quota-rig.ts'
+import { makeCaller } from '../../../runtime/net/index.ts'
+import { daily, startQuotaRig } from '../../helpers/vmcp/quota-rig.ts'
 
 const eras = ['2025-11-25', '2026-07-28'] as const
 
@@ -55,6 +56,22 @@ for (const era of eras)
       { quotas: undefined, guardrails: [{ rule: 'done', outcome: 'masked', count: 1 }] },
       { quotas: [{ name: 'daily', enforced: true }], guardrails: undefined },
     ])
+  })
+
+for (const era of ['session', 'stateless'] as const)
+  t.test(`era ${era}: the backend of a try is reported once`, async (t) => {
+    const { vmcp } = await startQuotaRig(t, { quotas: [daily({ per: 'server' })] })
+    const routed: string[] = []
+    await vmcp.view.call({
+      ...{ tool: 'echo', era, signal: new AbortController().signal, toolArguments: Buffer.from('{}') },
+      caller: makeCaller({ issuer: 'https://issuer.example', subject: 'ada', claims: {} }),
+      ask: () => Promise.reject(new Error('unexpected question')),
+      progress() {},
+      log() {},
+      decided() {},
+      routed: (name) => void routed.push(name),
+    })
+    t.same(routed, ['raw'])
   })
 
 t.test('rejected by a rate limit', { skip: missingRedis }, async (t) => {
