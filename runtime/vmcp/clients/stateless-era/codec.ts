@@ -116,7 +116,7 @@ export class StatelessEdge {
     const discovered = message.method === 'server/discover' ? await this.#discover(client) : undefined
     const reply = new Reply(exchange.req, exchange.res, { headers: noStore })
     if (discovered) await this.#finish(reply, message.id, message.method, discovered)
-    else if (knownMethods.has(message.method))
+    else if (knownMethods.has(message.method) || this.#options.extensions().routeOf(message.method))
       await this.#operate(exchange, message, message.id, params, client, meta, reply)
     else throw new MessageError('METHOD_NOT_FOUND', message.id)
   }
