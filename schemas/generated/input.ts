@@ -64,6 +64,9 @@ import type {
   ObjectMeta,
   ObjectRef,
   OboStrategy,
+  OpenApiDocumentSource,
+  OpenApiFilter,
+  OpenApiOverride,
   OutputProperty,
   ProxyHeaderForward,
   ProxyTools,
@@ -167,6 +170,9 @@ export type {
   ObjectMeta,
   ObjectRef,
   OboStrategy,
+  OpenApiDocumentSource,
+  OpenApiFilter,
+  OpenApiOverride,
   OutputProperty,
   ProxyHeaderForward,
   ProxyTools,
@@ -670,6 +676,20 @@ export type OnError = Omit<filled.OnError, "action"> & {
   readonly action?: "abort" | "continue" | "retry"
 }
 
+export type OpenApiBackend = Omit<filled.OpenApiBackend, "operations" | "response"> & {
+  readonly operations?: OpenApiOperations
+  readonly response?: OpenApiResponse
+}
+
+export type OpenApiOperations = Omit<filled.OpenApiOperations, "includeDeprecated"> & {
+  readonly includeDeprecated?: boolean
+}
+
+export type OpenApiResponse = Omit<filled.OpenApiResponse, "maxBytes" | "output"> & {
+  readonly maxBytes?: number
+  readonly output?: "off" | "warn" | "enforce"
+}
+
 export type OpenTelemetryConfig = Omit<filled.OpenTelemetryConfig, "enabled" | "insecure" | "metrics" | "tracing" | "useLegacyAttributes" | "caBundleRef"> & {
   readonly enabled?: boolean
   readonly insecure?: boolean
@@ -815,8 +835,9 @@ export type RuntimeAuthzenPoint = Omit<filled.RuntimeAuthzenPoint, "http" | "con
   readonly circuitBreaker?: DecisionCircuit
 }
 
-export type RuntimeBackend = Omit<filled.RuntimeBackend, "addresses"> & {
+export type RuntimeBackend = Omit<filled.RuntimeBackend, "addresses" | "openapi"> & {
   readonly addresses?: "any" | "private" | "public"
+  readonly openapi?: OpenApiBackend
 }
 
 export type RuntimeDecisionPoint = Omit<filled.RuntimeDecisionPoint, "http" | "context" | "cache" | "circuitBreaker"> & {

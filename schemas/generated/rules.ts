@@ -258,6 +258,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     equal(equal(select(self, "method"), "privateKeyJwt"), has(self, "privateKeyPath")),
   "(self.method == 'privateKeyJwt') == has(self.privateKeyRef)": (self) =>
     equal(equal(select(self, "method"), "privateKeyJwt"), has(self, "privateKeyRef")),
+  "(self.transport == 'openapi') == has(self.openapi)": (self) =>
+    equal(equal(select(self, "transport"), "openapi"), has(self, "openapi")),
   "(self.type == 'authzenv1') == has(self.authzenv1)": (self) =>
     equal(equal(select(self, "type"), "authzenv1"), has(self, "authzenv1")),
   "(self.type == 'basicAuth') == has(self.basicAuth)": (self) =>
@@ -382,6 +384,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "name"), () => has(self, "description"), () => has(self, "annotations")),
   "has(self.password) != has(self.passwordEnv)": (self) =>
     notEqual(has(self, "password"), has(self, "passwordEnv")),
+  "has(self.path) != has(self.url)": (self) =>
+    notEqual(has(self, "path"), has(self, "url")),
   "has(self.patterns) || has(self.expressions)": (self) =>
     or(() => has(self, "patterns"), () => has(self, "expressions")),
   "has(self.perUser) || has(self.shared)": (self) =>
@@ -402,6 +406,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "subjectBindings"), () => not(exists(select(self, "acceptedAssertionTypes"), (t) => equal(t, "jwt_bearer")))),
   "has(self.token) != has(self.tokenEnv)": (self) =>
     notEqual(has(self, "token"), has(self, "tokenEnv")),
+  "has(self.url) == has(self.sha256)": (self) =>
+    equal(has(self, "url"), has(self, "sha256")),
   "has(self.username) != has(self.usernameEnv)": (self) =>
     notEqual(has(self, "username"), has(self, "usernameEnv")),
   "has(self.username) != has(self.usernameSecretRef)": (self) =>
@@ -446,6 +452,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => startsWith(select(self, "targetTokenUrl"), "https://"), () => select(self, "insecureTargetTokenUrl")),
   "self.targetTokenUrl.startsWith('https://') || self.insecureTargetTokenUrl || self.targetTokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => startsWith(select(self, "targetTokenUrl"), "https://"), () => select(self, "insecureTargetTokenUrl"), () => matches(select(self, "targetTokenUrl"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
+  "self.transport != 'openapi' || !self.url.matches('[?#]')": (self) =>
+    or(() => notEqual(select(self, "transport"), "openapi"), () => not(matches(select(self, "url"), /[?#]/u))),
   "self.type != 'builtin' || self.name in ['none', 'network']": (self) =>
     or(() => notEqual(select(self, "type"), "builtin"), () => isIn(select(self, "name"), ["none", "network"])),
   "self.type != 'cedar' || (has(self.policies) && size(self.policies) > 0)": (self) =>

@@ -1979,6 +1979,76 @@ export type OnError = {
   readonly retryDelay?: string
 }
 
+/** A REST service whose operations become tools. */
+export type OpenApiBackend = {
+  /** Source of the OpenAPI document. */
+  readonly document: OpenApiDocumentSource
+  /** Operations of the document that become tools. */
+  readonly operations?: OpenApiOperations
+  /** Changes to individual tools, keyed by operationId or by generated name, such as get_users_by_id. */
+  readonly overrides?: { readonly [name: string]: OpenApiOverride }
+  /** Handling of responses. */
+  readonly response?: OpenApiResponse
+}
+
+/** Source of an OpenAPI document of at most 5 MiB: a file, or a URL with the digest of its content. */
+export type OpenApiDocumentSource = {
+  /** File with the document. The file is watched, and a changed document replaces the tools. */
+  readonly path?: string
+  /** URL of the document. Redirects are not followed. */
+  readonly url?: string
+  /** SHA-256 digest of the document at the URL. A document with another digest is rejected. */
+  readonly sha256?: string
+}
+
+/** Selects operations. All fields must match, and a field matches if one of its values matches. */
+export type OpenApiFilter = {
+  /** Values of operationId, or generated names such as get_users_by_id. */
+  readonly operationIds?: readonly string[]
+  /** Tags of operations. */
+  readonly tags?: readonly string[]
+  /** HTTP methods. */
+  readonly methods?: readonly ("GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS")[]
+  /** Paths of the document, such as /pets/{id}; * matches any characters. */
+  readonly paths?: readonly string[]
+}
+
+/** Operations of the document that become tools. */
+export type OpenApiOperations = {
+  /** Operations to select. Default: all GET and HEAD operations. Other methods require an entry that names the method or the operation. */
+  readonly include?: readonly OpenApiFilter[]
+  /** Operations to leave out. Exclusions take precedence. */
+  readonly exclude?: readonly OpenApiFilter[]
+  /** Also selects deprecated operations. */
+  readonly includeDeprecated: boolean
+}
+
+/** Changes the tool of one operation. */
+export type OpenApiOverride = {
+  /** Name of the tool. */
+  readonly name?: string
+  /** Title of the tool. */
+  readonly title?: string
+  /** Description of the tool. */
+  readonly description?: string
+  /** Annotations of the tool. An override replaces the annotation that follows from the method. */
+  readonly annotations?: ToolAnnotations
+  /** Fixed values of parameters, keyed by location and name, such as query.api-version or body.dryRun. The locations are path, query, header and body. Clients cannot see or change these parameters. The operation is skipped if it has no such parameter. */
+  readonly set?: { readonly [name: string]: string }
+}
+
+/** Handling of responses. */
+export type OpenApiResponse = {
+  /** Maximum size of a response, in bytes after decompression. A call with a larger response fails with an error. */
+  readonly maxBytes: number
+  /** Time limit of a call. Default: the time limit of the backend in operational.timeouts. */
+  readonly timeout?: string
+  /** Members of JSON responses to keep, such as data.id. For a list, a path applies to each item. Default: all members. */
+  readonly fields?: readonly string[]
+  /** Use of the response schemas in the document. off: tools have no output schema. warn: the output schema describes the members without restricting their values, and a response that does not match the document is reported to operators. enforce: the output schema is the response schema, and a response that does not match fails with an error. */
+  readonly output: "off" | "warn" | "enforce"
+}
+
 /** OpenTelemetry export of traces and metrics. */
 export type OpenTelemetryConfig = {
   /** Turns OpenTelemetry on. */
@@ -2558,8 +2628,8 @@ export type RuntimeBackend = {
   readonly name: string
   /** URL of the backend. */
   readonly url: string
-  /** Transport of the backend. */
-  readonly transport: "sse" | "streamable-http"
+  /** Transport of the backend. openapi: a REST service, whose tools come from an OpenAPI document; url is the base URL of the service. */
+  readonly transport: "sse" | "streamable-http" | "openapi"
   /** entry: a remote MCP server that the virtual server calls directly. */
   readonly type?: "entry" | ""
   /** PEM file with trust anchors; only for type entry. */
@@ -2574,6 +2644,8 @@ export type RuntimeBackend = {
   readonly addresses: "any" | "private" | "public"
   /** Environment variable with extra headers for requests to this backend, as JSON. The backend is excluded while the variable is unset. */
   readonly headersEnv?: string
+  /** REST service behind this backend; only for transport openapi. */
+  readonly openapi?: OpenApiBackend
 }
 
 /** How the client authenticates at the token endpoint. */
