@@ -64,6 +64,8 @@ import type {
   ObjectMeta,
   ObjectRef,
   OboStrategy,
+  OpenAPIDocumentKey,
+  OpenAPIDocumentRef,
   OpenApiDocumentSource,
   OpenApiFilter,
   OpenApiOverride,
@@ -86,6 +88,7 @@ import type {
   ServerAutoscaling,
   SessionAffinity,
   SizeRule,
+  SkippedOpenAPIOperation,
   SpiffeBundleRef,
   SpiffeBundleSource,
   SpiffeTrustDomain,
@@ -170,6 +173,8 @@ export type {
   ObjectMeta,
   ObjectRef,
   OboStrategy,
+  OpenAPIDocumentKey,
+  OpenAPIDocumentRef,
   OpenApiDocumentSource,
   OpenApiFilter,
   OpenApiOverride,
@@ -192,6 +197,7 @@ export type {
   ServerAutoscaling,
   SessionAffinity,
   SizeRule,
+  SkippedOpenAPIOperation,
   SpiffeBundleRef,
   SpiffeBundleSource,
   SpiffeTrustDomain,
@@ -552,6 +558,22 @@ export type MCPOIDCConfig = Omit<filled.MCPOIDCConfig, "spec"> & {
 export type MCPOIDCConfigSpec = Omit<filled.MCPOIDCConfigSpec, "kubernetesServiceAccount" | "inline"> & {
   readonly kubernetesServiceAccount?: KubernetesServiceAccountOidc
   readonly inline?: InlineOidc
+}
+
+export type MCPOpenAPIServer = Omit<filled.MCPOpenAPIServer, "spec" | "status"> & {
+  readonly spec: MCPOpenAPIServerSpec
+  readonly status?: MCPOpenAPIServerStatus
+}
+
+export type MCPOpenAPIServerSpec = Omit<filled.MCPOpenAPIServerSpec, "operations" | "response" | "allowPrivateEndpoint" | "caBundleRef"> & {
+  readonly operations?: OpenApiOperations
+  readonly response?: OpenApiResponse
+  readonly allowPrivateEndpoint?: boolean
+  readonly caBundleRef?: CABundleSource
+}
+
+export type MCPOpenAPIServerStatus = Omit<filled.MCPOpenAPIServerStatus, "phase"> & {
+  readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed"
 }
 
 export type MCPRemoteProxy = Omit<filled.MCPRemoteProxy, "spec"> & {
@@ -1116,6 +1138,7 @@ export interface Kinds {
   readonly MCPExternalAuthConfig: MCPExternalAuthConfig
   readonly MCPGroup: MCPGroup
   readonly MCPOIDCConfig: MCPOIDCConfig
+  readonly MCPOpenAPIServer: MCPOpenAPIServer
   readonly MCPRemoteProxy: MCPRemoteProxy
   readonly MCPServer: MCPServer
   readonly MCPServerEntry: MCPServerEntry
@@ -1134,6 +1157,7 @@ export interface Statuses {
   readonly MCPExternalAuthConfig: MCPExternalAuthConfigStatus
   readonly MCPGroup: MCPGroupStatus
   readonly MCPOIDCConfig: MCPOIDCConfigStatus
+  readonly MCPOpenAPIServer: MCPOpenAPIServerStatus
   readonly MCPRemoteProxy: MCPRemoteProxyStatus
   readonly MCPServer: MCPServerStatus
   readonly MCPServerEntry: MCPServerEntryStatus

@@ -80,6 +80,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clientCertificatePath")), () => startsWith(select(self, "url"), "https://")),
   "!has(self.clientCertificateSecretRef) || (has(self.oidcConfig) && self.oidcConfig.issuerUrl.startsWith('https://')) || (has(self.oauth2Config) && self.oauth2Config.tokenEndpoint.startsWith('https://'))": (self) =>
     or(() => not(has(self, "clientCertificateSecretRef")), () => and(() => has(self, "oidcConfig"), () => startsWith(select(select(self, "oidcConfig"), "issuerUrl"), "https://")), () => and(() => has(self, "oauth2Config"), () => startsWith(select(select(self, "oauth2Config"), "tokenEndpoint"), "https://"))),
+  "!has(self.clientCertificateSecretRef) || self.baseUrl.startsWith('https://')": (self) =>
+    or(() => not(has(self, "clientCertificateSecretRef")), () => startsWith(select(self, "baseUrl"), "https://")),
   "!has(self.clientCertificateSecretRef) || self.remoteUrl.startsWith('https://')": (self) =>
     or(() => not(has(self, "clientCertificateSecretRef")), () => startsWith(select(self, "remoteUrl"), "https://")),
   "!has(self.clientSecretEnv) || has(self.clientId)": (self) =>
@@ -204,6 +206,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(select(self, "allowMayAct")), () => not(exists(select(self, "allowedDelegateClients"), (c) => equal(c, "*")))),
   "!self.allowPrivateIPs || has(self.jwksUrl)": (self) =>
     or(() => not(select(self, "allowPrivateIPs")), () => has(self, "jwksUrl")),
+  "!self.baseUrl.matches('[?#]')": (self) =>
+    not(matches(select(self, "baseUrl"), /[?#]/u)),
   "!self.clusterMode || has(self.addr)": (self) =>
     or(() => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!self.enabled || has(self.auth)": (self) =>
@@ -362,6 +366,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     equal(has(self, "clientCertificatePath"), has(self, "clientKeyPath")),
   "has(self.clientId) != has(self.dcrConfig)": (self) =>
     notEqual(has(self, "clientId"), has(self, "dcrConfig")),
+  "has(self.configMapRef) != has(self.url)": (self) =>
+    notEqual(has(self, "configMapRef"), has(self, "url")),
   "has(self.definition) != has(self.definitionText)": (self) =>
     notEqual(has(self, "definition"), has(self, "definitionText")),
   "has(self.discoveryUrl) != has(self.registrationEndpoint)": (self) =>
@@ -418,6 +424,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => notEqual(select(self, "action"), "retry"), () => and(() => has(self, "retryCount"), () => greaterOrEqual(select(self, "retryCount"), 1n))),
   "self.all(h, h.matches('^[!#$%&\\'*+.^_`|~0-9A-Za-z-]{1,255}$'))": (self) =>
     all(self, (h) => matches(h, /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,255}$/u)),
+  "self.baseUrl.startsWith('https://') || (has(self.allowPrivateEndpoint) && self.allowPrivateEndpoint)": (self) =>
+    or(() => startsWith(select(self, "baseUrl"), "https://"), () => and(() => has(self, "allowPrivateEndpoint"), () => select(self, "allowPrivateEndpoint"))),
   "self.conflictResolution != 'manual' || (has(self.tools) && size(self.tools) > 0)": (self) =>
     or(() => notEqual(select(self, "conflictResolution"), "manual"), () => and(() => has(self, "tools"), () => greater(size(select(self, "tools")), 0n))),
   "self.conflictResolution != 'priority' || (has(self.conflictResolutionConfig) && has(self.conflictResolutionConfig.priorityOrder) && size(self.conflictResolutionConfig.priorityOrder) > 0)": (self) =>
