@@ -67,7 +67,13 @@ export {
   restrictedHeaders,
 } from './headers.ts'
 export { home, imageReference } from './home.ts'
-export { hiddenAnywhere, hiddenInLine, hiddenInText, visibleJson } from './hidden-characters.ts'
+export {
+  hiddenAnywhere,
+  hiddenInLine,
+  hiddenInText,
+  unicodeEscape,
+  visibleJson,
+} from './hidden-characters.ts'
 export {
   isColoured,
   isLogged,

@@ -49,14 +49,25 @@ export const ownReasons: readonly ReasonRow[] = [
     step: 'check the pods with `kubectl describe pod`; the message contains the reason from the container',
   },
   {
+    reasons: ['DocumentInvalid'],
+    means:
+      'the OpenAPI document of an MCPOpenAPIServer is rejected; virtual servers keep the tools of the last valid document',
+    step: 'fix the document: the message contains the rule. Check it with `gatehouse openapi FILE`',
+  },
+  {
+    reasons: ['DocumentNotFound'],
+    means: 'the ConfigMap with the OpenAPI document, or its key, is missing',
+    step: 'create or fix the ConfigMap',
+  },
+  {
     reasons: ['EntryNotValid'],
-    means: 'an MCPServerEntry with `headerForward` is invalid and excluded',
-    step: 'fix that object: its `Valid` condition gives the reason',
+    means: 'an MCPServerEntry with `headerForward`, or an MCPOpenAPIServer, is invalid and excluded',
+    step: 'fix that object: its `Valid` or `Ready` condition gives the reason',
   },
   {
     reasons: ['DuplicateMemberName'],
     means: 'group members of different kinds have the same name',
-    step: 'rename all but one of the members: only the first of MCPServer, MCPRemoteProxy, MCPServerEntry is used',
+    step: 'rename all but one of the members: only the first of MCPServer, MCPRemoteProxy, MCPServerEntry, MCPOpenAPIServer is used',
   },
   {
     reasons: ['EmbeddingServiceOverridden'],
@@ -109,7 +120,7 @@ export const ownReasons: readonly ReasonRow[] = [
     step: 'delete and recreate the resource',
   },
   {
-    reasons: ['RemoteURLInvalid'],
+    reasons: ['BaseURLInvalid', 'RemoteURLInvalid'],
     means: 'the address is not allowed',
     step: 'private addresses require `allowPrivateEndpoint`; metadata and loopback addresses are never allowed',
   },

@@ -4,7 +4,7 @@ import type { ChannelTarget } from './transport/target.ts'
 
 export interface BackendSettings {
   readonly name: string
-  readonly transport: 'streamable-http' | 'sse'
+  readonly transport: 'streamable-http' | 'sse' | 'openapi'
   readonly target: ChannelTarget
   readonly timeoutMs: number
   /** True if responses may depend on the requester, that is, on the caller's credentials or passed-through headers. */
