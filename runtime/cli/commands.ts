@@ -80,6 +80,10 @@ export function commandsOf(
         ;(await import('../tools/clients/command.ts')).addImportCommand(program, addImportToolhiveCommand)
       },
     },
+    add: {
+      summary: 'add an MCP server from a registry to manifests',
+      load: async () => (await import('../tools/registry/command.ts')).addAddCommand(program),
+    },
     client: {
       summary: 'add the gateway to MCP clients, or remove it',
       load: async () => (await import('../tools/clients/command.ts')).addClientCommand(program),
