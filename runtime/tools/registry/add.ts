@@ -8,14 +8,14 @@ import { type RegistryEntry, serverName, serverVersion } from './entry.ts'
 import { EntryRejected } from './errors.ts'
 import { type FolderPlan, groupFor, manifestsIn, planFolder, writePlan } from './folder.ts'
 import type { InputValues } from './inputs.ts'
-import { boundRegistry, type LockedServer, namespaceOf, readLock, type RegistryLock } from './lock-file.ts'
+import { boundRegistry, type LockRow, namespaceOf, readLock, type RegistryLock } from './lock-file.ts'
 import { serverManifests } from './manifest.ts'
 import { planObject, planText, type PreparedServer } from './report.ts'
-import { EntrySource, officialRegistry, registryUrl } from './source.ts'
+import { RegistryClient, officialRegistry, registryUrl } from './registry-client.ts'
 import { imageDigest } from './image-digest.ts'
 import { chooseTarget, type ChosenTarget, type SourceName } from './target.ts'
 
-export interface AddOptions {
+export interface RegistryOptions {
   readonly registry?: string
   readonly registryFile?: string
   readonly bearerTokenFile?: string
@@ -47,14 +47,14 @@ export function parseRequest(text: string): ServerRequest {
   return { name, version: version === 'latest' ? undefined : version }
 }
 
-export function entrySource(options: AddOptions): EntrySource {
+export function registryClient(options: RegistryOptions): RegistryClient {
   const { registryFile, offline, bearerTokenFile } = options
   const token = bearerTokenFile === undefined ? undefined : readToken('--bearer-token-file', bearerTokenFile)
-  return new EntrySource({ registryFile, offline, token })
+  return new RegistryClient({ registryFile, offline, token })
 }
 
 /** Returns the exit code. */
-export async function addServer(text: string, options: AddOptions): Promise<number> {
+export async function addServer(text: string, options: RegistryOptions): Promise<number> {
   const request = parseRequest(text)
   const folder = options.output
   const lock: RegistryLock = folder === undefined ? { namespaces: {}, servers: {} } : readLock(folder)
@@ -62,7 +62,7 @@ export async function addServer(text: string, options: AddOptions): Promise<numb
   const isLatest = text.endsWith('@latest')
   const version = request.version ?? (isLatest ? undefined : locked?.version)
   const registry = registryFor(request.name, options.registry, lock)
-  const entry = await entrySource(options).find(request.name, version, registry)
+  const entry = await registryClient(options).find(request.name, version, registry)
   refuseChanged(entry, locked)
   const prepared = await prepare({ entry, registry, locked, folder, options, isUpdate: false })
   const isWritten = folder !== undefined && !options.dryRun
@@ -86,10 +86,7 @@ export function registryFor(name: string, typed: string | undefined, lock: Regis
 }
 
 /** Throws EntryRejected for a deleted entry, and for one that changed under the locked version. */
-export function refuseChanged(
-  { server, status, sha256 }: RegistryEntry,
-  locked: LockedServer | undefined,
-): void {
+export function refuseChanged({ server, status, sha256 }: RegistryEntry, locked: LockRow | undefined): void {
   const name = `${server.name}@${server.version}`
   if (status === 'deleted') throw new EntryRejected(`${name}: the registry marks this version as deleted`)
   if (locked?.version === server.version && locked.entrySha256 !== sha256)
@@ -101,9 +98,9 @@ export function refuseChanged(
 interface PrepareInput {
   readonly entry: RegistryEntry
   readonly registry: string
-  readonly locked: LockedServer | undefined
+  readonly locked: LockRow | undefined
   readonly folder: string | undefined
-  readonly options: AddOptions
+  readonly options: RegistryOptions
   readonly isUpdate: boolean
 }
 
@@ -153,7 +150,7 @@ function refuseInputs({ inputs }: ChosenTarget, typed: InputValues, name: string
   if (lines.length > 0) throw invalidConfig(`--set:\n${lines.join('\n')}`)
 }
 
-export function refuseConflicts(folder: string, { conflicts }: FolderPlan, { force }: AddOptions): void {
+export function refuseConflicts(folder: string, { conflicts }: FolderPlan, { force }: RegistryOptions): void {
   if (conflicts.length === 0 || force) return
   throw invalidConfig(
     `${folder}: ${conflicts.join(', ')} already exist with different contents; use --force to replace them`,
@@ -167,7 +164,7 @@ export function withServer(lock: RegistryLock, prepared: PreparedServer): Regist
     boundRegistry(lock, name) === undefined
       ? { ...lock.namespaces, [namespaceOf(name)]: registry }
       : lock.namespaces
-  const server: LockedServer = {
+  const server: LockRow = {
     version,
     registry,
     entrySha256: entry.sha256,

@@ -4,12 +4,12 @@ import { invalidConfig } from '../../../schemas/index.ts'
 import { refuseIdle } from '../../toolkit/terminal/options.ts'
 import { exitCode, printError } from '../../toolkit/terminal/output.ts'
 import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
-import type { AddOptions } from './add.ts'
+import type { RegistryOptions } from './add.ts'
 import { EntryRejected } from './errors.ts'
 import type { InputValues } from './inputs.ts'
 import { sources } from './target.ts'
 
-interface CommandOptions extends AddOptions {
+interface CommandOptions extends RegistryOptions {
   readonly update: boolean
   readonly check: boolean
 }

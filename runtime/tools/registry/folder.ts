@@ -11,7 +11,7 @@ import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { saveFolder } from '../../toolkit/client-files/save.ts'
 import { type Manifest, readManifests } from '../../toolkit/manifests/read.ts'
 import { textDiff } from '../../toolkit/terminal/text-diff.ts'
-import { type LockedServer, lockName, lockText, type RegistryLock } from './lock-file.ts'
+import { type LockRow, lockName, lockText, type RegistryLock } from './lock-file.ts'
 import type { ServerManifests } from './manifest.ts'
 
 export interface PlannedFile {
@@ -44,7 +44,7 @@ export function manifestsIn(folder: string): readonly Manifest[] {
 /** Returns the group for a server. Throws INVALID_CONFIG when the folder has several. */
 export function groupFor(
   typed: string | undefined,
-  locked: LockedServer | undefined,
+  locked: LockRow | undefined,
   existing: readonly Manifest[],
 ): string {
   if (typed !== undefined) return typed
@@ -54,20 +54,20 @@ export function groupFor(
   return groups[0] ?? 'servers'
 }
 
-export function nameOf(doc: Fields): string {
+function nameOf(doc: Fields): string {
   return String(fieldsOf(doc['metadata'])['name'])
 }
 
-export interface PlanInput {
+export interface FolderInput {
   readonly folder: string
   readonly manifests: ServerManifests
   readonly existing: readonly Manifest[]
-  readonly locked: LockedServer | undefined
+  readonly locked: LockRow | undefined
   /** True when an unedited manifest of the locked server can be replaced. */
   readonly isUpdate: boolean
 }
 
-export function planFolder({ folder, manifests, existing, locked, isUpdate }: PlanInput): FolderPlan {
+export function planFolder({ folder, manifests, existing, locked, isUpdate }: FolderInput): FolderPlan {
   const { member, secret, openKeys, entrance } = manifests
   const object = member.metadata.name
   const file = `${object}.yaml`

@@ -28,7 +28,7 @@ interface ImageName {
 }
 
 /** `name:tag` and `host/name:tag`, as container engines read them. */
-export function parseImage(image: string): ImageName {
+function parseImage(image: string): ImageName {
   const [, name = '', tag = 'latest'] = /^(.*?)(?::([\w][\w.-]*))?$/.exec(image) ?? []
   const [first = '', ...rest] = name.split('/')
   const hasHost = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost')

@@ -13,7 +13,7 @@ import { type SourceName, sources } from './target.ts'
 
 export const lockName = 'registry.lock'
 
-export interface LockedServer {
+export interface LockRow {
   readonly version: string
   readonly registry: string
   readonly entrySha256: string
@@ -31,7 +31,7 @@ export interface LockedServer {
 
 export interface RegistryLock {
   readonly namespaces: Readonly<Record<string, string>>
-  readonly servers: Readonly<Record<string, LockedServer>>
+  readonly servers: Readonly<Record<string, LockRow>>
 }
 
 const sha256 = {

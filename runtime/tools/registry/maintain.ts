@@ -3,8 +3,8 @@ import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
 import {
-  type AddOptions,
-  entrySource,
+  type RegistryOptions,
+  registryClient,
   parseRequest,
   prepare,
   refuseChanged,
@@ -15,12 +15,12 @@ import {
 } from './add.ts'
 import { EntryRejected } from './errors.ts'
 import { writePlan } from './folder.ts'
-import { type LockedServer, lockName, readLock, type RegistryLock } from './lock-file.ts'
+import { type LockRow, lockName, readLock, type RegistryLock } from './lock-file.ts'
 import { planObject, planText } from './report.ts'
-import type { EntrySource } from './source.ts'
+import type { RegistryClient } from './registry-client.ts'
 
 type Folder = { readonly output: string }
-type Selected = readonly [name: string, locked: LockedServer]
+type Selected = readonly [name: string, locked: LockRow]
 
 function selected(name: string | undefined, lock: RegistryLock, { output }: Folder): readonly Selected[] {
   const all = Object.entries(lock.servers)
@@ -34,9 +34,12 @@ function selected(name: string | undefined, lock: RegistryLock, { output }: Fold
 }
 
 /** Moves the servers to the latest version. Returns the exit code. */
-export async function updateServers(name: string | undefined, options: AddOptions & Folder): Promise<number> {
+export async function updateServers(
+  name: string | undefined,
+  options: RegistryOptions & Folder,
+): Promise<number> {
   let lock = readLock(options.output)
-  const source = entrySource(options)
+  const source = registryClient(options)
   const reports: object[] = []
   let failed = false
   for (const [server, locked] of selected(name, lock, options)) {
@@ -56,10 +59,10 @@ export async function updateServers(name: string | undefined, options: AddOption
 }
 
 interface UpdateInput {
-  readonly locked: LockedServer
+  readonly locked: LockRow
   readonly lock: RegistryLock
-  readonly source: EntrySource
-  readonly options: AddOptions & Folder
+  readonly source: RegistryClient
+  readonly options: RegistryOptions & Folder
 }
 
 async function updateServer(
@@ -90,9 +93,12 @@ async function updateServer(
 }
 
 /** Reports servers whose locked entry is missing, deleted or changed. Writes nothing. Returns the exit code. */
-export async function checkServers(name: string | undefined, options: AddOptions & Folder): Promise<number> {
+export async function checkServers(
+  name: string | undefined,
+  options: RegistryOptions & Folder,
+): Promise<number> {
   const lock = readLock(options.output)
-  const source = entrySource(options)
+  const source = registryClient(options)
   const reports: { readonly name: string; readonly version: string; readonly problem?: string }[] = []
   for (const [server, locked] of selected(name, lock, options)) {
     const { version } = locked

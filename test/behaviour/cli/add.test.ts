@@ -224,3 +224,26 @@ await t.test(
     t.notMatch(stderr, canary)
   },
 )
+
+await t.test('add: every command in the guide works', async (t) => {
+  const { registry } = await rig(t)
+  registry.publish(npmServer('com.acme/notes', '1.0.0', { environmentVariables: [token] }))
+  registry.publish({
+    ...npmServer('com.acme/crm', '1.2.0', { environmentVariables: [{ name: 'region', isRequired: true }] }),
+  })
+  const cwd = t.testdir({ 'mirror.json': JSON.stringify(registry.list()) })
+  const guide = readFileSync('docs/guides/registry.md', 'utf8')
+  const blocks = [...guide.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block)
+  const commands = blocks.join('').trim().split('\n')
+  t.ok(commands.length >= 8)
+  for (const command of commands) {
+    const [word, ...args] = command
+      .replaceAll('https://registry.acme.example', registry.url)
+      .replace(/ mcp\//, ` ${cwd}/mcp`)
+      .replace('mirror.json', `${cwd}/mirror.json`)
+      .split(' ')
+    t.equal(word, 'gatehouse')
+    const { code, stderr } = await runGatehouse(args)
+    t.equal(code, 0, `${command}: ${stderr}`)
+  }
+})

@@ -59,7 +59,7 @@ export async function startRegistry(t: Pick<Test, 'teardown'>): Promise<TestRegi
   }
 }
 
-export function responseOf(server: PublishedServer, status: Status = 'active'): object {
+function responseOf(server: PublishedServer, status: Status = 'active'): object {
   const time = '2026-01-01T00:00:00Z'
   const official = { status, publishedAt: time, updatedAt: time, isLatest: true }
   return { server, _meta: { 'io.modelcontextprotocol.registry/official': official } }

@@ -23,7 +23,7 @@ export interface SourceOptions {
   readonly token: string | undefined
 }
 
-export class EntrySource {
+export class RegistryClient {
   readonly #options: SourceOptions
   readonly #mirror: ReadonlyMap<string, readonly Fields[]>
 
