@@ -7,7 +7,7 @@ import type { Peers } from '../../../toolkit/mcp-client/peers.ts'
 import type { Profile } from '../profiles/index.ts'
 import type { Clean } from '../report/text.ts'
 import type { SignIn } from '../sign-in/state.ts'
-import type { ToolList } from '../directory/tools.ts'
+import type { ToolList } from '../directory/model.ts'
 
 export interface RemoteOptions {
   /** A registered client's id. */
