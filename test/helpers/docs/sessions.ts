@@ -158,7 +158,11 @@ export const sessions: readonly Session[] = [
         prints: /Codex: "gatehouse" connects/,
       },
       { page: guide('clients'), command: 'gatehouse client add vscode --print', prints: /4483/ },
-      { page: guide('clients'), command: 'gatehouse client status --check', prints: /cursor +user +connected/ },
+      {
+        page: guide('clients'),
+        command: 'gatehouse client status --check',
+        prints: /cursor +user +connected/,
+      },
       { page: guide('clients'), command: 'gatehouse client undo cursor', prints: /Cursor/ },
     ],
   },
