@@ -3,7 +3,7 @@ import t from 'tap'
 import { readEntry, type ServerDocument } from '../../../runtime/tools/registry/entry.ts'
 import { serverManifests } from '../../../runtime/tools/registry/manifest.ts'
 import { chooseTarget, type TargetOptions } from '../../../runtime/tools/registry/target.ts'
-import { npmServer, remoteServer } from '../../helpers/registry/registry.ts'
+import { memoryVersion, npmServer, remoteServer } from '../../helpers/registry/registry.ts'
 
 const name = 'io.github.test/one'
 const options: TargetOptions = {
@@ -220,7 +220,7 @@ t.test('arguments are literal words, and secrets in arguments come from the Secr
   const { metadata, spec } = await manifestOf(npmServer(name, '1.0.0', { packageArguments }))
   t.equal(
     metadata.annotations?.['gatehouse.dev/local-command'],
-    "npx -y @modelcontextprotocol/server-memory@2026.8.31 '$$(HOME); rm -rf ~' --api-key '$(__API_KEY)' --verbose --mode safe",
+    `npx -y @modelcontextprotocol/server-memory@${memoryVersion} '$$(HOME); rm -rf ~' --api-key '$(__API_KEY)' --verbose --mode safe`,
   )
   t.match(spec, { secrets: [{ name: 'one-secrets', key: '--api-key', targetEnvName: '__API_KEY' }] })
   const values = new Map([['--write', []]])
