@@ -76,7 +76,14 @@ t.test('client link: each client reads back the name and the URL', async (t) => 
 })
 
 t.test('client link: a running server by name; warns if its port changes', async (t) => {
-  const { url: running } = await startRun(t, ['--name', 'link-member', '--group', 'link-group', '--', ...argvServer])
+  const { url: running } = await startRun(t, [
+    '--name',
+    'link-member',
+    '--group',
+    'link-group',
+    '--',
+    ...argvServer,
+  ])
   const links = await linksOf('link-group')
   t.equal(links.length, 4)
   for (const link of links) t.match(parsed(link), { name: 'link-group', url: running, rest: [] }, link.client)
@@ -106,13 +113,13 @@ t.test('client link: rejects secrets and names that a client would not accept', 
 })
 
 t.test('console: the page Connect has the same links', (t) => {
-  const view = (isLocalOnly: boolean) =>
+  const view = ({ isLocalOnly }: { readonly isLocalOnly: boolean }) =>
     ({ server: 'Team Tools', connection: () => ({ url, auth: true, isLocalOnly }) }) as unknown as ConsoleView
-  const { clients } = connectPage(view(false), undefined)
+  const { clients } = connectPage(view({ isLocalOnly: false }), undefined)
   const links = clients.flatMap(({ id, link }) => (link === undefined ? [] : [{ client: id, link }]))
   t.strictSame(links.map(({ client }) => client).toSorted(), Object.keys(readers).toSorted())
   for (const link of links) t.strictSame(parsed(link), { name: 'team-tools', url, rest: [] }, link.client)
-  const local = connectPage(view(true), undefined).clients
+  const local = connectPage(view({ isLocalOnly: true }), undefined).clients
   t.ok(local.every(({ link, add, command }) => link === undefined && (add ?? command) !== undefined))
   t.end()
 })
