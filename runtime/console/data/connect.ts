@@ -2,7 +2,7 @@
 import { clientLink } from '../../config/index.ts'
 import type { Connect } from '../api.ts'
 import type { ConsoleView } from '../view.ts'
-import { given } from './texts.ts'
+import { given } from './pages.ts'
 
 const maxName = 32
 
