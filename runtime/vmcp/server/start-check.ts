@@ -32,6 +32,7 @@ import { externalPoint, externalViolations, webhookViolations } from '../../poli
 import { findBrokenBackends } from '../backends/backend-settings.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
 import { codeModeViolations } from '../features/scripts/index.ts'
+import { openApiWorker } from '../backends/openapi/convert.ts'
 import { injectionViolation } from '../backends/injection.ts'
 import { embeddedViolations } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
@@ -206,14 +207,19 @@ function workersViolations({ operational, console, pinning }: VmcpConfig): reado
 
 /** Lists problems with the worker that evaluates workflows and validates values against schemas. */
 function evaluationViolations(config: VmcpConfig): readonly string[] {
-  const { compositeTools, pinning, guardrails, webhooks } = config
+  const { compositeTools, pinning, guardrails, webhooks, backends = [] } = config
+  const hasRestServices = backends.some(({ openapi }) => openapi !== undefined)
   const users = [
     ...(compositeTools?.length ? ['compositeTools'] : []),
     ...(pinning ? ['pinning'] : []),
+    ...(hasRestServices ? ['backends[].openapi'] : []),
     ...(guardrails?.redact || guardrails?.mark ? ['guardrails'] : []),
     ...(webhooks?.mutating?.length ? ['webhooks'] : []),
   ]
-  return users.flatMap((user) => workerViolations(workflowWorker).map((line) => `${user}: ${line}`))
+  return [
+    ...users.flatMap((user) => workerViolations(workflowWorker).map((line) => `${user}: ${line}`)),
+    ...(hasRestServices ? workerViolations(openApiWorker).map((line) => `backends[].openapi: ${line}`) : []),
+  ]
 }
 
 /** Lists the problems that prevent individual backends from being served. */
