@@ -185,6 +185,7 @@ function serverViolations(
     ...codeModeViolations(config.codeMode),
     ...workflowErrors(config.compositeTools),
     ...evaluationViolations(config),
+    ...(config.backends?.some(({ openapi }) => openapi) ? workerViolations(openApiWorker) : []),
     ...workersViolations(config),
   ]
 }
@@ -207,19 +208,14 @@ function workersViolations({ operational, console, pinning }: VmcpConfig): reado
 
 /** Lists problems with the worker that evaluates workflows and validates values against schemas. */
 function evaluationViolations(config: VmcpConfig): readonly string[] {
-  const { compositeTools, pinning, guardrails, webhooks, backends = [] } = config
-  const hasRestServices = backends.some(({ openapi }) => openapi !== undefined)
+  const { compositeTools, pinning, guardrails, webhooks } = config
   const users = [
     ...(compositeTools?.length ? ['compositeTools'] : []),
     ...(pinning ? ['pinning'] : []),
-    ...(hasRestServices ? ['backends[].openapi'] : []),
     ...(guardrails?.redact || guardrails?.mark ? ['guardrails'] : []),
     ...(webhooks?.mutating?.length ? ['webhooks'] : []),
   ]
-  return [
-    ...users.flatMap((user) => workerViolations(workflowWorker).map((line) => `${user}: ${line}`)),
-    ...(hasRestServices ? workerViolations(openApiWorker).map((line) => `backends[].openapi: ${line}`) : []),
-  ]
+  return users.flatMap((user) => workerViolations(workflowWorker).map((line) => `${user}: ${line}`))
 }
 
 /** Lists the problems that prevent individual backends from being served. */
