@@ -20,6 +20,7 @@ import type {
   ConfigStatus,
   ConfiguredBackend,
   ConsoleRole,
+  CustomExtension,
   DcrConfig,
   DcrFile,
   DecisionClaims,
@@ -64,6 +65,8 @@ import type {
   ObjectMeta,
   ObjectRef,
   OboStrategy,
+  OpenAPIDocumentKey,
+  OpenAPIDocumentRef,
   OpenApiDocumentSource,
   OpenApiFilter,
   OpenApiOverride,
@@ -86,6 +89,7 @@ import type {
   ServerAutoscaling,
   SessionAffinity,
   SizeRule,
+  SkippedOpenAPIOperation,
   SpiffeBundleRef,
   SpiffeBundleSource,
   SpiffeTrustDomain,
@@ -126,6 +130,7 @@ export type {
   ConfigStatus,
   ConfiguredBackend,
   ConsoleRole,
+  CustomExtension,
   DcrConfig,
   DcrFile,
   DecisionClaims,
@@ -170,6 +175,8 @@ export type {
   ObjectMeta,
   ObjectRef,
   OboStrategy,
+  OpenAPIDocumentKey,
+  OpenAPIDocumentRef,
   OpenApiDocumentSource,
   OpenApiFilter,
   OpenApiOverride,
@@ -192,6 +199,7 @@ export type {
   ServerAutoscaling,
   SessionAffinity,
   SizeRule,
+  SkippedOpenAPIOperation,
   SpiffeBundleRef,
   SpiffeBundleSource,
   SpiffeTrustDomain,
@@ -221,6 +229,11 @@ export type Aggregation = Omit<filled.Aggregation, "conflictResolution" | "confl
   readonly defaultToolVisibility?: "allow" | "deny"
   readonly excludeAllTools?: boolean
   readonly tools?: readonly WorkloadTools[]
+}
+
+export type AppsExtension = Omit<filled.AppsExtension, "enabled" | "listOriginalNames"> & {
+  readonly enabled?: boolean
+  readonly listOriginalNames?: boolean
 }
 
 export type Audit = Omit<filled.Audit, "enabled" | "detectApplicationErrors" | "includeRequestData" | "includeResponseData" | "maxDataSize" | "policyInputs" | "maxDelegationDepth"> & {
@@ -458,6 +471,10 @@ export type EmbeddingServerSpec = Omit<filled.EmbeddingServerSpec, "model" | "im
   readonly modelCache?: ModelCache
 }
 
+export type Extensions = Omit<filled.Extensions, "apps"> & {
+  readonly apps?: AppsExtension
+}
+
 export type FailureHandling = Omit<filled.FailureHandling, "healthCheckInterval" | "healthCheckTimeout" | "unhealthyThreshold" | "partialFailureMode" | "statusReportingInterval" | "circuitBreaker"> & {
   readonly healthCheckInterval?: string
   readonly healthCheckTimeout?: string
@@ -552,6 +569,22 @@ export type MCPOIDCConfig = Omit<filled.MCPOIDCConfig, "spec"> & {
 export type MCPOIDCConfigSpec = Omit<filled.MCPOIDCConfigSpec, "kubernetesServiceAccount" | "inline"> & {
   readonly kubernetesServiceAccount?: KubernetesServiceAccountOidc
   readonly inline?: InlineOidc
+}
+
+export type MCPOpenAPIServer = Omit<filled.MCPOpenAPIServer, "spec" | "status"> & {
+  readonly spec: MCPOpenAPIServerSpec
+  readonly status?: MCPOpenAPIServerStatus
+}
+
+export type MCPOpenAPIServerSpec = Omit<filled.MCPOpenAPIServerSpec, "operations" | "response" | "allowPrivateEndpoint" | "caBundleRef"> & {
+  readonly operations?: OpenApiOperations
+  readonly response?: OpenApiResponse
+  readonly allowPrivateEndpoint?: boolean
+  readonly caBundleRef?: CABundleSource
+}
+
+export type MCPOpenAPIServerStatus = Omit<filled.MCPOpenAPIServerStatus, "phase"> & {
+  readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed"
 }
 
 export type MCPRemoteProxy = Omit<filled.MCPRemoteProxy, "spec"> & {
@@ -1003,12 +1036,13 @@ export type VirtualMCPCompositeToolDefinition = Omit<filled.VirtualMCPCompositeT
 
 export type VirtualMCPCompositeToolDefinitionSpec = CompositeTool
 
-export type VirtualMCPConfig = Omit<filled.VirtualMCPConfig, "aggregation" | "audit" | "codeMode" | "compositeTools" | "console" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry"> & {
+export type VirtualMCPConfig = Omit<filled.VirtualMCPConfig, "aggregation" | "audit" | "codeMode" | "compositeTools" | "console" | "extensions" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry"> & {
   readonly aggregation?: Aggregation
   readonly audit?: Audit
   readonly codeMode?: CodeMode
   readonly compositeTools?: readonly CompositeTool[]
   readonly console?: Console
+  readonly extensions?: Extensions
   readonly guardrails?: Guardrails
   readonly incomingAuth?: RuntimeIncomingAuth
   readonly outgoingAuth?: RuntimeOutgoingAuth
@@ -1042,13 +1076,14 @@ export type VirtualMCPServerStatus = Omit<filled.VirtualMCPServerStatus, "phase"
   readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed"
 }
 
-export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
+export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "extensions" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
   readonly aggregation?: Aggregation
   readonly audit?: Audit
   readonly backends?: readonly RuntimeBackend[]
   readonly codeMode?: CodeMode
   readonly compositeTools?: readonly CompositeTool[]
   readonly console?: Console
+  readonly extensions?: Extensions
   readonly guardrails?: Guardrails
   readonly incomingAuth: IncomingAuthFile
   readonly outgoingAuth: RuntimeOutgoingAuth
@@ -1116,6 +1151,7 @@ export interface Kinds {
   readonly MCPExternalAuthConfig: MCPExternalAuthConfig
   readonly MCPGroup: MCPGroup
   readonly MCPOIDCConfig: MCPOIDCConfig
+  readonly MCPOpenAPIServer: MCPOpenAPIServer
   readonly MCPRemoteProxy: MCPRemoteProxy
   readonly MCPServer: MCPServer
   readonly MCPServerEntry: MCPServerEntry
@@ -1134,6 +1170,7 @@ export interface Statuses {
   readonly MCPExternalAuthConfig: MCPExternalAuthConfigStatus
   readonly MCPGroup: MCPGroupStatus
   readonly MCPOIDCConfig: MCPOIDCConfigStatus
+  readonly MCPOpenAPIServer: MCPOpenAPIServerStatus
   readonly MCPRemoteProxy: MCPRemoteProxyStatus
   readonly MCPServer: MCPServerStatus
   readonly MCPServerEntry: MCPServerEntryStatus

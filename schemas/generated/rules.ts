@@ -80,6 +80,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clientCertificatePath")), () => startsWith(select(self, "url"), "https://")),
   "!has(self.clientCertificateSecretRef) || (has(self.oidcConfig) && self.oidcConfig.issuerUrl.startsWith('https://')) || (has(self.oauth2Config) && self.oauth2Config.tokenEndpoint.startsWith('https://'))": (self) =>
     or(() => not(has(self, "clientCertificateSecretRef")), () => and(() => has(self, "oidcConfig"), () => startsWith(select(select(self, "oidcConfig"), "issuerUrl"), "https://")), () => and(() => has(self, "oauth2Config"), () => startsWith(select(select(self, "oauth2Config"), "tokenEndpoint"), "https://"))),
+  "!has(self.clientCertificateSecretRef) || self.baseUrl.startsWith('https://')": (self) =>
+    or(() => not(has(self, "clientCertificateSecretRef")), () => startsWith(select(self, "baseUrl"), "https://")),
   "!has(self.clientCertificateSecretRef) || self.remoteUrl.startsWith('https://')": (self) =>
     or(() => not(has(self, "clientCertificateSecretRef")), () => startsWith(select(self, "remoteUrl"), "https://")),
   "!has(self.clientSecretEnv) || has(self.clientId)": (self) =>
@@ -160,6 +162,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "maxToolNameLength")), () => equal(select(self, "maxToolNameLength"), 0n), () => greaterOrEqual(select(self, "maxToolNameLength"), 32n)),
   "!has(self.mutating) || !has(self.validating) || !self.mutating.exists(m, self.validating.exists(v, v.name == m.name))": (self) =>
     or(() => not(has(self, "mutating")), () => not(has(self, "validating")), () => not(exists(select(self, "mutating"), (m) => exists(select(self, "validating"), (v) => equal(select(v, "name"), select(m, "name")))))),
+  "!has(self.notifications) || self.notifications.all(m, !m.matches('^notifications/(cancelled|elicitation|events|initialized|message|progress|prompts|resources|roots|subscriptions|tasks|tools)(/|$)'))": (self) =>
+    or(() => not(has(self, "notifications")), () => all(select(self, "notifications"), (m) => not(matches(m, /^notifications\/(cancelled|elicitation|events|initialized|message|progress|prompts|resources|roots|subscriptions|tasks|tools)(\/|$)/u)))),
   "!has(self.primaryUpstreamProvider) || self.upstreamProviders.exists(p, p.name == self.primaryUpstreamProvider)": (self) =>
     or(() => not(has(self, "primaryUpstreamProvider")), () => exists(select(self, "upstreamProviders"), (p) => equal(select(p, "name"), select(self, "primaryUpstreamProvider")))),
   "!has(self.publicUrl) || self.publicUrl.startsWith('https://') || self.publicUrl.matches('^http://(localhost|127[.]0[.]0[.]1)(:[0-9]+)?$')": (self) =>
@@ -204,6 +208,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(select(self, "allowMayAct")), () => not(exists(select(self, "allowedDelegateClients"), (c) => equal(c, "*")))),
   "!self.allowPrivateIPs || has(self.jwksUrl)": (self) =>
     or(() => not(select(self, "allowPrivateIPs")), () => has(self, "jwksUrl")),
+  "!self.baseUrl.matches('[?#]')": (self) =>
+    not(matches(select(self, "baseUrl"), /[?#]/u)),
   "!self.clusterMode || has(self.addr)": (self) =>
     or(() => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!self.enabled || has(self.auth)": (self) =>
@@ -362,6 +368,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     equal(has(self, "clientCertificatePath"), has(self, "clientKeyPath")),
   "has(self.clientId) != has(self.dcrConfig)": (self) =>
     notEqual(has(self, "clientId"), has(self, "dcrConfig")),
+  "has(self.configMapRef) != has(self.url)": (self) =>
+    notEqual(has(self, "configMapRef"), has(self, "url")),
   "has(self.definition) != has(self.definitionText)": (self) =>
     notEqual(has(self, "definition"), has(self, "definitionText")),
   "has(self.discoveryUrl) != has(self.registrationEndpoint)": (self) =>
@@ -418,6 +426,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => notEqual(select(self, "action"), "retry"), () => and(() => has(self, "retryCount"), () => greaterOrEqual(select(self, "retryCount"), 1n))),
   "self.all(h, h.matches('^[!#$%&\\'*+.^_`|~0-9A-Za-z-]{1,255}$'))": (self) =>
     all(self, (h) => matches(h, /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,255}$/u)),
+  "self.baseUrl.startsWith('https://') || (has(self.allowPrivateEndpoint) && self.allowPrivateEndpoint)": (self) =>
+    or(() => startsWith(select(self, "baseUrl"), "https://"), () => and(() => has(self, "allowPrivateEndpoint"), () => select(self, "allowPrivateEndpoint"))),
   "self.conflictResolution != 'manual' || (has(self.tools) && size(self.tools) > 0)": (self) =>
     or(() => notEqual(select(self, "conflictResolution"), "manual"), () => and(() => has(self, "tools"), () => greater(size(select(self, "tools")), 0n))),
   "self.conflictResolution != 'priority' || (has(self.conflictResolutionConfig) && has(self.conflictResolutionConfig.priorityOrder) && size(self.conflictResolutionConfig.priorityOrder) > 0)": (self) =>
@@ -426,6 +436,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => equal(select(self, "embeddingProvider"), "tei"), () => and(() => has(self, "embeddingModel"), () => notEqual(select(self, "embeddingModel"), ""))),
   "self.embeddingProvider == 'tei' || has(self.embeddingService)": (self) =>
     or(() => equal(select(self, "embeddingProvider"), "tei"), () => has(self, "embeddingService")),
+  "self.id != 'io.modelcontextprotocol/ui'": (self) =>
+    notEqual(select(self, "id"), "io.modelcontextprotocol/ui"),
   "self.idpTokenUrl.startsWith('https://') || self.idpTokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => startsWith(select(self, "idpTokenUrl"), "https://"), () => matches(select(self, "idpTokenUrl"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
   "self.insecureAllowHTTP || !has(self.jwksUrl) || self.jwksUrl.startsWith('https://')": (self) =>
@@ -442,12 +454,20 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => equal(select(self, "method"), "privateKeyJwt"), () => not(has(self, "assertionAudience"))),
   "self.method == 'privateKeyJwt' || !has(self.signingAlg)": (self) =>
     or(() => equal(select(self, "method"), "privateKeyJwt"), () => not(has(self, "signingAlg"))),
+  "self.methods.all(m, !m.matches('^(completion|elicitation|events|logging|notifications|prompts|resources|roots|sampling|server|skills|subscriptions|tasks|tools|ui)/'))": (self) =>
+    all(select(self, "methods"), (m) => not(matches(m, /^(completion|elicitation|events|logging|notifications|prompts|resources|roots|sampling|server|skills|subscriptions|tasks|tools|ui)\//u))),
   "self.minReplicas <= self.maxReplicas": (self) =>
     lessOrEqual(select(self, "minReplicas"), select(self, "maxReplicas")),
   "self.provider != 'redis' || has(self.address)": (self) =>
     or(() => notEqual(select(self, "provider"), "redis"), () => has(self, "address")),
   "self.replay == 'once' || !self.acceptedAssertionTypes.exists(t, t == 'id_jag')": (self) =>
     or(() => equal(select(self, "replay"), "once"), () => not(exists(select(self, "acceptedAssertionTypes"), (t) => equal(t, "id_jag")))),
+  "self.routeBy != 'backend' || !has(self.param)": (self) =>
+    or(() => notEqual(select(self, "routeBy"), "backend"), () => not(has(self, "param"))),
+  "self.routeBy != 'backend' || has(self.backend)": (self) =>
+    or(() => notEqual(select(self, "routeBy"), "backend"), () => has(self, "backend")),
+  "self.routeBy == 'backend' || !has(self.backend)": (self) =>
+    or(() => equal(select(self, "routeBy"), "backend"), () => not(has(self, "backend"))),
   "self.targetTokenUrl.startsWith('https://') || self.insecureTargetTokenUrl": (self) =>
     or(() => startsWith(select(self, "targetTokenUrl"), "https://"), () => select(self, "insecureTargetTokenUrl")),
   "self.targetTokenUrl.startsWith('https://') || self.insecureTargetTokenUrl || self.targetTokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>

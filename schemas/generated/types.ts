@@ -17,6 +17,18 @@ export type Aggregation = {
   readonly tools?: readonly WorkloadTools[]
 }
 
+/** MCP Apps (io.modelcontextprotocol/ui): tools with a user interface that the client renders. */
+export type AppsExtension = {
+  /** Advertises MCP Apps, and forwards the clients' declaration of MCP Apps to the backends. */
+  readonly enabled: boolean
+  /** Lists each tool that apps may call a second time under its original name, hidden from the model. Some clients call only listed tools. Turn this off for clients that ignore visibility and show both tools to the model. */
+  readonly listOriginalNames: boolean
+  /** Origins that the pages of apps may use, such as https://cdn.example.com or https://*.example.com. Other origins are removed. Default: every origin that a page declares. */
+  readonly allowedOrigins?: readonly string[]
+  /** Permissions that the pages of apps may request. Other permissions are removed. Default: every permission that a page declares. */
+  readonly allowedPermissions?: readonly ("camera" | "microphone" | "geolocation" | "clipboardWrite")[]
+}
+
 /** The container to attach to, and the ConfigMap in which the proxy reports its state. */
 export type AttachTarget = {
   /** Namespace of the pod and of the report. */
@@ -606,6 +618,22 @@ export type ConsoleRole = {
   readonly values: readonly string[]
 }
 
+/** An extension that Gatehouse does not implement. */
+export type CustomExtension = {
+  /** Id with its vendor prefix, such as com.example/search. */
+  readonly id: string
+  /** Methods that clients may call. */
+  readonly methods: readonly string[]
+  /** Notifications that backends may send to sessions. */
+  readonly notifications?: readonly string[]
+  /** How a method's backend is found: uri, by the resource that the params name, which requires the policy action read_resource; name, by the tool that the params name, which requires call_tool; backend, always the same backend, which requires call_tool on a tool with the name of the method. */
+  readonly routeBy: "uri" | "name" | "backend"
+  /** Member of the params that contains the URI or the tool name. Default: uri or name. */
+  readonly param?: string
+  /** Backend that receives every call. Required for routeBy: backend. */
+  readonly backend?: string
+}
+
 /** Dynamic client registration (RFC 7591) with the upstream. */
 export type DcrConfig = {
   /** URL of the metadata document, which is read once; mutually exclusive with registrationEndpoint. */
@@ -939,6 +967,14 @@ export type ExposureIngress = {
   readonly tlsSecretName?: string
   /** Annotations for the Ingress controller or cert-manager. */
   readonly annotations?: { readonly [name: string]: string }
+}
+
+/** Protocol extensions that the server advertises to clients and declares to backends. */
+export type Extensions = {
+  /** MCP Apps (io.modelcontextprotocol/ui): tools with a user interface that the client renders. */
+  readonly apps?: AppsExtension
+  /** Extensions that Gatehouse does not implement, with a route for each of their methods. Methods without a route are rejected. */
+  readonly custom?: readonly CustomExtension[]
 }
 
 /** Health checks and failure handling. */
@@ -1324,6 +1360,10 @@ export type MCPGroupStatus = {
   readonly entries?: readonly string[]
   /** Number of member MCPServerEntries. */
   readonly entryCount?: number
+  /** Names of the member MCPOpenAPIServers, sorted. */
+  readonly openApiServers?: readonly string[]
+  /** Number of member MCPOpenAPIServers. */
+  readonly openApiServerCount?: number
   /** Latest observed generation. */
   readonly observedGeneration?: number
   /** Latest observations of the state, one condition per type. */
@@ -1365,6 +1405,64 @@ export type MCPOIDCConfigSpec = {
 }
 
 export type MCPOIDCConfigStatus = CABundleConfigStatus
+
+/** Declares a REST service as a member of a group. The operations of its OpenAPI document become tools. The resource creates no objects. */
+export type MCPOpenAPIServer = {
+  readonly apiVersion: "gatehouse.dev/v1beta1"
+  readonly kind: "MCPOpenAPIServer"
+  /** Object metadata. */
+  readonly metadata: ObjectMeta
+  /** A REST service that the group's virtual servers call directly. The address and the credentials come from this resource only; servers and securitySchemes in the document are ignored. */
+  readonly spec: MCPOpenAPIServerSpec
+  /** Observed state. The counts and the digest describe the last valid document in the ConfigMap; they are unset for a document at a URL. */
+  readonly status?: MCPOpenAPIServerStatus
+}
+
+/** A REST service that the group's virtual servers call directly. The address and the credentials come from this resource only; servers and securitySchemes in the document are ignored. */
+export type MCPOpenAPIServerSpec = {
+  /** MCPGroup that this service belongs to. */
+  readonly groupRef: ObjectRef
+  /** URL that the paths of the document are appended to. It must use https unless allowPrivateEndpoint is set. */
+  readonly baseUrl: string
+  /** Source of the OpenAPI document: a key of a ConfigMap, or a URL with the digest of its content. With any error in a new document, the virtual servers keep the tools of the last valid document. */
+  readonly document: OpenAPIDocumentRef
+  /** Operations of the document that become tools. */
+  readonly operations?: OpenApiOperations
+  /** Changes to individual tools, keyed by operationId or by generated name, such as get_users_by_id. */
+  readonly overrides?: { readonly [name: string]: OpenApiOverride }
+  /** Handling of responses. */
+  readonly response?: OpenApiResponse
+  /** Allows private address ranges and http. Loopback and metadata addresses stay blocked. */
+  readonly allowPrivateEndpoint: boolean
+  /** MCPExternalAuthConfig for authentication to this service. */
+  readonly externalAuthConfigRef?: ObjectRef
+  /** Headers to add to every request to the remote server. */
+  readonly headerForward?: HeaderForwardConfig
+  /** Trust anchors for this service, mounted into the virtual server. */
+  readonly caBundleRef?: CABundleSource
+  /** Secret of type kubernetes.io/tls (keys tls.crt and tls.key) with the client certificate for the service (mutual TLS). The Secret is reloaded when it changes. */
+  readonly clientCertificateSecretRef?: ObjectRef
+}
+
+/** Observed state. The counts and the digest describe the last valid document in the ConfigMap; they are unset for a document at a URL. */
+export type MCPOpenAPIServerStatus = {
+  /** Current phase. Degraded: the document cannot be used, and the virtual servers keep the tools of the last valid document. Failed: the service is not part of its group. See the conditions for the reason. */
+  readonly phase: "Pending" | "Ready" | "Degraded" | "Failed"
+  /** Number of operations that became tools. */
+  readonly toolCount?: number
+  /** Number of operations in the document. */
+  readonly operationCount?: number
+  /** Number of selected operations that could not become tools. */
+  readonly skippedCount?: number
+  /** The first selected operations that could not become tools. */
+  readonly skipped?: readonly SkippedOpenAPIOperation[]
+  /** SHA-256 digest of the document that the counts describe. */
+  readonly documentSha256?: string
+  /** Latest observed generation. */
+  readonly observedGeneration?: number
+  /** Latest observations of the state, one condition per type. */
+  readonly conditions?: readonly Condition[]
+}
 
 /** An authenticating proxy in front of a remote MCP server. */
 export type MCPRemoteProxy = {
@@ -1977,6 +2075,24 @@ export type OnError = {
   readonly retryCount?: number
   /** Pause before a retry, for action retry; 0s means the default of 1s. */
   readonly retryDelay?: string
+}
+
+/** ConfigMap that contains the document in YAML or JSON. Changes reach running virtual servers without a restart. */
+export type OpenAPIDocumentKey = {
+  /** Name of the ConfigMap. */
+  readonly name: string
+  /** Key that contains the document. */
+  readonly key: string
+}
+
+/** Source of the OpenAPI document: a key of a ConfigMap, or a URL with the digest of its content. With any error in a new document, the virtual servers keep the tools of the last valid document. */
+export type OpenAPIDocumentRef = {
+  /** ConfigMap that contains the document in YAML or JSON. Changes reach running virtual servers without a restart. */
+  readonly configMapRef?: OpenAPIDocumentKey
+  /** URL of a document of at most 5 MiB. The virtual servers download it without credentials and do not follow redirects. */
+  readonly url?: string
+  /** SHA-256 digest of the document at the URL. A document with another digest is rejected. */
+  readonly sha256?: string
 }
 
 /** A REST service whose operations become tools. */
@@ -2948,6 +3064,16 @@ export type SizeRule = {
   readonly except?: readonly GuardrailPlace[]
 }
 
+/** An operation that could not become a tool. */
+export type SkippedOpenAPIOperation = {
+  /** Method and path; hidden characters are escaped. */
+  readonly operation: string
+  /** Reason, such as body_media_type. */
+  readonly reason: string
+  /** The error and how to fix it. */
+  readonly message: string
+}
+
 /** ConfigMap that contains the bundle. */
 export type SpiffeBundleRef = {
   /** Name of the ConfigMap. */
@@ -3191,7 +3317,7 @@ export type ToolAnnotations = {
 /** The backend that offers the locked items. */
 export type ToolLockBackendRef = {
   /** Kind of the backend. Backend: a backend that is listed in spec.config.backends of a VirtualMCPServer or in a virtual server's file, or that is behind gatehouse proxy. */
-  readonly kind: "MCPServer" | "MCPRemoteProxy" | "MCPServerEntry" | "Backend"
+  readonly kind: "MCPServer" | "MCPRemoteProxy" | "MCPServerEntry" | "MCPOpenAPIServer" | "Backend"
   /** Name of the backend. */
   readonly name: string
 }
@@ -3431,6 +3557,8 @@ export type VirtualMCPConfig = {
   readonly compositeTools?: readonly CompositeTool[]
   /** The web console of this server, on a separate port. Disabled by default. Users must always sign in. */
   readonly console?: Console
+  /** Protocol extensions that the server advertises to clients and declares to backends. */
+  readonly extensions?: Extensions
   /** Inspects the arguments and results of calls. Disabled when unset. */
   readonly guardrails?: Guardrails
   /** How clients are authenticated. On a cluster, spec.incomingAuth takes precedence. */
@@ -3567,6 +3695,8 @@ export type VmcpFile = {
   readonly compositeTools?: readonly CompositeTool[]
   /** The web console of this server, on a separate port. Disabled by default. Users must always sign in. */
   readonly console?: Console
+  /** Protocol extensions that the server advertises to clients and declares to backends. */
+  readonly extensions?: Extensions
   /** Inspects the arguments and results of calls. Disabled when unset. */
   readonly guardrails?: Guardrails
   /** How clients are authenticated. On a cluster, spec.incomingAuth takes precedence. */
@@ -3721,7 +3851,7 @@ export type WorkloadReference = {
 
 /** Tools of one workload. */
 export type WorkloadTools = {
-  /** Name of an MCPServer, MCPRemoteProxy or MCPServerEntry in the group. */
+  /** Name of an MCPServer, MCPRemoteProxy, MCPServerEntry or MCPOpenAPIServer in the group. */
   readonly workload: string
   /** Hides all tools of this workload; composite tools can still call them. */
   readonly excludeAll: boolean
@@ -3808,6 +3938,7 @@ export interface Kinds {
   readonly MCPExternalAuthConfig: MCPExternalAuthConfig
   readonly MCPGroup: MCPGroup
   readonly MCPOIDCConfig: MCPOIDCConfig
+  readonly MCPOpenAPIServer: MCPOpenAPIServer
   readonly MCPRemoteProxy: MCPRemoteProxy
   readonly MCPServer: MCPServer
   readonly MCPServerEntry: MCPServerEntry
@@ -3826,6 +3957,7 @@ export interface Statuses {
   readonly MCPExternalAuthConfig: MCPExternalAuthConfigStatus
   readonly MCPGroup: MCPGroupStatus
   readonly MCPOIDCConfig: MCPOIDCConfigStatus
+  readonly MCPOpenAPIServer: MCPOpenAPIServerStatus
   readonly MCPRemoteProxy: MCPRemoteProxyStatus
   readonly MCPServer: MCPServerStatus
   readonly MCPServerEntry: MCPServerEntryStatus

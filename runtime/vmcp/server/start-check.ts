@@ -29,11 +29,14 @@ import { auditViolations, telemetryViolations } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import { redisViolations } from '../../store/index.ts'
 import { externalPoint, externalViolations, webhookViolations } from '../../policy/index.ts'
-import { findBrokenBackends } from '../backends/backend-settings.ts'
+import { findBrokenBackends, injectionViolation } from '../backends/backend-settings.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
 import { codeModeViolations } from '../features/scripts/index.ts'
+<<<<<<< HEAD
 import { openApiWorker } from '../backends/openapi/convert.ts'
 import { injectionViolation } from '../backends/injection.ts'
+=======
+>>>>>>> lead
 import { embeddedViolations } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { optimizerViolations } from '../features/search/index.ts'
