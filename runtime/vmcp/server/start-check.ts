@@ -32,11 +32,7 @@ import { externalPoint, externalViolations, webhookViolations } from '../../poli
 import { findBrokenBackends, injectionViolation } from '../backends/backend-settings.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
 import { codeModeViolations } from '../features/scripts/index.ts'
-<<<<<<< HEAD
 import { openApiWorker } from '../backends/openapi/convert.ts'
-import { injectionViolation } from '../backends/injection.ts'
-=======
->>>>>>> lead
 import { embeddedViolations } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { optimizerViolations } from '../features/search/index.ts'

@@ -25,11 +25,8 @@ import { HealthMonitor } from '../../backends/health/monitor.ts'
 import { healthSettings } from '../../backends/health/settings.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { Notifier } from './notifier.ts'
-<<<<<<< HEAD
 import { outputCheck } from './output-check.ts'
-=======
 import { ExtensionSet } from '../../model/extensions.ts'
->>>>>>> lead
 import type { ClientSession } from '../../model/session.ts'
 import { type PinParts, reportRefusals } from '../../features/pinning/refusal.ts'
 import { makeOutgoingAuth, type BackendStrategies } from '../../backends/outgoing-auth.ts'
