@@ -14,7 +14,7 @@ export interface ListedTool {
   readonly pageUri: string | undefined
 }
 
-export interface ToolList {
+export interface ReviewedTools {
   readonly tools: readonly ListedTool[]
   /** Why the list is incomplete. Undefined if it is complete. */
   readonly gap: string | undefined
