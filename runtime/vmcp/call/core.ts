@@ -21,6 +21,7 @@ import {
   requireDecidedTarget,
   ifAdvertised,
 } from '../catalog/facts.ts'
+import { backendUri } from '../catalog/names/ui-addresses.ts'
 import { renderPage } from '../catalog/pages.ts'
 import { extensionTarget } from './extension-methods.ts'
 import { requireText } from './params.ts'
@@ -32,6 +33,7 @@ import type { Link, Operation, Target } from '../model/operation.ts'
 import { type Outcome, resultOutcome } from '../model/outcome.ts'
 import { findResultMismatches } from '../catalog/result-misfits.ts'
 import { type PinParts, refusal, requireFittingCompletion } from '../features/pinning/refusal.ts'
+import type { AppListings } from '../features/apps/listing.ts'
 import type { Guard } from '../features/guardrails/guard.ts'
 
 /** The parts that a reload replaces. */
@@ -44,6 +46,8 @@ export interface CallParts extends LookupParts {
   readonly links: ResourceLinks
   /** The enabled protocol extensions. */
   readonly extensions: ExtensionSet
+  /** The pages and tools of MCP Apps. Undefined if MCP Apps is disabled. */
+  readonly apps: AppListings | undefined
 }
 
 const listMethods: Readonly<Record<string, ItemKind>> = {
@@ -328,7 +332,8 @@ export class Core {
     const uri = requireText(operation.params, 'uri')
     const entry = await this.#findResource(operation.client, uri)
     if (operation.origin) requireDecidedTarget(operation.origin, entry)
-    return { entry, changes: {} }
+    const original = backendUri(entry, uri)
+    return { entry, changes: original === uri ? {} : { uri: JSON.stringify(original) } }
   }
 
   /**
@@ -367,7 +372,9 @@ export class Core {
     if (!entry || !offersCompletion) return undefined
     if (entry.check)
       await requireFittingCompletion(operation, entry.check, this.pins.matcherFor(operation, entry))
-    return { entry, changes: type === 'ref/prompt' ? { ref: ref.with(originalName(entry)) } : {} }
+    if (type === 'ref/prompt') return { entry, changes: { ref: ref.with(originalName(entry)) } }
+    const original = backendUri(entry, name)
+    return { entry, changes: original === name ? {} : { ref: ref.with({ uri: JSON.stringify(original) }) } }
   }
 }
 

@@ -5,12 +5,15 @@ import type { Link, Operation } from '../model/operation.ts'
 import type { Outcome } from '../model/outcome.ts'
 import type { ToolEntry } from '../model/catalog/entries.ts'
 import type { SignIns } from '../backends/sign-ins.ts'
+import { resolveAppNames } from '../features/apps/names.ts'
+import type { PageReads } from '../features/apps/page-reads.ts'
+import { rewriteAppResults } from '../features/apps/results.ts'
 import { checkPinnedArguments } from '../features/pinning/refusal.ts'
 import { readableQuotas } from '../features/quotas/refusal.ts'
 import { spendQuota } from '../features/quotas/spending.ts'
 import { originsOfPage } from '../catalog/pages.ts'
 import { resolveAliases, showAliases } from './aliases.ts'
-import { authorize, type AuthorizeOptions } from './authorize.ts'
+import { authorize, type AuthorizeOptions, permissionCheck } from './authorize.ts'
 import type { ChainEntries, ChainLinks } from './chain.ts'
 import type { Core } from './core.ts'
 import type { Guards } from './guards.ts'
@@ -35,6 +38,7 @@ export interface FixedParts {
   readonly onDecision: NonNullable<AuthorizeOptions['onDecision']>
   readonly events: Events
   readonly signIns: SignIns | undefined
+  readonly pageReads: PageReads
   /** True if the listener requires a token from every client. */
   readonly requiresToken: boolean
 }
@@ -42,10 +46,11 @@ export interface FixedParts {
 /** Builds the links of the chain, once for each configuration. */
 export function makeLinks(
   sources: LinkSources,
-  { core, observe, onDecision, events, signIns, requiresToken }: FixedParts,
+  { core, observe, onDecision, events, signIns, requiresToken, pageReads }: FixedParts,
 ): ChainLinks {
   const { config, guards, features } = sources
   const callParts = core.parts
+  const { apps } = callParts
   const { maxToolNameLength } = config.aggregation
   const isOwnTool = (name: string): boolean => sources.isOwnTool(name)
   const { gate, webhooks, limiter } = guards
@@ -59,6 +64,18 @@ export function makeLinks(
   }
   return {
     observe,
+    appNames:
+      apps &&
+      resolveAppNames({
+        listings: apps,
+        reads: pageReads,
+        listOriginalNames: config.extensions?.apps?.listOriginalNames !== false,
+        peek: (client) => core.peek(client),
+        view: (client) => core.view(client, { waitForFresh: false }),
+        isOwnTool,
+        ...(gate && { permits: permissionCheck(gate, factsOf) }),
+      }),
+    appResults: apps && rewriteAppResults({ listings: apps, reads: pageReads }),
     listAliases: hasAliases ? showAliases((client) => core.peek(client).aliases) : undefined,
     features,
     callAliases: hasAliases

@@ -34,6 +34,7 @@ import { NameProblems } from './name-problems.ts'
 import { ResourceUpdates } from '../../catalog/changes/resource-updates.ts'
 import { Evaluator, makeWorkflows } from '../../features/workflows/index.ts'
 import { updatedMethod } from '../../../mcp/index.ts'
+import { AppListings } from '../../features/apps/listing.ts'
 import { GuardSlot } from '../../features/guardrails/slot.ts'
 import { ListMarks } from '../../features/guardrails/lists/list-marks.ts'
 
@@ -211,6 +212,7 @@ export class VmcpEngine {
 
   #parts(config: VmcpConfig): CallParts {
     const { clock, observation } = this.#options
+    const apps = appListings(config, this.#invalid)
     return {
       members: this.#fleet.members,
       views: new Views(
@@ -222,7 +224,9 @@ export class VmcpEngine {
         reservedTools(config),
         this.#pins.locks,
         this.#listGuardrails,
+        apps,
       ),
+      apps,
       leftOut: this.#leftOut.names,
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
@@ -393,6 +397,14 @@ export class VmcpEngine {
 function onlyBackend({ backends = [] }: VmcpConfig, invalid: readonly ExcludedBackend[]): string | undefined {
   const [first, second] = [...backends, ...invalid.filter(({ isUnknown }) => !isUnknown)]
   return second === undefined ? first?.name : undefined
+}
+
+/** Returns the treatment of the pages and tools of MCP Apps. Returns undefined if MCP Apps is disabled. */
+function appListings(config: VmcpConfig, invalid: readonly ExcludedBackend[]): AppListings | undefined {
+  const { enabled = true, allowedOrigins, allowedPermissions } = config.extensions?.apps ?? {}
+  if (!enabled) return undefined
+  const hasSeveralBackends = onlyBackend(config, invalid) === undefined
+  return new AppListings({ hasSeveralBackends, allowedOrigins, allowedPermissions })
 }
 
 /** Returns the kind of an error, for event fields and metric labels. */
