@@ -178,7 +178,9 @@ export class Core {
   }
 
   backendOfResource(client: OperationClient, uri: string): string | undefined {
-    return this.peek(client).findResource(uri, this.#linkedBackend(client, uri))?.backend
+    const catalog = this.peek(client)
+    const address = catalog.apps.addressOf(uri) ?? uri
+    return (catalog.findResource(uri, this.#linkedBackend(client, uri)) ?? catalog.findResource(address))?.backend
   }
 
   /**

@@ -44,6 +44,14 @@ export class AppListings {
     }
   }
 
+  /** Returns the params of `notifications/resources/updated` with each address that clients may have used. */
+  updatesOf(backend: string, params: Buffer): readonly Buffer[] {
+    const object = new JsonObject(params)
+    const uri = object.text('uri') ?? ''
+    const address = this.rulesFor(backend).addressOf(uri)
+    return address === uri ? [params] : [object.with({ uri: JSON.stringify(address) }), params]
+  }
+
   /** Returns the listing as clients see it. */
   apply(listing: Listing): Listing {
     const known = this.#prepared.get(listing)

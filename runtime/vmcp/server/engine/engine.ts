@@ -205,9 +205,11 @@ export class VmcpEngine {
   }
 
   #resourceUpdated(backend: Backend, session: ClientSession, params: Buffer): void {
-    this.#updates.forward(backend.name, session.id, params, (passed) =>
-      this.#listener(backend, session).deliver(backend.name, updatedMethod, passed),
-    )
+    // The session drops the forms of the address to which its client has not subscribed.
+    for (const shown of this.core.parts.apps?.updatesOf(backend.name, params) ?? [params])
+      this.#updates.forward(backend.name, session.id, shown, (passed) =>
+        this.#listener(backend, session).deliver(backend.name, updatedMethod, passed),
+      )
   }
 
   #parts(config: VmcpConfig): CallParts {
