@@ -4,6 +4,8 @@ import { type AccessRequest, type Facts, hintsIn, type Origin } from '../../poli
 import type { Catalog } from './catalog.ts'
 import { unavailableError } from '../model/unavailable.ts'
 import type { RefusedEntry, ToolEntry } from '../model/catalog/entries.ts'
+import { JsonObject } from '../../mcp/index.ts'
+import { mayContainUi } from '../model/catalog/tool-ui.ts'
 import { backendUri } from './names/ui-addresses.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 
@@ -48,11 +50,16 @@ export function factsIn(entry: CatalogEntry | ToolEntry, id: string): Facts {
   const { backend } = entry
   const isTemplate = 'matches' in entry
   return {
-    hints: hintsIn('annotations' in entry ? entry.annotations : undefined),
+    hints: 'annotations' in entry ? hintsIn(entry.annotations, metaOf(entry)) : {},
     origin: isTemplate
       ? { backend, original: backendUri(entry, id), template: entry.original }
       : { backend, original: entry.original },
   }
+}
+
+/** Returns a tool's `_meta` if policies may read it. */
+function metaOf({ json }: ToolEntry): unknown {
+  return mayContainUi(json) ? new JsonObject(json).value('_meta') : undefined
 }
 
 /** Throws BACKEND_UNAVAILABLE if the name no longer refers to the target that the policies permitted. */

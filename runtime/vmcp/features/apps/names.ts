@@ -12,7 +12,7 @@ import type { Catalog } from '../../catalog/catalog.ts'
 import { isUiAddress } from '../../catalog/names/ui-addresses.ts'
 import type { ToolEntry } from '../../model/catalog/entries.ts'
 import { otherPageMembers } from '../../model/catalog/tool-ui.ts'
-import { appsExtensionId } from '../../model/extensions.ts'
+import { rendersApps } from '../../model/client.ts'
 import { type Link, type Operation, type Perform, withParams } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import type { OperationClient } from '../../model/session.ts'
@@ -107,11 +107,6 @@ export function resolveAppNames(parts: AppNameParts): Link {
         : `tool ${JSON.stringify(name)} is ambiguous; use one of these names: ${usable.join(', ')}`
     return new GatehouseError('INVALID_PARAMS', { detail })
   }
-}
-
-/** True for clients that declare MCP Apps. */
-export function rendersApps({ abilities }: OperationClient): boolean {
-  return abilities.extensions.has(appsExtensionId)
 }
 
 interface ListedTool {

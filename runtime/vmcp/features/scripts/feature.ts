@@ -16,6 +16,7 @@ import type { AuditTrail } from '../../../observe/index.ts'
 import type { Operation, Perform } from '../../model/operation.ts'
 import { type Outcome, toolErrorOutcome, type TextContent } from '../../model/outcome.ts'
 import type { Feature } from '../../model/feature.ts'
+import { toolsForModels } from '../../model/catalog/tool-ui.ts'
 import { listTools } from '../../model/list-tools.ts'
 import { WorkerPool, type WorkerProgram } from '../../../process/index.ts'
 import { callerOf } from '../../model/session.ts'
@@ -66,7 +67,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
     const key = hash('sha256', list, 'base64url')
     const known = sets.get(key)
     if (known) return known
-    const set = bindTools(listed, executeToolScriptName)
+    const set = bindTools(toolsForModels(listed), executeToolScriptName)
     const shown = Buffer.from(describeTool(set.tools))
     const made = { ...set, shown, bytes: list.length + shown.length }
     sets.set(key, made)

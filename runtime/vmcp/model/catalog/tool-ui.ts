@@ -2,7 +2,7 @@
  * The user interface of a tool (MCP Apps): the page that clients render, and whether models and apps may use the tool.
  * Source: MCP Apps, "Tool metadata".
  */
-import { isFields, listOf } from '../../../../schemas/index.ts'
+import { listOf } from '../../../../schemas/index.ts'
 import type { JsonObject } from '../../../mcp/index.ts'
 
 export interface ToolUi {
@@ -39,9 +39,11 @@ export function readToolUi(tool: JsonObject): ToolUi | undefined {
   }
 }
 
-/** True for the definition of a tool that only apps use. `meta` is the tool's `_meta`. */
-export function isAppOnly(meta: unknown): boolean {
-  const ui = isFields(meta) ? meta['ui'] : undefined
-  const visibility = isFields(ui) ? ui['visibility'] : undefined
-  return Array.isArray(visibility) && !visibility.includes('model')
+/** Returns the tools that models may use. `tools` are definitions as in lists. */
+export function toolsForModels(tools: readonly JsonObject[]): readonly JsonObject[] {
+  return tools.filter((tool) => isForModels(tool))
+}
+
+export function isForModels(tool: JsonObject): boolean {
+  return !mayContainUi(tool.bytes) || readToolUi(tool)?.isForModel !== false
 }

@@ -266,3 +266,88 @@ await t.test('apps: updates of a page reach the client under its address', async
   t.equal((update.params as Fields)['uri'], address)
   stream.close()
 })
+
+await t.test('apps: a unique bare address works, and updates arrive under the address that was used', async (t) => {
+  const { url, alpha, beta, close } = await startPair('session')
+  t.teardown(close)
+  const own = await startAppServer({
+    name: 'own',
+    era: 'session',
+    tools: [{ name: 'draw', _meta: { ui: { resourceUri: 'ui://own-page' } } }],
+    resources: [{ uri: 'ui://own-page', name: 'page' }],
+    contents: { 'ui://own-page': page('ui://own-page', 'drawn') },
+  })
+  const vmcp = await startTestVmcp({ alpha: alpha.url, beta: beta.url, own: own.url })
+  t.teardown(() => Promise.all([vmcp.close(), own.close()]))
+  t.ok(url)
+  const session = await openSession(vmcp.url, { capabilities })
+  const read = await session.request('resources/read', { uri: 'ui://own-page' })
+  t.match(read.response?.result, { contents: [{ uri: 'ui://own/own-page', text: 'drawn' }] })
+  const stream = await session.listen()
+  await session.request('resources/subscribe', { uri: 'ui://own-page' })
+  own.push({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri: 'ui://own-page' } })
+  const update = await stream.next(({ method }) => method === 'notifications/resources/updated')
+  t.equal((update.params as Fields)['uri'], 'ui://own-page')
+  stream.close()
+})
+
+await t.test('apps: a policy can deny tools that only apps use', async (t) => {
+  const policies = [
+    'permit(principal, action, resource);',
+    'forbid(principal, action == Action::"call_tool", resource) when { resource has appOnly && resource.appOnly };',
+  ]
+  for (const apps of [{}, { enabled: false }]) {
+    const authz = { type: 'cedar', policies, entitiesJson: '[]' }
+    const more = { incomingAuth: { type: 'anonymous', authz }, extensions: { apps } }
+    const { url, close } = await startPair('session', more)
+    t.teardown(close)
+    const request = await clientOf('session', url)
+    t.notOk((await names(request)).some(({ name }) => name === 'alpha_refresh'))
+    t.match((await request('tools/call', { name: 'alpha_refresh', arguments: {} }))?.error, {
+      message: /call denied by authorization policy/,
+    })
+    t.match((await request('tools/call', { name: 'alpha_show', arguments: {} }))?.result, { content: [{}] })
+  }
+})
+
+await t.test('apps: tool search lists tools with pages, and finds no tools that only apps use', async (t) => {
+  const { url, close } = await startPair('session', { optimizer: {} })
+  t.teardown(close)
+  for (const era of eras) {
+    const request = await clientOf(era, url)
+    t.same(
+      (await names(request)).map(({ name }) => name as string),
+      ['find_tool', 'call_tool', 'alpha_refresh', 'alpha_show', 'beta_refresh', 'beta_show'],
+    )
+    t.same((await names(await clientOf(era, url, {}))).map(({ name }) => name as string), ['find_tool', 'call_tool'])
+    const found = await request('tools/call', {
+      name: 'find_tool',
+      arguments: { tool_description: 'refresh show only', tool_keywords: ['refresh', 'show', 'only'] },
+    })
+    const tools = ((found?.result as Fields)['structuredContent'] as Fields)['tools'] as Fields[]
+    t.ok(tools.some(({ name }) => name === 'alpha_alpha-only'))
+    t.notOk(tools.some(({ name }) => String(name).endsWith('refresh')))
+    for (const name of ['alpha_show', 'alpha-only', 'alpha_refresh'])
+      t.match((await request('tools/call', { name, arguments: {} }))?.result, { content: [{}] }, name)
+    const plain = await clientOf(era, url, {})
+    t.ok((await plain('tools/call', { name: 'alpha_show', arguments: {} }))?.error, 'other clients must search')
+  }
+})
+
+await t.test('apps: scripts cannot use tools that only apps use, and workflows see rewritten results', async (t) => {
+  const workflow = {
+    name: 'both',
+    description: 'x',
+    parameters: { type: 'object' },
+    steps: [{ id: 'a', type: 'tool', tool: 'alpha.show', arguments: {} }],
+    output: { properties: { link: { type: 'string', value: '{{ index .steps.a.output.content 0 }}' } } },
+  }
+  const { url, close } = await startPair('session', { codeMode: { enabled: true }, compositeTools: [workflow] })
+  t.teardown(close)
+  const request = await clientOf('session', url)
+  const run = async (script: string) =>
+    JSON.stringify((await request('tools/call', { name: 'execute_tool_script', arguments: { script } }))?.result)
+  t.match(await run('return alpha_show()'), /ui:\/\/alpha\/clock/)
+  t.match(await run('return alpha_refresh()'), /undefined|not defined|unknown/)
+  t.match(JSON.stringify((await request('tools/call', { name: 'both', arguments: {} }))?.result), /ui:\/\/alpha/)
+})
