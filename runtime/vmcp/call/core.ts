@@ -7,7 +7,7 @@
 import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError, own } from '../../../schemas/index.ts'
-import { type Changes, mismatchedHeader, type JsonObject } from '../../mcp/index.ts'
+import type { Changes, JsonObject } from '../../mcp/index.ts'
 import type { AccessRequest, Facts } from '../../policy/index.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Cursors } from '../catalog/cursors.ts'
@@ -24,7 +24,7 @@ import {
 import { backendUri } from '../catalog/names/ui-addresses.ts'
 import { renderPage } from '../catalog/pages.ts'
 import { extensionTarget } from './extension-methods.ts'
-import { requireText } from './params.ts'
+import { requireMirrored, requireText } from './params.ts'
 import type { ItemKind, ToolEntry } from '../model/catalog/entries.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 import type { ExtensionSet } from '../model/extensions.ts'
@@ -180,7 +180,8 @@ export class Core {
   backendOfResource(client: OperationClient, uri: string): string | undefined {
     const catalog = this.peek(client)
     const address = catalog.apps.addressOf(uri) ?? uri
-    return (catalog.findResource(uri, this.#linkedBackend(client, uri)) ?? catalog.findResource(address))?.backend
+    return (catalog.findResource(uri, this.#linkedBackend(client, uri)) ?? catalog.findResource(address))
+      ?.backend
   }
 
   /**
@@ -378,17 +379,6 @@ export class Core {
     const original = backendUri(entry, name)
     return { entry, changes: original === name ? {} : { ref: ref.with({ uri: JSON.stringify(original) }) } }
   }
-}
-
-/** Checks the request headers that mirror a tool call's arguments. Throws HEADER_MISMATCH. */
-function requireMirrored({ mirrored }: ToolEntry, params: JsonObject, headers: IncomingHttpHeaders): void {
-  if (mirrored.length === 0) return
-  const header = mismatchedHeader(mirrored, params, headers)
-  if (header === undefined) return
-  throw new GatehouseError('HEADER_MISMATCH', {
-    detail: `Header mismatch: Mcp-Param-${header} does not match the request`,
-    data: { header: `Mcp-Param-${header}` },
-  })
 }
 
 function originalName({ original }: CatalogEntry): Changes {

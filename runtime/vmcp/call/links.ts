@@ -6,7 +6,6 @@ import type { Outcome } from '../model/outcome.ts'
 import type { ToolEntry } from '../model/catalog/entries.ts'
 import type { SignIns } from '../backends/sign-ins.ts'
 import { resolveAppNames } from '../features/apps/names.ts'
-import type { PageReads } from '../features/apps/page-reads.ts'
 import { rewriteAppResults } from '../features/apps/results.ts'
 import { checkPinnedArguments } from '../features/pinning/refusal.ts'
 import { readableQuotas } from '../features/quotas/refusal.ts'
@@ -38,7 +37,6 @@ export interface FixedParts {
   readonly onDecision: NonNullable<AuthorizeOptions['onDecision']>
   readonly events: Events
   readonly signIns: SignIns | undefined
-  readonly pageReads: PageReads
   /** True if the listener requires a token from every client. */
   readonly requiresToken: boolean
 }
@@ -46,7 +44,7 @@ export interface FixedParts {
 /** Builds the links of the chain, once for each configuration. */
 export function makeLinks(
   sources: LinkSources,
-  { core, observe, onDecision, events, signIns, requiresToken, pageReads }: FixedParts,
+  { core, observe, onDecision, events, signIns, requiresToken }: FixedParts,
 ): ChainLinks {
   const { config, guards, features } = sources
   const callParts = core.parts
@@ -68,14 +66,13 @@ export function makeLinks(
       apps &&
       resolveAppNames({
         listings: apps,
-        reads: pageReads,
         listOriginalNames: config.extensions?.apps?.listOriginalNames !== false,
         peek: (client) => core.peek(client),
         view: (client) => core.view(client, { waitForFresh: false }),
         isOwnTool,
         ...(gate && { permits: permissionCheck(gate, factsOf) }),
       }),
-    appResults: apps && rewriteAppResults({ listings: apps, reads: pageReads }),
+    appResults: apps && rewriteAppResults(apps),
     listAliases: hasAliases ? showAliases((client) => core.peek(client).aliases) : undefined,
     features,
     callAliases: hasAliases

@@ -42,7 +42,6 @@ import { type Reporter, reporterFor } from './status/report.ts'
 import { signInRoute } from './sign-in-page.ts'
 import { builtInRoute } from './status/routes.ts'
 import { watcherOf } from '../clients/session-life.ts'
-import { PageReads } from '../features/apps/page-reads.ts'
 import { offerSessions } from '../clients/processes/offered-sessions.ts'
 import { WorkerRelay, workerTag } from '../clients/processes/relay.ts'
 import { makeOtherWorkers } from '../clients/sessions/other-workers.ts'
@@ -109,7 +108,6 @@ class Vmcp implements VmcpServer {
   readonly #storage: SessionStorage | undefined
   readonly #relay: WorkerRelay | undefined
   readonly #load: LoadControl
-  readonly #pageReads: PageReads
   relayPort: number | undefined
   readonly #parts: Reloadable
   readonly #readiness: VmcpReadiness
@@ -129,7 +127,6 @@ class Vmcp implements VmcpServer {
     this.#env = env
     this.#log = log
     this.#clock = clock
-    this.#pageReads = new PageReads(clock.now)
     this.#observation = observation
     this.#events = events
     this.#stopLog = stopLog
@@ -240,10 +237,7 @@ class Vmcp implements VmcpServer {
     const events = this.#events
     const onDecision = decisionReporter({ ...this.#observation, server, events, core: () => core })
     const requiresToken = this.#options.localTokens !== undefined
-    return makeLinks(this.#parts, {
-      ...{ core, observe, onDecision, events, signIns, requiresToken },
-      pageReads: this.#pageReads,
-    })
+    return makeLinks(this.#parts, { core, observe, onDecision, events, signIns, requiresToken })
   }
 
   #sessionEnded(session: ServerSession, gone: boolean): void {

@@ -7,15 +7,19 @@ import type { Listing } from '../../catalog/listing.ts'
 import { clientAddress, isUiAddress } from '../../catalog/names/ui-addresses.ts'
 import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
 import { mayContainUi, readToolUi } from '../../model/catalog/tool-ui.ts'
+import type { PageReads } from './page-reads.ts'
 import type { PageLimits } from './page-meta.ts'
 import { type RewriteRules, withPageAddress, withResourceAddress } from './rewrite.ts'
 
 export interface AppListingsOptions extends PageLimits {
   /** True if the configuration has several backends, whose addresses may be equal. */
   readonly hasSeveralBackends: boolean
+  readonly reads: PageReads
 }
 
 export class AppListings {
+  /** The pages that clients have read. A reload keeps them. */
+  readonly reads: PageReads
   readonly #options: AppListingsOptions
   readonly #prepared = new WeakMap<Listing, Listing>()
   /** Backends whose lists have contained pages or tool visibilities. */
@@ -23,6 +27,7 @@ export class AppListings {
 
   constructor(options: AppListingsOptions) {
     this.#options = options
+    this.reads = options.reads
   }
 
   /** True if a backend may return addresses of pages in its results. */
@@ -44,7 +49,10 @@ export class AppListings {
     }
   }
 
-  /** Returns the params of `notifications/resources/updated` with each address that clients may have used. */
+  /**
+   * Returns the params of `notifications/resources/updated` with each address that clients may have used.
+   * A session drops the addresses to which its client has not subscribed.
+   */
   updatesOf(backend: string, params: Buffer): readonly Buffer[] {
     const object = new JsonObject(params)
     const uri = object.text('uri') ?? ''

@@ -7,7 +7,15 @@
  * Source: MCP Apps; docs/guides/apps.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { arrayEnd, arrayStart, comma, JsonObject, readMembers, scanElements, workOn } from '../../../mcp/index.ts'
+import {
+  arrayEnd,
+  arrayStart,
+  comma,
+  JsonObject,
+  readMembers,
+  scanElements,
+  workOn,
+} from '../../../mcp/index.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { isUiAddress } from '../../catalog/names/ui-addresses.ts'
 import type { ToolEntry } from '../../model/catalog/entries.ts'
@@ -17,11 +25,9 @@ import { type Link, type Operation, type Perform, withParams } from '../../model
 import type { Outcome } from '../../model/outcome.ts'
 import type { OperationClient } from '../../model/session.ts'
 import type { AppListings } from './listing.ts'
-import type { PageReads } from './page-reads.ts'
 
 export interface AppNameParts {
-  readonly listings: Pick<AppListings, 'hasAny'>
-  readonly reads: PageReads
+  readonly listings: Pick<AppListings, 'hasAny' | 'reads'>
   readonly listOriginalNames: boolean
   /** Returns the cached catalog. */
   readonly peek: (client: OperationClient) => Catalog
@@ -85,7 +91,7 @@ export function resolveAppNames(parts: AppNameParts): Link {
     const candidates = apps.toolsNamed(name)
     if (candidates.length <= 1) return candidates[0]
     const backends = candidates.map(({ backend }) => backend)
-    const latest = parts.reads.latest(client, backends)
+    const latest = parts.listings.reads.latest(client, backends)
     const own = candidates.find(({ backend }) => backend === latest)
     if (own) return own
     throw await ambiguous(operation, name, candidates)
@@ -117,7 +123,10 @@ interface ListedTool {
 /** Prepares pages of `tools/list`. */
 class AppPages {
   readonly #parts: AppNameParts
-  readonly #prepared = new WeakMap<Buffer, { readonly catalog: Catalog; readonly variants: Map<string, Buffer> }>()
+  readonly #prepared = new WeakMap<
+    Buffer,
+    { readonly catalog: Catalog; readonly variants: Map<string, Buffer> }
+  >()
 
   constructor(parts: AppNameParts) {
     this.#parts = parts

@@ -6,17 +6,11 @@ import { mayContainUi } from '../../model/catalog/tool-ui.ts'
 import type { Link, Operation, Perform, Target } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import type { AppListings } from './listing.ts'
-import type { PageReads } from './page-reads.ts'
 import { withResultAddresses } from './rewrite.ts'
 
 const methods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
-export interface AppResultParts {
-  readonly listings: AppListings
-  readonly reads: PageReads
-}
-
-export function rewriteAppResults({ listings, reads }: AppResultParts): Link {
+export function rewriteAppResults(listings: AppListings): Link {
   return function rewriteAppResults(operation, next) {
     const { target, method } = operation
     const concerns = target && !target.run && listings.hasApps(target.entry.backend) && methods.has(method)
@@ -28,7 +22,7 @@ export function rewriteAppResults({ listings, reads }: AppResultParts): Link {
     const { backend, original } = target.entry
     const outcome = await next({ ...operation, target: { ...target, needsWholeResult: true } })
     if (outcome.kind !== 'result') return outcome
-    if (method === 'resources/read' && isUiAddress(original)) reads.record(client, backend)
+    if (method === 'resources/read' && isUiAddress(original)) listings.reads.record(client, backend)
     if (!mayContainUi(outcome.result)) return outcome
     try {
       await workOn(outcome.result, readMembers(outcome.result))

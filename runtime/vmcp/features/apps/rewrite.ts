@@ -50,7 +50,9 @@ export function withResultAddresses(method: string, bytes: Buffer, rules: Rewrit
   if (method === 'resources/read')
     return mapMember(result, 'contents', (item) => withResourceAddress(item, 'uri', rules))
   if (method === 'prompts/get')
-    return mapMember(result, 'messages', (message) => mapMember(message, 'content', (item) => block(item, rules)))
+    return mapMember(result, 'messages', (message) =>
+      mapMember(message, 'content', (item) => block(item, rules)),
+    )
   return mapMember(result, 'content', (item) => block(item, rules))
 }
 
