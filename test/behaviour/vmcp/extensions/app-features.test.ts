@@ -1,6 +1,6 @@
 /** MCP Apps together with policies, tool search, scripts and workflows. */
 import t from 'tap'
-import { clientOf, eras, type Fields, names, startPair } from '../../../helpers/vmcp/apps.ts'
+import { clientOf, eras, type Fields, memberOf, names, resultOf, startPair } from './clock-servers.ts'
 
 await t.test('apps: policies decide on real names and addresses', async (t) => {
   const policies = [
@@ -16,7 +16,7 @@ await t.test('apps: policies decide on real names and addresses', async (t) => {
     const request = await clientOf(era, url)
     const tools = await names(request)
     t.same(
-      tools.map(({ name, _meta }) => [name, (_meta as Fields)?.['ui']?.['resourceUri']] as unknown),
+      tools.map(({ name, _meta }) => [name, memberOf(_meta, 'ui', 'resourceUri')] as unknown),
       [
         ['alpha_alpha-only', undefined],
         ['alpha-only', undefined],
@@ -70,11 +70,11 @@ await t.test('apps: tool search lists tools with pages, and finds no tools that 
       (await names(await clientOf(era, url, {}))).map(({ name }) => name as string),
       ['find_tool', 'call_tool'],
     )
-    const found = await request('tools/call', {
+    const found = await resultOf(request, 'tools/call', {
       name: 'find_tool',
       arguments: { tool_description: 'refresh show only', tool_keywords: ['refresh', 'show', 'only'] },
     })
-    const tools = ((found?.result as Fields)['structuredContent'] as Fields)['tools'] as Fields[]
+    const tools = (found['structuredContent'] as Fields)['tools'] as Fields[]
     t.ok(tools.some(({ name }) => name === 'alpha_alpha-only'))
     t.notOk(tools.some(({ name }) => String(name).endsWith('refresh')))
     for (const name of ['alpha_show', 'alpha-only', 'alpha_refresh'])
@@ -87,31 +87,28 @@ await t.test('apps: tool search lists tools with pages, and finds no tools that 
   }
 })
 
-await t.test(
-  'apps: scripts cannot use tools that only apps use, but workflows can',
-  async (t) => {
-    const workflow = {
-      name: 'both',
-      description: 'x',
-      parameters: { type: 'object' },
-      steps: [{ id: 'a', type: 'tool', tool: 'alpha.refresh', arguments: {} }],
-      output: { properties: { link: { type: 'string', value: '{{.steps.a.output.text}}' } } },
-    }
-    const { url, close } = await startPair('session', {
-      codeMode: { enabled: true },
-      compositeTools: [workflow],
-    })
-    t.teardown(close)
-    const request = await clientOf('session', url)
-    const run = async (script: string) =>
-      JSON.stringify(
-        (await request('tools/call', { name: 'execute_tool_script', arguments: { script } }))?.result,
-      )
-    t.match(await run('return alpha_show()'), /ui:\/\/alpha\/clock/)
-    t.match(await run('return alpha_refresh()'), /undefined|not defined|unknown/)
-    t.match(
-      JSON.stringify((await request('tools/call', { name: 'both', arguments: {} }))?.result),
-      /refresh of alpha/,
+await t.test('apps: scripts cannot use tools that only apps use, but workflows can', async (t) => {
+  const workflow = {
+    name: 'both',
+    description: 'x',
+    parameters: { type: 'object' },
+    steps: [{ id: 'a', type: 'tool', tool: 'alpha.refresh', arguments: {} }],
+    output: { properties: { link: { type: 'string', value: '{{.steps.a.output.text}}' } } },
+  }
+  const { url, close } = await startPair('session', {
+    codeMode: { enabled: true },
+    compositeTools: [workflow],
+  })
+  t.teardown(close)
+  const request = await clientOf('session', url)
+  const run = async (script: string) =>
+    JSON.stringify(
+      (await request('tools/call', { name: 'execute_tool_script', arguments: { script } }))?.result,
     )
-  },
-)
+  t.match(await run('return alpha_show()'), /ui:\/\/alpha\/clock/)
+  t.match(await run('return alpha_refresh()'), /undefined|not defined|unknown/)
+  t.match(
+    JSON.stringify((await request('tools/call', { name: 'both', arguments: {} }))?.result),
+    /refresh of alpha/,
+  )
+})

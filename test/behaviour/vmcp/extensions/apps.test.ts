@@ -7,11 +7,13 @@ import {
   clientOf,
   eras,
   type Fields,
+  memberOf,
   names,
+  resultOf,
   startClock,
   startPair,
   uri,
-} from '../../../helpers/vmcp/apps.ts'
+} from './clock-servers.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
 const pairs = eras.flatMap((client) => eras.map((backend) => [client, backend] as const))
@@ -22,8 +24,8 @@ for (const [clientEra, backendEra] of pairs) {
     const { url, alpha, close } = await startPair(backendEra)
     t.teardown(close)
     const request = await clientOf(clientEra, url)
-    const tools = ((await request('tools/list'))?.result as Fields)['tools'] as Fields[]
-    const resources = ((await request('resources/list'))?.result as Fields)['resources'] as Fields[]
+    const tools = (await resultOf(request, 'tools/list'))['tools'] as Fields[]
+    const resources = (await resultOf(request, 'resources/list'))['resources'] as Fields[]
     t.same(
       resources.map((one) => one['uri'] as string),
       ['ui://alpha/clock/view.html', 'ui://beta/clock/view.html'],
@@ -36,22 +38,22 @@ for (const [clientEra, backendEra] of pairs) {
         'ui/resourceUri': address,
         'openai/outputTemplate': address,
       })
-      const read = (await request('resources/read', { uri: address }))?.result as Fields
+      const read = await resultOf(request, 'resources/read', { uri: address })
       t.match(read['contents'], [{ uri: address, text: `<p>${name}: ui://clock/view.html</p>` }])
       const unlisted = await request('resources/read', { uri: `ui://${name}/unlisted/x` })
       t.ok(unlisted?.error, 'a page that no tool and no result names is not readable')
-      const result = (await request('tools/call', { name: `${name}_show`, arguments: {} }))?.result as Fields
+      const result = await resultOf(request, 'tools/call', { name: `${name}_show`, arguments: {} })
       t.match(result['content'], [
         { type: 'resource_link', uri: address },
         { type: 'resource', resource: { uri: address, text: `<p>${name}</p>` } },
         { type: 'text', text: uri },
       ])
       t.match(result['_meta'], { ui: { resourceUri: address } })
-      const prompt = (await request('prompts/get', { name: `${name}_ask` }))?.result as Fields
+      const prompt = await resultOf(request, 'prompts/get', { name: `${name}_ask` })
       t.match(prompt['messages'], [{ content: { uri: address } }])
     }
     t.ok(
-      alpha.requests.every(({ params }) => !String(params['uri'] ?? '').includes('alpha')),
+      alpha.requests.every(({ params }) => !JSON.stringify(params['uri'] ?? '').includes('alpha')),
       'backends receive their own addresses',
     )
     t.ok((await request('resources/read', { uri }))?.error, 'the bare address is ambiguous')
@@ -132,11 +134,11 @@ await t.test('apps: pages keep only plain origins and allowed permissions, and n
     t.teardown(() => Promise.all([vmcp.close(), alpha.close()]))
     const request = await clientOf('session', vmcp.url)
     const expected = { prefersBorder: true, permissions, csp }
-    const { resources } = (await request('resources/list'))?.result as Fields
-    t.same(resources[0]._meta.ui, expected, 'in the list')
-    t.equal(resources[0].uri, uri, 'a single backend keeps its addresses')
-    const { contents } = (await request('resources/read', { uri }))?.result as Fields
-    t.same(contents[0]._meta.ui, expected, 'in the contents')
+    const { resources } = await resultOf(request, 'resources/list')
+    t.same(memberOf(resources, 0, '_meta', 'ui'), expected, 'in the list')
+    t.equal(memberOf(resources, 0, 'uri'), uri, 'a single backend keeps its addresses')
+    const { contents } = await resultOf(request, 'resources/read', { uri })
+    t.same(memberOf(contents, 0, '_meta', 'ui'), expected, 'in the contents')
   }
 })
 
@@ -154,7 +156,7 @@ await t.test('apps: a tool cannot refer to the page of another backend', async (
   t.teardown(() => Promise.all([vmcp.close(), victim.close(), thief.close()]))
   const request = await clientOf('session', vmcp.url)
   for (const tool of (await names(request)).filter(({ name }) => String(name).startsWith('thief_'))) {
-    const address = String((tool['_meta'] as Fields)['ui']['resourceUri'])
+    const address = memberOf(tool, '_meta', 'ui', 'resourceUri') as string
     t.match(address, /^ui:\/\/thief\//)
     t.ok((await request('resources/read', { uri: address }))?.error)
   }
@@ -165,9 +167,9 @@ await t.test('apps: disabled, nothing is renamed and clients cannot use original
   const { url, close } = await startPair('session', { extensions: { apps: { enabled: false } } })
   t.teardown(close)
   const request = await clientOf('session', url)
-  const { resources } = (await request('resources/list'))?.result as Fields
+  const { resources } = await resultOf(request, 'resources/list')
   t.same(
-    resources.map((one: Fields) => one['uri'] as string),
+    (resources as Fields[]).map((one) => one['uri'] as string),
     [uri],
   )
   t.match((await request('tools/call', { name: 'alpha-only' }))?.error, { code: -32602 })

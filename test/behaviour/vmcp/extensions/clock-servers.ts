@@ -1,13 +1,13 @@
 /** Two servers with pages (MCP Apps) behind a virtual server, and clients of both eras. */
-import { type AppServer, page, startAppServer } from '../mcp/app-server.ts'
-import { openSession, type RpcMessage, stateless } from '../mcp/wire.ts'
-import { startTestVmcp } from './vmcp.ts'
+import { type AppServer, page, startAppServer } from '../../../helpers/mcp/app-server.ts'
+import { openSession, type RpcMessage, stateless } from '../../../helpers/mcp/wire.ts'
+import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
 export const capabilities = {
   extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['text/html;profile=mcp-app'] } },
 }
 export const uri = 'ui://clock/view.html'
-export type Fields = Record<string, any>
+export type Fields = Record<string, unknown>
 export type Request = (method: string, params?: Fields) => Promise<RpcMessage | undefined>
 
 /** Tools of a server with a page: a tool with a page, one that only the page calls, and one with an own name. */
@@ -82,7 +82,19 @@ export async function clientOf(
 }
 
 export async function names(request: Request): Promise<Fields[]> {
-  return ((await request('tools/list'))?.result as Fields)['tools'] as Fields[]
+  return (await resultOf(request, 'tools/list'))['tools'] as Fields[]
 }
 
 export const eras = ['session', 'stateless'] as const
+
+/** Returns the result of a request. Rejects if the server returned an error. */
+export async function resultOf(request: Request, method: string, params: Fields = {}): Promise<Fields> {
+  const response = await request(method, params)
+  if (!response?.result) throw new Error(`${method}: ${JSON.stringify(response?.error)}`)
+  return response.result
+}
+
+/** Returns a member of a JSON value. */
+export function memberOf(value: unknown, ...path: readonly (string | number)[]): unknown {
+  return path.reduce<unknown>((found, key) => (found as Fields | undefined)?.[key], value)
+}
