@@ -4,10 +4,13 @@ import type { Feature } from '../model/feature.ts'
 import type { Link, Operation } from '../model/operation.ts'
 import type { Outcome } from '../model/outcome.ts'
 import type { ToolEntry } from '../model/catalog/entries.ts'
+import type { CatalogEntry } from '../model/catalog/entry.ts'
+import type { PinReason } from '../model/catalog/pinning.ts'
 import type { SignIns } from '../backends/sign-ins.ts'
 import { resolveAppNames } from '../features/apps/names.ts'
 import { rewriteAppResults } from '../features/apps/results.ts'
-import { checkPinnedArguments } from '../features/pinning/refusal.ts'
+import { makePageCheck } from '../features/apps/page-locks.ts'
+import { checkPinnedArguments, refusal } from '../features/pinning/refusal.ts'
 import { readableQuotas } from '../features/quotas/refusal.ts'
 import { spendQuota } from '../features/quotas/spending.ts'
 import { originsOfPage } from '../catalog/pages.ts'
@@ -54,6 +57,8 @@ export function makeLinks(
   const { gate, webhooks, limiter } = guards
   const quotas = guards.quotas?.quotas
   const hasAliases = maxToolNameLength > 0
+  const refusePage = (entry: CatalogEntry, refused: PinReason) =>
+    refusal({ ...entry, refused }, 'resources/read', core.pins)
   const factsOf: AuthorizeOptions['factsOf'] = async (client, request) => {
     // The catalog does not contain tools provided by features.
     if (request.action === 'call_tool' && isOwnTool(request.id)) return undefined
@@ -72,7 +77,7 @@ export function makeLinks(
         isOwnTool,
         ...(gate && { permits: permissionCheck(gate, factsOf) }),
       }),
-    appResults: apps && rewriteAppResults(apps),
+    appResults: apps && rewriteAppResults(apps, makePageCheck(config.pinning, config.toolLocks, refusePage)),
     listAliases: hasAliases ? showAliases((client) => core.peek(client).aliases) : undefined,
     features,
     callAliases: hasAliases

@@ -5,12 +5,13 @@ import { isUiAddress } from '../../catalog/names/ui-addresses.ts'
 import { mayContainUi } from '../../model/catalog/tool-ui.ts'
 import type { Link, Operation, Perform, Target } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
+import type { PageCheck } from './page-locks.ts'
 import type { AppListings } from './listing.ts'
 import { withResultAddresses } from './rewrite.ts'
 
 const methods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
-export function rewriteAppResults(listings: AppListings): Link {
+export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck): Link {
   return function rewriteAppResults(operation, next) {
     const { target, method } = operation
     const concerns = target && !target.run && listings.hasApps(target.entry.backend) && methods.has(method)
@@ -22,7 +23,10 @@ export function rewriteAppResults(listings: AppListings): Link {
     const { backend, original } = target.entry
     const outcome = await next({ ...operation, target: { ...target, needsWholeResult: true } })
     if (outcome.kind !== 'result') return outcome
-    if (method === 'resources/read' && isUiAddress(original)) listings.reads.record(client, backend)
+    if (method === 'resources/read' && isUiAddress(original)) {
+      checkLock?.(target.entry, outcome.result)
+      listings.reads.record(client, backend)
+    }
     if (!mayContainUi(outcome.result)) return outcome
     try {
       await workOn(outcome.result, readMembers(outcome.result))

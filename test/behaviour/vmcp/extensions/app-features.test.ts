@@ -1,6 +1,21 @@
 /** MCP Apps together with policies, tool search, scripts and workflows. */
+import { createHash } from 'node:crypto'
 import t from 'tap'
-import { clientOf, eras, type Fields, memberOf, names, resultOf, startPair } from './clock-servers.ts'
+import { page } from '../../../helpers/mcp/app-server.ts'
+import { stateless } from '../../../helpers/mcp/wire.ts'
+import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
+import {
+  capabilities,
+  clientOf,
+  eras,
+  type Fields,
+  memberOf,
+  names,
+  resultOf,
+  startPair,
+  startClock,
+  uri,
+} from './clock-servers.ts'
 
 await t.test('apps: policies decide on real names and addresses', async (t) => {
   const policies = [
@@ -111,4 +126,33 @@ await t.test('apps: scripts cannot use tools that only apps use, but workflows c
     JSON.stringify((await request('tools/call', { name: 'both', arguments: {} }))?.result),
     /refresh of alpha/,
   )
+})
+
+await t.test('apps: a page that differs from its lock is refused', async (t) => {
+  const html = '<p>alpha: ui://clock/view.html</p>'
+  const digest = `sha256:${createHash('sha256').update(html).digest('hex')}`
+  const tools = [
+    ...['refresh', 'show', 'alpha-only'].map((name) => ({ name, definition: `{"name":"${name}"}` })),
+  ]
+  for (const [pages, more, changed, added] of [
+    [[{ uri, digest }], {}, false, false],
+    [[{ uri, digest }], { onChanged: 'observe', onNew: 'observe' }, true, true],
+    [[], {}, false, false],
+    [undefined, {}, true, true],
+  ] as const) {
+    const alpha = await startClock('alpha', 'session')
+    const lock = { backend: 'alpha', tools, pages, ...more }
+    const settings = { pinning: { onNew: 'block' }, toolLocks: [lock] }
+    const vmcp = await startTestVmcp({ alpha: alpha.url }, settings)
+    t.teardown(() => Promise.all([vmcp.close(), alpha.close()]))
+    const read = async (address: string) =>
+      (await stateless(vmcp.url, 'resources/read', { uri: address }, { capabilities })).response?.error ===
+      undefined
+    t.equal(await read(uri), pages?.length !== 0, 'unchanged')
+    alpha.contents[uri] = page(uri, html.replace('clock', 'evil'))
+    t.equal(await read(uri), changed, 'changed')
+    alpha.contents[uri] = { ...page(uri, html), blob: 'PGI+' }
+    t.equal(await read(uri), changed, 'a second form of the content')
+    t.equal(await read('ui://unlisted/x'), added, 'not in the lock')
+  }
 })
