@@ -35,7 +35,7 @@ export const noAbilities: ClientAbilities = restoreAbilities(Buffer.from('{}'))
  * era, because Gatehouse does not relay them. Throws INVALID_PARAMS if the capabilities are too large or contain
  * duplicate members.
  */
-function readAbilities(raw: Buffer, era: Era, extensions: ExtensionSet): ClientAbilities {
+export function readAbilities(raw: Buffer, era: Era, extensions: ExtensionSet): ClientAbilities {
   if (raw.length > maxCapabilitiesBytes) throw invalidCapabilities(`more than ${maxCapabilitiesBytes} bytes`)
   const abilitiesByText = abilitiesBySet.get(extensions) ?? new Map<string, ClientAbilities>()
   abilitiesBySet.set(extensions, abilitiesByText)
