@@ -452,6 +452,10 @@ export type EmbeddingServerSpec = Omit<filled.EmbeddingServerSpec, "model" | "im
   readonly modelCache?: ModelCache
 }
 
+export type Extensions = Omit<filled.Extensions, "tasks"> & {
+  readonly tasks?: TasksExtension
+}
+
 export type FailureHandling = Omit<filled.FailureHandling, "healthCheckInterval" | "healthCheckTimeout" | "unhealthyThreshold" | "partialFailureMode" | "statusReportingInterval" | "circuitBreaker"> & {
   readonly healthCheckInterval?: string
   readonly healthCheckTimeout?: string
@@ -892,6 +896,14 @@ export type SpiffeClientAuth = Omit<filled.SpiffeClientAuth, "maxAssertionAge" |
   readonly replay?: "once" | "untilExpiry"
 }
 
+export type TasksExtension = Omit<filled.TasksExtension, "enabled" | "maxTasksPerCaller" | "maxTasks" | "maxTtl" | "pollInterval"> & {
+  readonly enabled?: boolean
+  readonly maxTasksPerCaller?: number
+  readonly maxTasks?: number
+  readonly maxTtl?: string
+  readonly pollInterval?: string
+}
+
 export type Telemetry = Omit<filled.Telemetry, "enablePrometheusMetricsPath" | "insecure" | "metricsEnabled" | "samplingRate" | "tracingEnabled" | "useLegacyAttributes"> & {
   readonly enablePrometheusMetricsPath?: boolean
   readonly insecure?: boolean
@@ -982,10 +994,11 @@ export type VirtualMCPCompositeToolDefinition = Omit<filled.VirtualMCPCompositeT
 
 export type VirtualMCPCompositeToolDefinitionSpec = CompositeTool
 
-export type VirtualMCPConfig = Omit<filled.VirtualMCPConfig, "aggregation" | "audit" | "codeMode" | "compositeTools" | "console" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry"> & {
+export type VirtualMCPConfig = Omit<filled.VirtualMCPConfig, "aggregation" | "audit" | "codeMode" | "extensions" | "compositeTools" | "console" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry"> & {
   readonly aggregation?: Aggregation
   readonly audit?: Audit
   readonly codeMode?: CodeMode
+  readonly extensions?: Extensions
   readonly compositeTools?: readonly CompositeTool[]
   readonly console?: Console
   readonly guardrails?: Guardrails
@@ -1021,11 +1034,12 @@ export type VirtualMCPServerStatus = Omit<filled.VirtualMCPServerStatus, "phase"
   readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed"
 }
 
-export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
+export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "extensions" | "compositeTools" | "console" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
   readonly aggregation?: Aggregation
   readonly audit?: Audit
   readonly backends?: readonly RuntimeBackend[]
   readonly codeMode?: CodeMode
+  readonly extensions?: Extensions
   readonly compositeTools?: readonly CompositeTool[]
   readonly console?: Console
   readonly guardrails?: Guardrails

@@ -941,6 +941,12 @@ export type ExposureIngress = {
   readonly annotations?: { readonly [name: string]: string }
 }
 
+/** MCP extensions that the virtual server supports. */
+export type Extensions = {
+  /** Tasks: tool calls that continue after the response. Covers the tasks of 2025-11-25 and the extension io.modelcontextprotocol/tasks. */
+  readonly tasks?: TasksExtension
+}
+
 /** Health checks and failure handling. */
 export type FailureHandling = {
   /** Time between health checks. */
@@ -2966,6 +2972,22 @@ export type TargetTls = {
   readonly clientKeyPath: string
 }
 
+/** Tasks: tool calls that continue after the response. Covers the tasks of 2025-11-25 and the extension io.modelcontextprotocol/tasks. */
+export type TasksExtension = {
+  /** Offers tasks to clients and accepts tasks from backends. */
+  readonly enabled: boolean
+  /** Maximum number of live tasks per caller and replica. Callers without a token share maxTasks instead. */
+  readonly maxTasksPerCaller: number
+  /** Maximum number of live tasks per replica. */
+  readonly maxTasks: number
+  /** Maximum lifetime of a task, from 1s to 168h. Longer and unlimited lifetimes are reduced to this value. */
+  readonly maxTtl: string
+  /** Interval between two reads of a task whose backend suggests no interval, from 100ms to 1h. */
+  readonly pollInterval: string
+  /** Calls that become tasks when the client declares the extension: workflows, scripts, and tools with taskSupport optional. Tools with taskSupport required always become tasks. */
+  readonly runAsTask?: readonly ("workflows" | "scripts" | "optionalTools")[]
+}
+
 /** OpenTelemetry settings. Deprecated on a cluster: use spec.telemetryConfigRef instead. */
 export type Telemetry = {
   /** PEM file with trust anchors for the collector. */
@@ -3353,6 +3375,8 @@ export type VirtualMCPConfig = {
   readonly backends?: readonly ConfiguredBackend[]
   /** The execute_tool_script tool, which runs a client's Starlark script with access to the tools that the client may use. Disabled by default. */
   readonly codeMode?: CodeMode
+  /** MCP extensions that the virtual server supports. */
+  readonly extensions?: Extensions
   /** Workflows to offer as tools: names of VirtualMCPCompositeToolDefinitions in the same namespace. */
   readonly compositeToolRefs?: readonly ObjectRef[]
   /** Workflows to offer as tools, defined inline. */
@@ -3489,6 +3513,8 @@ export type VmcpFile = {
   readonly backends?: readonly RuntimeBackend[]
   /** The execute_tool_script tool, which runs a client's Starlark script with access to the tools that the client may use. Disabled by default. */
   readonly codeMode?: CodeMode
+  /** MCP extensions that the virtual server supports. */
+  readonly extensions?: Extensions
   /** Workflows to offer as tools: names of VirtualMCPCompositeToolDefinitions in the same namespace. */
   readonly compositeToolRefs?: readonly ObjectRef[]
   /** Workflows to offer as tools, defined inline. */

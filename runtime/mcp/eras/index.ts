@@ -1,5 +1,12 @@
 /** Translates individual parts of a message between the two protocol eras. */
-export { type Abilities, abilitiesIn, requireAbility, withoutTasks } from './abilities.ts'
+export {
+  type Abilities,
+  abilitiesIn,
+  requireAbility,
+  tasksExtension,
+  withoutTasks,
+  withTasks,
+} from './abilities.ts'
 export { AskingCall, type CallStep } from './asking-call.ts'
 export type { DirectCall, DirectResult } from './direct-call.ts'
 export { requireVisits, sessionError, statelessError, visitRequests } from './errors.ts'
@@ -32,8 +39,11 @@ export { sessionParams, statelessParams } from './params.ts'
 export {
   type Ask,
   type AskReply,
+  inputRequests,
+  statelessQuestion,
   askingMethods,
   isInterim,
+  resultKind,
   respondToInputRequests,
   sendInRounds,
 } from './questions.ts'
@@ -46,4 +56,5 @@ export {
   sessionResult,
   sessionResultInTurns,
   statusOf,
+  withServerInfo,
 } from './results.ts'

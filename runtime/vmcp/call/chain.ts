@@ -1,9 +1,9 @@
 /**
  * Defines the order of the links that an operation passes between the client codecs and the backend:
  *
- *     observe → list aliases → feature surfaces → call aliases → webhooks → authorize → offer sign-in → resolve target →
+ *     observe → list aliases → feature surfaces → call aliases → open task → webhooks → authorize → offer sign-in → resolve target →
  *     rate limit → readable quotas → feature tools → readable errors → resource links → guardrail → route → pinned arguments →
- *     request state → quota → send
+ *     request state → quota → task relay → send
  *
  * - An unauthorized caller receives no information and consumes no rate limit or quota. `authorize` comes before
  *   `resolveTarget`, which reports unknown and withheld names. Both links come before the rate limit and the quota.
@@ -27,6 +27,7 @@ export interface ChainLinks {
   /** The features, outermost first. */
   readonly features: readonly Feature[]
   readonly callAliases?: Link | undefined
+  readonly openTask?: Link | undefined
   readonly webhooks?: Link | undefined
   readonly authorize?: Link | undefined
   readonly offerSignIn?: Link | undefined
@@ -41,6 +42,7 @@ export interface ChainLinks {
   readonly pinnedArguments?: Link | undefined
   readonly requestState?: Link | undefined
   readonly quota?: Link | undefined
+  readonly taskRelay?: Link | undefined
   readonly send: Perform
 }
 
@@ -96,10 +98,12 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
     'pinnedArguments',
     'requestState',
     'quota',
+    'taskRelay',
   ] as const
   const finalLinks = ['readableErrors', ...stepLinks] as const
   const checkedLinks = (tools: FeatureTools) => [
     'callAliases' as const,
+    'openTask' as const,
     'webhooks' as const,
     'authorize' as const,
     'offerSignIn' as const,

@@ -6,6 +6,7 @@ import type { Outcome } from '../model/outcome.ts'
 import type { ToolEntry } from '../model/catalog/entries.ts'
 import type { SignIns } from '../backends/sign-ins.ts'
 import { checkPinnedArguments } from '../features/pinning/refusal.ts'
+import type { Tasks } from '../features/tasks/index.ts'
 import { readableQuotas } from '../features/quotas/refusal.ts'
 import { spendQuota } from '../features/quotas/spending.ts'
 import { originsOfPage } from '../catalog/pages.ts'
@@ -36,12 +37,14 @@ export interface FixedParts {
   readonly signIns: SignIns | undefined
   /** True if the listener requires a token from every client. */
   readonly requiresToken: boolean
+  /** Undefined if tasks are off. */
+  readonly tasks: Tasks | undefined
 }
 
 /** Builds the links of the chain, once for each configuration. */
 export function makeLinks(
   sources: LinkSources,
-  { core, observe, onDecision, events, signIns, requiresToken }: FixedParts,
+  { core, observe, onDecision, events, signIns, requiresToken, tasks }: FixedParts,
 ): ChainLinks {
   const { config, guards, features } = sources
   const callParts = core.parts
@@ -62,6 +65,7 @@ export function makeLinks(
     callAliases: hasAliases
       ? resolveAliases(maxToolNameLength, (client, alias) => core.nameOf(client, alias))
       : undefined,
+    openTask: tasks?.open,
     webhooks:
       webhooks &&
       askWebhooks({
@@ -93,6 +97,7 @@ export function makeLinks(
     quota:
       quotas &&
       spendQuota({ quotas, costUnreadable: (backend) => events.emit('cost_unreadable', { backend }) }),
+    taskRelay: tasks?.relay,
     send: send(core),
   }
 }

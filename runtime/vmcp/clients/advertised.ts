@@ -22,21 +22,28 @@ export type Advertise = (client: OperationClient) => Advertised | Promise<Advert
 
 const announcesChanges = { listChanged: true }
 
-export const allCapabilities: Omit<Advertised, 'instructions'> = {
-  capabilities: JSON.stringify({
-    tools: announcesChanges,
-    resources: { subscribe: true, ...announcesChanges },
-    prompts: announcesChanges,
-    logging: {},
-    completions: {},
-  }),
+/** Returns every capability, and the capabilities in `more`. */
+export function allCapabilities(more: object): Omit<Advertised, 'instructions'> {
+  return {
+    capabilities: JSON.stringify({
+      tools: announcesChanges,
+      resources: { subscribe: true, ...announcesChanges },
+      prompts: announcesChanges,
+      logging: {},
+      completions: {},
+      ...more,
+    }),
+  }
 }
 
 /**
- * Returns the union of the servers' capabilities. The result always includes the list-changed capabilities, even if no
+ * Returns the union of the servers' capabilities, and the capabilities in `more`. The result always includes the list-changed capabilities, even if no
  * server announces changes.
  */
-export function combineCapabilities(servers: readonly ServerInfo[]): Omit<Advertised, 'instructions'> {
+export function combineCapabilities(
+  servers: readonly ServerInfo[],
+  more: object,
+): Omit<Advertised, 'instructions'> {
   const has = (name: 'tools' | 'resources' | 'prompts' | 'logging' | 'completions' | 'subscribe'): boolean =>
     servers.some(({ capabilities }) => capabilities[name])
   return {
@@ -48,6 +55,7 @@ export function combineCapabilities(servers: readonly ServerInfo[]): Omit<Advert
       ...(has('prompts') && { prompts: announcesChanges }),
       ...(has('logging') && { logging: {} }),
       ...(has('completions') && { completions: {} }),
+      ...more,
     }),
   }
 }

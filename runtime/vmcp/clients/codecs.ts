@@ -14,6 +14,7 @@ import { SessionEdge } from './session-era/http-codec.ts'
 import { SessionProtocol } from './session-era/protocol.ts'
 import { ParkedCalls } from './stateless-era/call.ts'
 import { StatelessEdge } from './stateless-era/codec.ts'
+import { taskCapabilities, type Tasks } from '../features/tasks/index.ts'
 import type { ClientSession } from '../model/session.ts'
 import { ownOperation, type Perform } from '../model/operation.ts'
 import { makeSessionLife, type Subscribe } from './session-life.ts'
@@ -29,6 +30,8 @@ export interface EdgesOptions {
   readonly performOwn: Perform
   /** Returns the active policies, or undefined if none are configured. */
   readonly gate: () => Gate | undefined
+  /** Undefined if tasks are off. */
+  readonly tasks: Tasks | undefined
   readonly serverInfo: string
   /** Determines whether the server advertises all capabilities or only the backends' capabilities. */
   readonly advertise: 'everything' | 'backends'
@@ -85,11 +88,18 @@ export function makeEdges(options: EdgesOptions): Edges {
     endSession: options.endSession,
   })
   const advertise: Advertise = async (client) => {
+    const tasks = options.tasks?.isOffered() ? taskCapabilities(client) : {}
     if (options.advertise === 'everything')
-      return { ...allCapabilities, instructions: await instructionsFor(client, core, options.gate()) }
+      return {
+        ...allCapabilities(tasks),
+        instructions: await instructionsFor(client, core, options.gate()),
+      }
     const catalog = await core.view(client, { waitForFresh: true })
     return {
-      ...combineCapabilities(catalog.listings.map(({ server }) => server)),
+      ...combineCapabilities(
+        catalog.listings.map(({ server }) => server),
+        tasks,
+      ),
       instructions: await instructionsIn(catalog, client, core, options.gate()),
     }
   }

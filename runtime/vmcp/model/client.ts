@@ -25,8 +25,8 @@ const abilitiesByText = new Map<string, ClientAbilities>()
 export const noAbilities: ClientAbilities = readAbilities(Buffer.from('{}'))
 
 /**
- * Reads declared capabilities (raw JSON object). Omits the task capabilities of both eras, because Gatehouse does not
- * relay tasks. Throws INVALID_PARAMS if the capabilities are too large or contain duplicate members.
+ * Reads declared capabilities (raw JSON object). Omits the task capabilities of both eras, because backends receive them
+ * only with requests that may become tasks. Throws INVALID_PARAMS if the capabilities are too large or contain duplicate members.
  */
 export function readAbilities(raw: Buffer): ClientAbilities {
   if (raw.length > maxCapabilitiesBytes) throw invalidCapabilities(`more than ${maxCapabilitiesBytes} bytes`)

@@ -40,6 +40,8 @@ import { VmcpReadiness } from './status/readiness.ts'
 import { Reloadable } from './reloadable.ts'
 import { type Reporter, reporterFor } from './status/report.ts'
 import { signInRoute } from './sign-in-page.ts'
+import { makeServerTasks } from './tasks.ts'
+import type { Tasks } from '../features/tasks/index.ts'
 import { builtInRoute } from './status/routes.ts'
 import { watcherOf } from '../clients/session-life.ts'
 import { offerSessions } from '../clients/processes/offered-sessions.ts'
@@ -102,6 +104,7 @@ class Vmcp implements VmcpServer {
   readonly #events: Events
   readonly #stopLog: () => void
   readonly #engine: VmcpEngine
+  readonly #tasks: Tasks | undefined
   readonly #chain: Chain
   readonly #sessions: SessionTable
   readonly #edges: Edges
@@ -176,6 +179,13 @@ class Vmcp implements VmcpServer {
         stepPerformer(this.#engine.core, () => this.#parts.guards, this.#chain)(...step),
       observation,
     })
+    this.#tasks = makeServerTasks(config, {
+      core: this.#engine.core,
+      env,
+      secret: () => this.#stateSecret,
+      hasStorage: this.#storage !== undefined,
+      now: clock.now,
+    })
     this.#chain = makeChain(this.#makeLinks())
     this.#load = makeLoadControl(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
@@ -195,6 +205,7 @@ class Vmcp implements VmcpServer {
       sessions: this.#sessions,
       ...this.#chain,
       gate: () => this.#parts.guards.gate,
+      tasks: this.#tasks,
       serverInfo: this.#identity(config.name),
       advertise: options.advertise ?? 'everything',
       allowlist: this.#parts,
@@ -237,7 +248,8 @@ class Vmcp implements VmcpServer {
     const events = this.#events
     const onDecision = decisionReporter({ ...this.#observation, server, events, core: () => core })
     const requiresToken = this.#options.localTokens !== undefined
-    return makeLinks(this.#parts, { core, observe, onDecision, events, signIns, requiresToken })
+    const tasks = this.#tasks
+    return makeLinks(this.#parts, { core, observe, onDecision, events, signIns, requiresToken, tasks })
   }
 
   #sessionEnded(session: ServerSession, gone: boolean): void {
@@ -388,6 +400,7 @@ class Vmcp implements VmcpServer {
     clearInterval(this.#timer)
     this.#engine.stop()
     this.#edges.close()
+    this.#tasks?.close()
     await Promise.all([this.#listener?.close({ graceMs }), this.#relay?.close(graceMs)])
     await this.#reporter?.close()
     this.#sessions.close()

@@ -50,6 +50,7 @@ export function configOf(
     audit: own.audit && { ...own.audit, component: own.audit.component ?? name },
     backends: usable.flatMap(({ backend }) => (backend ? [backend] : [])),
     codeMode: own.codeMode,
+    extensions: own.extensions,
     guardrails: own.guardrails,
     console: consolePart(own.console, address),
     compositeTools: values.compositeTools?.length ? values.compositeTools : undefined,

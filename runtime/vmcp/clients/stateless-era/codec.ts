@@ -32,6 +32,7 @@ import {
   statusOf,
   allVersions,
   visitRequests,
+  withServerInfo,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight } from '../../../net/index.ts'
 import { invalidRequestStateError, type Operation } from '../../model/operation.ts'
@@ -41,6 +42,7 @@ import { type Advertise, advertisedMembers } from '../advertised.ts'
 import type { ClientResponse } from '../response.ts'
 import { abilitiesOf, canonicalJson, selectHeaders, type HeaderAllowlist } from '../../model/client.ts'
 import type { VmcpExchange } from '../../model/exchange.ts'
+import { isTaskMethod } from '../../features/tasks/index.ts'
 import { LiveOperation } from '../live-operation.ts'
 import type { Listeners } from './listeners.ts'
 import { Reply } from '../reply.ts'
@@ -113,7 +115,7 @@ export class StatelessEdge {
     const discovered = message.method === 'server/discover' ? await this.#discover(client) : undefined
     const reply = new Reply(exchange.req, exchange.res, { headers: noStore })
     if (discovered) await this.#finish(reply, message.id, message.method, discovered)
-    else if (knownMethods.has(message.method))
+    else if (knownMethods.has(message.method) || isTaskMethod(message.method, 'stateless'))
       await this.#operate(exchange, message, message.id, params, client, meta, reply)
     else throw new MessageError('METHOD_NOT_FOUND', message.id)
   }
@@ -251,6 +253,8 @@ export class StatelessEdge {
         reply.end(resultMessage(id, inputRequired(step.requests, state, this.#options.serverInfo)))
       } else if (step.outcome.kind === 'input')
         this.#finishInput(reply, id, method, step.outcome, call, binding)
+      else if (step.outcome.kind === 'task')
+        reply.end(resultMessage(id, withServerInfo(step.outcome.result, this.#options.serverInfo)))
       else if (step.outcome.kind === 'error')
         this.#finishError(reply, id, method, step.outcome.error, call, binding)
       else await this.#finish(reply, id, method, step.outcome.result, step.outcome.passed)
