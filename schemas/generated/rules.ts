@@ -424,6 +424,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => equal(select(self, "embeddingProvider"), "tei"), () => and(() => has(self, "embeddingModel"), () => notEqual(select(self, "embeddingModel"), ""))),
   "self.embeddingProvider == 'tei' || has(self.embeddingService)": (self) =>
     or(() => equal(select(self, "embeddingProvider"), "tei"), () => has(self, "embeddingService")),
+  "self.id != 'io.modelcontextprotocol/tasks'": (self) =>
+    notEqual(select(self, "id"), "io.modelcontextprotocol/tasks"),
+  "self.id != 'io.modelcontextprotocol/ui'": (self) =>
+    notEqual(select(self, "id"), "io.modelcontextprotocol/ui"),
   "self.idpTokenUrl.startsWith('https://') || self.idpTokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => startsWith(select(self, "idpTokenUrl"), "https://"), () => matches(select(self, "idpTokenUrl"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
   "self.insecureAllowHTTP || !has(self.jwksUrl) || self.jwksUrl.startsWith('https://')": (self) =>
@@ -446,6 +450,12 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => notEqual(select(self, "provider"), "redis"), () => has(self, "address")),
   "self.replay == 'once' || !self.acceptedAssertionTypes.exists(t, t == 'id_jag')": (self) =>
     or(() => equal(select(self, "replay"), "once"), () => not(exists(select(self, "acceptedAssertionTypes"), (t) => equal(t, "id_jag")))),
+  "self.routeBy != 'backend' || !has(self.param)": (self) =>
+    or(() => notEqual(select(self, "routeBy"), "backend"), () => not(has(self, "param"))),
+  "self.routeBy != 'backend' || has(self.backend)": (self) =>
+    or(() => notEqual(select(self, "routeBy"), "backend"), () => has(self, "backend")),
+  "self.routeBy == 'backend' || !has(self.backend)": (self) =>
+    or(() => equal(select(self, "routeBy"), "backend"), () => not(has(self, "backend"))),
   "self.targetTokenUrl.startsWith('https://') || self.insecureTargetTokenUrl": (self) =>
     or(() => startsWith(select(self, "targetTokenUrl"), "https://"), () => select(self, "insecureTargetTokenUrl")),
   "self.targetTokenUrl.startsWith('https://') || self.insecureTargetTokenUrl || self.targetTokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>

@@ -24,6 +24,7 @@ import {
 import { renderPage } from '../catalog/pages.ts'
 import type { ItemKind, ToolEntry } from '../model/catalog/entries.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
+import type { ExtensionSet } from '../model/extensions.ts'
 import type { OperationClient, ClientSession } from '../model/session.ts'
 import type { Link, Operation, Target } from '../model/operation.ts'
 import { type Outcome, resultOutcome } from '../model/outcome.ts'
@@ -40,6 +41,8 @@ export interface CallParts extends LookupParts {
   readonly onlyBackend: string | undefined
   /** Resource URIs that backends returned in results. */
   readonly links: ResourceLinks
+  /** The enabled protocol extensions. */
+  readonly extensions: ExtensionSet
 }
 
 const listMethods: Readonly<Record<string, ItemKind>> = {

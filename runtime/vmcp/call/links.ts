@@ -37,8 +37,7 @@ export interface FixedParts {
   readonly signIns: SignIns | undefined
   /** True if the listener requires a token from every client. */
   readonly requiresToken: boolean
-  /** Undefined if tasks are off. */
-  readonly tasks: Tasks | undefined
+  readonly tasks: Tasks
 }
 
 /** Builds the links of the chain, once for each configuration. */
@@ -52,6 +51,7 @@ export function makeLinks(
   const isOwnTool = (name: string): boolean => sources.isOwnTool(name)
   const { gate, webhooks, limiter } = guards
   const quotas = guards.quotas?.quotas
+  const hasTasks = tasks.isEnabled()
   const hasAliases = maxToolNameLength > 0
   const factsOf: AuthorizeOptions['factsOf'] = async (client, request) => {
     // The catalog does not contain tools provided by features.
@@ -65,7 +65,7 @@ export function makeLinks(
     callAliases: hasAliases
       ? resolveAliases(maxToolNameLength, (client, alias) => core.nameOf(client, alias))
       : undefined,
-    openTask: tasks?.open,
+    openTask: hasTasks ? tasks.open : undefined,
     webhooks:
       webhooks &&
       askWebhooks({
@@ -97,7 +97,7 @@ export function makeLinks(
     quota:
       quotas &&
       spendQuota({ quotas, costUnreadable: (backend) => events.emit('cost_unreadable', { backend }) }),
-    taskRelay: tasks?.relay,
+    taskRelay: hasTasks ? tasks.relay : undefined,
     send: send(core),
   }
 }

@@ -5,7 +5,11 @@
  * target and advertises the target's capabilities.
  * Source: MCP 2025-11-25, lifecycle, "Capability Negotiation"; MCP 2026-07-28, `server/discover`.
  */
+import type { Fields } from '../../../schemas/index.ts'
+import type { Era } from '../../mcp/index.ts'
 import type { ServerInfo } from '../backends/connection.ts'
+import type { TaskCapabilities } from '../features/tasks/index.ts'
+import type { ExtensionSet } from '../model/extensions.ts'
 import type { OperationClient } from '../model/session.ts'
 
 export interface Advertised {
@@ -22,8 +26,12 @@ export type Advertise = (client: OperationClient) => Advertised | Promise<Advert
 
 const announcesChanges = { listChanged: true }
 
-/** Returns every capability, and the capabilities in `more`. */
-export function allCapabilities(more: object): Omit<Advertised, 'instructions'> {
+/** Returns every capability of Gatehouse, and the enabled extensions and tasks. */
+export function allCapabilities(
+  era: Era,
+  extensions: ExtensionSet,
+  tasks: TaskCapabilities,
+): Omit<Advertised, 'instructions'> {
   return {
     capabilities: JSON.stringify({
       tools: announcesChanges,
@@ -31,19 +39,27 @@ export function allCapabilities(more: object): Omit<Advertised, 'instructions'> 
       prompts: announcesChanges,
       logging: {},
       completions: {},
-      ...more,
+      ...tasks.capabilities,
+      ...extensionsMember({ ...extensions.advertised(era), ...tasks.extensions }),
     }),
   }
 }
 
+function extensionsMember(advertised: Fields): Fields {
+  return Object.keys(advertised).length > 0 ? { extensions: advertised } : {}
+}
+
 /**
- * Returns the union of the servers' capabilities, and the capabilities in `more`. The result always includes the list-changed capabilities, even if no
- * server announces changes.
+ * Returns the union of the servers' capabilities, and the enabled extensions that a server declares. The result always
+ * includes tasks if they are enabled, and the list-changed capabilities, even if no server announces changes.
  */
 export function combineCapabilities(
   servers: readonly ServerInfo[],
-  more: object,
+  era: Era,
+  extensions: ExtensionSet,
+  tasks: TaskCapabilities,
 ): Omit<Advertised, 'instructions'> {
+  const offered = new Set(servers.flatMap((server) => [...server.extensions.keys()]))
   const has = (name: 'tools' | 'resources' | 'prompts' | 'logging' | 'completions' | 'subscribe'): boolean =>
     servers.some(({ capabilities }) => capabilities[name])
   return {
@@ -55,7 +71,8 @@ export function combineCapabilities(
       ...(has('prompts') && { prompts: announcesChanges }),
       ...(has('logging') && { logging: {} }),
       ...(has('completions') && { completions: {} }),
-      ...more,
+      ...tasks.capabilities,
+      ...extensionsMember({ ...extensions.advertised(era, offered), ...tasks.extensions }),
     }),
   }
 }

@@ -30,8 +30,7 @@ export interface EdgesOptions {
   readonly performOwn: Perform
   /** Returns the active policies, or undefined if none are configured. */
   readonly gate: () => Gate | undefined
-  /** Undefined if tasks are off. */
-  readonly tasks: Tasks | undefined
+  readonly tasks: Tasks
   readonly serverInfo: string
   /** Determines whether the server advertises all capabilities or only the backends' capabilities. */
   readonly advertise: 'everything' | 'backends'
@@ -88,16 +87,18 @@ export function makeEdges(options: EdgesOptions): Edges {
     endSession: options.endSession,
   })
   const advertise: Advertise = async (client) => {
-    const tasks = options.tasks?.isOffered() ? taskCapabilities(client) : {}
+    const tasks = options.tasks.isOffered() ? taskCapabilities(client) : {}
     if (options.advertise === 'everything')
       return {
-        ...allCapabilities(tasks),
+        ...allCapabilities(client.era, core.parts.extensions, tasks),
         instructions: await instructionsFor(client, core, options.gate()),
       }
     const catalog = await core.view(client, { waitForFresh: true })
     return {
       ...combineCapabilities(
         catalog.listings.map(({ server }) => server),
+        client.era,
+        core.parts.extensions,
         tasks,
       ),
       instructions: await instructionsIn(catalog, client, core, options.gate()),
@@ -109,6 +110,7 @@ export function makeEdges(options: EdgesOptions): Edges {
     life: makeSessionLife({ core, subscribe }, (session) => void sessions.save(session)),
     serverInfo,
     advertise,
+    extensions: () => core.parts.extensions,
     responses,
     log,
   })
@@ -122,6 +124,7 @@ export function makeEdges(options: EdgesOptions): Edges {
       checkHeaders: (client, params, headers) => core.checkMirrored(client, params, headers),
       serverInfo,
       advertise,
+      extensions: () => core.parts.extensions,
       allowlist,
       responses,
       sealer: makeStateSealer({

@@ -126,20 +126,12 @@ function scrapeStage(
 }
 
 /** Returns the settings that are only read at startup. */
-function startSettings({
-  audit,
-  telemetry,
-  sessionStorage,
-  console,
-  operational,
-  extensions,
-}: VmcpConfig) {
+function startSettings({ audit, telemetry, sessionStorage, console, operational }: VmcpConfig) {
   return {
     audit: JSON.stringify(audit),
     telemetry: JSON.stringify(telemetry),
     sessionStorage: JSON.stringify(sessionStorage),
     console: JSON.stringify(consoleStartSettings(console)),
-    extensions: JSON.stringify(extensions),
     'operational.workers': String(operational.workers ?? 1),
   }
 }

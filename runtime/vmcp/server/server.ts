@@ -104,7 +104,7 @@ class Vmcp implements VmcpServer {
   readonly #events: Events
   readonly #stopLog: () => void
   readonly #engine: VmcpEngine
-  readonly #tasks: Tasks | undefined
+  readonly #tasks: Tasks
   readonly #chain: Chain
   readonly #sessions: SessionTable
   readonly #edges: Edges
@@ -179,7 +179,7 @@ class Vmcp implements VmcpServer {
         stepPerformer(this.#engine.core, () => this.#parts.guards, this.#chain)(...step),
       observation,
     })
-    this.#tasks = makeServerTasks(config, {
+    this.#tasks = makeServerTasks(() => this.#parts.config, {
       core: this.#engine.core,
       env,
       secret: () => this.#stateSecret,
@@ -400,7 +400,7 @@ class Vmcp implements VmcpServer {
     clearInterval(this.#timer)
     this.#engine.stop()
     this.#edges.close()
-    this.#tasks?.close()
+    this.#tasks.close()
     await Promise.all([this.#listener?.close({ graceMs }), this.#relay?.close(graceMs)])
     await this.#reporter?.close()
     this.#sessions.close()

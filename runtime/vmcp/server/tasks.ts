@@ -15,23 +15,24 @@ export interface ServerTasksOptions {
   readonly now: () => number
 }
 
-/** Returns undefined if tasks are off. */
-export function makeServerTasks(config: VmcpConfig, options: ServerTasksOptions): Tasks | undefined {
+/** `config` returns the current configuration. */
+export function makeServerTasks(config: () => VmcpConfig, options: ServerTasksOptions): Tasks {
   const { core, env, secret, now } = options
-  const settings = taskSettings(config.extensions)
-  return (
-    settings &&
-    makeTasks({
-      settings,
-      server: serverScope(config, env),
-      secret,
-      // Without a shared key, another replica could not open the ids. In a cluster, there may be other replicas.
-      isOffered: () => secret() !== undefined || !(options.hasStorage || env[vmcpEnvironment.namespace]),
-      backendFacts(name) {
-        const found = core.parts.members.get(name)?.backend.settings
-        return found && { identity: backendIdentity(found), timeoutMs: found.timeoutMs }
-      },
-      now,
-    })
-  )
+  let read: { readonly extensions: unknown; readonly settings: ReturnType<typeof taskSettings> } | undefined
+  return makeTasks({
+    settings() {
+      const { extensions } = config()
+      if (read?.extensions !== extensions || !read) read = { extensions, settings: taskSettings(extensions) }
+      return read.settings
+    },
+    server: serverScope(config(), env),
+    secret,
+    // Without a shared key, another replica could not open the ids. In a cluster, there may be other replicas.
+    isShared: () => secret() !== undefined || !(options.hasStorage || env[vmcpEnvironment.namespace]),
+    backendFacts(name) {
+      const found = core.parts.members.get(name)?.backend.settings
+      return found && { identity: backendIdentity(found), timeoutMs: found.timeoutMs }
+    },
+    now,
+  })
 }

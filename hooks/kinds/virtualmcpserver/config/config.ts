@@ -78,6 +78,7 @@ const hotReloadable = [
   'codeMode',
   'compositeTools',
   'costs',
+  'extensions',
   'guardrails',
   'incomingAuth',
   'operational',

@@ -161,8 +161,13 @@ export class SessionConnection implements BackendConnection {
       const { sessionId } = channel
       this.#triedSession = sessionId
       if (!resume && sessionId !== undefined) {
-        const { protocolVersion, capabilities } = server
-        this.#options.onOpened?.({ sessionId, protocolVersion, logging: capabilities.logging })
+        const { protocolVersion, capabilities, extensions } = server
+        this.#options.onOpened?.({
+          sessionId,
+          protocolVersion,
+          logging: capabilities.logging,
+          ...(extensions.size > 0 && { extensions: Object.fromEntries(extensions) }),
+        })
       }
       return { channel, inbound, server }
     } catch (error) {

@@ -35,6 +35,7 @@ import {
   withServerInfo,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight } from '../../../net/index.ts'
+import type { ExtensionSet } from '../../model/extensions.ts'
 import { invalidRequestStateError, type Operation } from '../../model/operation.ts'
 import type { OperationClient } from '../../model/session.ts'
 import type { Outcome } from '../../model/outcome.ts'
@@ -60,6 +61,8 @@ export interface StatelessEdgeOptions {
   ) => Promise<void>
   readonly serverInfo: string
   readonly advertise: Advertise
+  /** Returns the enabled protocol extensions. */
+  readonly extensions: () => ExtensionSet
   readonly allowlist: HeaderAllowlist
   readonly responses: InFlight<ClientResponse>
   readonly sealer: StateSealer
@@ -125,7 +128,7 @@ export class StatelessEdge {
       era: 'stateless',
       protocolVersion: meta.protocolVersion,
       caller,
-      abilities: abilitiesOf(meta.clientCapabilities, id),
+      abilities: abilitiesOf(meta.clientCapabilities, id, 'stateless', this.#options.extensions()),
       info: meta.clientInfo,
       headers: selectHeaders(exchange.req.headers, this.#options.allowlist.passthroughHeaders),
       session: undefined,

@@ -3,7 +3,7 @@
  * opens the id in a `tasks/*` request. `relay` is the last link before `send`.
  * Source: docs/guides/tasks.md; MCP 2025-11-25, tasks; ext-tasks.
  */
-import { GatehouseError } from '../../../../schemas/index.ts'
+import { type Fields, GatehouseError } from '../../../../schemas/index.ts'
 import { type Era, tasksExtension } from '../../../mcp/index.ts'
 import type { Link } from '../../model/operation.ts'
 import type { OperationClient } from '../../model/session.ts'
@@ -12,24 +12,26 @@ import { makeTaskIds, unknownTask } from './ids.ts'
 import { LiveTasks } from './live-tasks.ts'
 import { type RelayParts, sessionTaskVersion, TaskRelay } from './relay.ts'
 import { SessionTaskIds } from './session-ids.ts'
-import type { TaskSettings } from './settings.ts'
+import { noTasks, type TaskSettings } from './settings.ts'
 
 export { taskSettings } from './settings.ts'
 
 export interface TasksOptions {
-  readonly settings: TaskSettings
+  /** Returns the current settings, or undefined if tasks are off. */
+  readonly settings: () => TaskSettings | undefined
   /** Identifies the server. All replicas of a server use the same value. */
   readonly server: string
   /** Returns key material that the replicas share. */
   readonly secret: () => string | undefined
   /** False while other replicas could not open the ids of this replica. */
-  readonly isOffered: () => boolean
+  readonly isShared: () => boolean
   readonly backendFacts: RelayParts['backendFacts']
   readonly now: () => number
 }
 
 export interface Tasks {
-  readonly settings: TaskSettings
+  /** True if tasks are on. */
+  readonly isEnabled: () => boolean
   /** True if the server advertises tasks. */
   readonly isOffered: () => boolean
   /** Opens the id in a `tasks/*` request. */
@@ -53,14 +55,17 @@ export function isTaskMethod(method: string, era: Era): boolean {
 }
 
 export function makeTasks(options: TasksOptions): Tasks {
-  const { settings, server, secret, isOffered, backendFacts, now } = options
+  const { server, secret, backendFacts, now } = options
+  const settings = (): TaskSettings => options.settings() ?? noTasks
+  const isEnabled = (): boolean => options.settings() !== undefined
+  const isOffered = (): boolean => isEnabled() && options.isShared()
   const ids = makeTaskIds({ server, secret, now })
   const live = new LiveTasks(settings, now)
   const inputs = new HeldInputs()
   const sessionIds = new SessionTaskIds()
   const relay = new TaskRelay({ settings, ids, live, inputs, sessionIds, backendFacts, now })
   return {
-    settings,
+    isEnabled,
     isOffered,
     live,
     sessionIds,
@@ -93,10 +98,16 @@ export function requireTasks({ era, abilities }: OperationClient): void {
   })
 }
 
+/** Members of the advertised capabilities and of their `extensions`. */
+export interface TaskCapabilities {
+  readonly capabilities?: Fields
+  readonly extensions?: Fields
+}
+
 /** Returns the capabilities with which the server advertises tasks to a client. */
-export function taskCapabilities({ era, protocolVersion }: OperationClient): object {
+export function taskCapabilities({ era, protocolVersion }: OperationClient): TaskCapabilities {
   if (era === 'stateless') return { extensions: { [tasksExtension]: {} } }
   return protocolVersion === sessionTaskVersion
-    ? { tasks: { cancel: {}, requests: { tools: { call: {} } } } }
+    ? { capabilities: { tasks: { cancel: {}, requests: { tools: { call: {} } } } } }
     : {}
 }

@@ -23,7 +23,7 @@ export interface LiveTaskLimits {
 }
 
 export class LiveTasks {
-  readonly #limits: LiveTaskLimits
+  readonly #limits: () => LiveTaskLimits
   readonly #now: () => number
   readonly #tasks = new Map<string, LiveTask>()
   readonly #perOwner = new Map<string, number>()
@@ -31,7 +31,7 @@ export class LiveTasks {
   readonly #ended = new LRUCache<string, true>({ max: maxPaced })
   #sweptAt = Number.NEGATIVE_INFINITY
 
-  constructor(limits: LiveTaskLimits, now: () => number) {
+  constructor(limits: () => LiveTaskLimits, now: () => number) {
     this.#limits = limits
     this.#now = now
   }
@@ -42,7 +42,7 @@ export class LiveTasks {
 
   /** True if the caller may create another task. */
   hasRoom(client: OperationClient): boolean {
-    const { max, maxPerCaller } = this.#limits
+    const { max, maxPerCaller } = this.#limits()
     const limit = isShared(client.caller) && !client.session ? max : Math.min(maxPerCaller, max)
     const isFull = () =>
       this.#tasks.size >= max || (this.#perOwner.get(callerOf(client)) ?? 0) >= limit

@@ -29,7 +29,7 @@ import { isTerminal, type ReadTask, readTask, taskFor } from './shapes.ts'
 import { waitForResult } from './wait.ts'
 
 export interface RelayParts {
-  readonly settings: TaskSettings
+  readonly settings: () => TaskSettings
   readonly ids: TaskIds
   readonly live: LiveTasks
   readonly inputs: HeldInputs
@@ -61,7 +61,8 @@ export class TaskRelay {
 
   /** Calls a backend's tool. */
   async call(operation: Operation, target: Target, send: Perform): Promise<Outcome> {
-    const { settings, live } = this.#parts
+    const { live } = this.#parts
+    const settings = this.#parts.settings()
     const { client } = operation
     const { taskSupport } = target.entry
     const receiver = receiverOf(operation)
@@ -114,7 +115,7 @@ export class TaskRelay {
 
   /** Returns the `task` member for a session-era backend, with the client's lifetime up to the maximum. */
   #ttlOf({ params }: Operation): string {
-    const { maxTtlMs } = this.#parts.settings
+    const { maxTtlMs } = this.#parts.settings()
     const ttl = params.object('task')?.value('ttl')
     const isValid = typeof ttl === 'number' && Number.isSafeInteger(ttl) && ttl > 0
     return JSON.stringify({ ttl: isValid ? Math.min(ttl, maxTtlMs) : maxTtlMs })
@@ -130,7 +131,7 @@ export class TaskRelay {
     const object = new JsonObject(result)
     const own = object.text('resultType') === 'task' ? undefined : object.object('task')
     const shape = own ? 'session' : 'extension'
-    return { task: readTask(own ?? object, shape, this.#parts.settings), shape }
+    return { task: readTask(own ?? object, shape, this.#parts.settings()), shape }
   }
 
   async #create(
@@ -163,12 +164,11 @@ export class TaskRelay {
   }
 
   async #get(task: BackendTask, ref: TaskRef): Promise<Outcome> {
-    const { settings } = this.#parts
     const { client } = task.operation
     const to = client.era === 'session' ? 'session' : 'extension'
     const outcome = await requestTask(task, 'tasks/get')
     if (outcome.kind === 'error') return outcome
-    const read = readTask(new JsonObject(resultOf(outcome)), ref.shape, settings)
+    const read = readTask(new JsonObject(resultOf(outcome)), ref.shape, this.#parts.settings())
     if (read.taskId !== ref.taskId)
       throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the backend returned another task') })
     const isInlined = ref.shape === 'session' && to === 'extension'
@@ -261,7 +261,7 @@ export class TaskRelay {
     if (client.era === 'session') {
       const outcome = await requestTask(task, 'tasks/cancel')
       if (outcome.kind === 'error') return outcome
-      const read = readTask(new JsonObject(resultOf(outcome)), ref.shape, this.#parts.settings)
+      const read = readTask(new JsonObject(resultOf(outcome)), ref.shape, this.#parts.settings())
       return {
         kind: 'result',
         result: taskFor(read, ref.id, { from: ref.shape, to: 'session' }).bytes,

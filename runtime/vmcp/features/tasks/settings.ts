@@ -11,6 +11,15 @@ export interface TaskSettings {
   readonly runAsTask: ReadonlySet<'workflows' | 'scripts' | 'optionalTools'>
 }
 
+/** Settings of a server on which no task can be created. */
+export const noTasks: TaskSettings = {
+  maxPerCaller: 0,
+  max: 0,
+  maxTtlMs: 1,
+  pollMs: 1_000,
+  runAsTask: new Set(),
+}
+
 /** Returns undefined if tasks are off. */
 export function taskSettings(extensions: Extensions | undefined): TaskSettings | undefined {
   const tasks = extensions?.tasks

@@ -216,6 +216,7 @@ function listingOf(backend: string, serial: number, tools: readonly string[]) {
     server: {
       protocolVersion: '',
       instructions: undefined,
+      extensions: new Map(),
       capabilities: {
         tools: true,
         resources: false,
