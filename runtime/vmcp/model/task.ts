@@ -44,7 +44,8 @@ export async function changeTaskResult(
   const member = (['result', 'error'] as const).find((name) => envelope.raw(name)?.[0] === 0x7b)
   const raw = member && envelope.raw(member)
   if (!raw) return outcome
-  const before: Outcome = member === 'result' ? { kind: 'result', result: raw } : { kind: 'error', error: raw }
+  const before: Outcome =
+    member === 'result' ? { kind: 'result', result: raw } : { kind: 'error', error: raw }
   const after = await change(before)
   if (after === before) return outcome
   const changes =

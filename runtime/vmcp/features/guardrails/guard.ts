@@ -335,7 +335,9 @@ async function checkTask(
   )
   if (checked.kind !== 'result') return checked
   const task = new JsonObject(checked.result)
-  const kept = Object.fromEntries(['taskId', 'result', 'error'].map((name) => [name, task.raw(name)] as const))
+  const kept = Object.fromEntries(
+    ['taskId', 'result', 'error'].map((name) => [name, task.raw(name)] as const),
+  )
   const rest = task.with({ taskId: undefined, result: undefined, error: undefined })
   const passed = await pass(rest)
   if (passed === rest) return checked

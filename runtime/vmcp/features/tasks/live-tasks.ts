@@ -44,8 +44,7 @@ export class LiveTasks {
   hasRoom(client: OperationClient): boolean {
     const { max, maxPerCaller } = this.#limits()
     const limit = isShared(client.caller) && !client.session ? max : Math.min(maxPerCaller, max)
-    const isFull = () =>
-      this.#tasks.size >= max || (this.#perOwner.get(callerOf(client)) ?? 0) >= limit
+    const isFull = () => this.#tasks.size >= max || (this.#perOwner.get(callerOf(client)) ?? 0) >= limit
     if (!isFull()) return true
     this.#sweep()
     return !isFull()

@@ -49,7 +49,9 @@ export function receiverOf({ id, client, params }: Operation): TaskShape | undef
   // Calls from scripts, workflows and tool search have no id, and their results must be complete.
   if (id === undefined) return undefined
   if (client.era === 'stateless') return client.abilities.tasks ? 'extension' : undefined
-  return client.protocolVersion === sessionTaskVersion && params.raw('task')?.[0] === 0x7b ? 'session' : undefined
+  return client.protocolVersion === sessionTaskVersion && params.raw('task')?.[0] === 0x7b
+    ? 'session'
+    : undefined
 }
 
 export class TaskRelay {
@@ -72,7 +74,9 @@ export class TaskRelay {
     const isRequested = taskSupport === 'required' || (taskSupport === 'optional' && isWanted)
     if (isRequested && receiver && !hasRoom) throw tooManyTasks()
     const accepts = isRequested || (receiver === 'extension' && hasRoom)
-    const asked = isRequested ? { ...target, changes: { ...target.changes, task: this.#ttlOf(operation) } } : target
+    const asked = isRequested
+      ? { ...target, changes: { ...target.changes, task: this.#ttlOf(operation) } }
+      : target
     let outcome = await send({ ...operation, target: asked, tasks: accepts ? 'accepted' : undefined })
     if (requiresTasks(outcome) && !accepts) {
       if (receiver) throw tooManyTasks()
@@ -152,10 +156,7 @@ export class TaskRelay {
     const { taskId, ttlMs, pollMs, status } = task
     const { identity } = this.#factsOf(backend)
     const notAfter = now() + ttlMs
-    const ref = ids.seal(
-      { backend, identity, taskId, tool, original, shape: from, notAfter, pollMs },
-      client,
-    )
+    const ref = ids.seal({ backend, identity, taskId, tool, original, shape: from, notAfter, pollMs }, client)
     annotateTask({ id: ref.hash, event: 'created' })
     if (!isTerminal(status)) live.add(ref, client)
     if (client.session) sessionIds.add(client.session.id, ref)

@@ -81,8 +81,7 @@ export function taskFor(
   // These members belong to the result, not to the task.
   for (const name of ['resultType', 'cacheScope']) if (object.raw(name)) changes[name] = undefined
   const now = JSON.stringify(new Date().toISOString())
-  for (const name of ['createdAt', 'lastUpdatedAt'])
-    if (object.text(name) === undefined) changes[name] = now
+  for (const name of ['createdAt', 'lastUpdatedAt']) if (object.text(name) === undefined) changes[name] = now
   return new JsonObject(
     object.with({
       ...changes,
