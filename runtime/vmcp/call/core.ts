@@ -7,7 +7,7 @@
 import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError, own } from '../../../schemas/index.ts'
-import { type Changes, emptyObject, mismatchedHeader, type JsonObject } from '../../mcp/index.ts'
+import { type Changes, mismatchedHeader, type JsonObject } from '../../mcp/index.ts'
 import type { AccessRequest, Facts } from '../../policy/index.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Cursors } from '../catalog/cursors.ts'
@@ -28,10 +28,10 @@ import type { ExtensionSet } from '../model/extensions.ts'
 import type { OperationClient, ClientSession } from '../model/session.ts'
 import type { Link, Operation, Target } from '../model/operation.ts'
 import { type Outcome, resultOutcome } from '../model/outcome.ts'
-import type { TaskRef } from '../model/task.ts'
 import { findResultMismatches } from '../catalog/result-misfits.ts'
 import { type PinParts, refusal, requireFittingCompletion } from '../features/pinning/refusal.ts'
 import type { Guard } from '../features/guardrails/guard.ts'
+import { taskTarget } from '../features/tasks/requests.ts'
 
 /** The parts that a reload replaces. */
 export interface CallParts extends LookupParts {
@@ -129,7 +129,7 @@ export class Core {
       case 'completion/complete':
         return this.#completionTarget(operation)
       default:
-        if (operation.task) return this.#taskTarget(operation.client, operation.task)
+        if (operation.task) return taskTarget(this.peek(operation.client).tools, operation.task)
         if (own(listMethods, operation.method)) return undefined
         throw new GatehouseError('METHOD_NOT_FOUND')
     }
@@ -315,15 +315,6 @@ export class Core {
     const entry = await this.#findResource(operation.client, uri)
     if (operation.origin) requireDecidedTarget(operation.origin, entry)
     return { entry, changes: {} }
-  }
-
-  /** Returns the target of a request about a task. Undefined if Gatehouse itself runs the task. */
-  #taskTarget(client: OperationClient, { tool, backend, original }: TaskRef): Target | undefined {
-    if (backend === '') return undefined
-    const known = this.peek(client).tools.get(tool)
-    const isSame = known?.backend === backend && known.original === original
-    const json = isSame ? known.json : emptyObject.bytes
-    return { entry: { key: tool, backend, original, json, mirrored: [] }, changes: {} }
   }
 
   /**

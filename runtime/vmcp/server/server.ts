@@ -47,7 +47,12 @@ import { watcherOf } from '../clients/session-life.ts'
 import { offerSessions } from '../clients/processes/offered-sessions.ts'
 import { WorkerRelay, workerTag } from '../clients/processes/relay.ts'
 import { makeOtherWorkers } from '../clients/sessions/other-workers.ts'
-import { openSessionStorage, serverScope, type SessionStorage } from '../clients/sessions/storage.ts'
+import {
+  openSessionStorage,
+  serverScope,
+  type SessionStorage,
+  SharedSecret,
+} from '../clients/sessions/storage.ts'
 import type { ServerSession } from '../clients/sessions/session.ts'
 import { SessionTable } from '../clients/sessions/table.ts'
 import { checkStart, checkStartWithLocks, requireKeeper, startParts, startWarnings } from './start-check.ts'
@@ -115,7 +120,7 @@ class Vmcp implements VmcpServer {
   readonly #parts: Reloadable
   readonly #readiness: VmcpReadiness
   #checksum: string | undefined
-  #stateSecret: string | undefined
+  readonly #secret: SharedSecret
   #reporter: Reporter | undefined
   #stopping = false
   #evictions = 0
@@ -134,8 +139,8 @@ class Vmcp implements VmcpServer {
     this.#events = events
     this.#stopLog = stopLog
     this.#checksum = options.configChecksum
-    this.#stateSecret = env[vmcpEnvironment.stateKey] || undefined
     this.#storage = openSessionStorage(config, env, events, worker?.sessions)
+    this.#secret = new SharedSecret(env[vmcpEnvironment.stateKey] || undefined, this.#storage, log)
     this.#relay = worker && new WorkerRelay(worker.link, observation.observer, log)
     const tag = workerTag(worker?.link.id)
     this.#parts = new Reloadable(config, {
@@ -173,19 +178,15 @@ class Vmcp implements VmcpServer {
         this.#readiness.onApplied(leftOut, served)
       },
       onChange: () => this.#reporter?.notify(),
-      stateSecret: () => this.#stateSecret,
+      stateSecret: () => this.#secret.value,
       lockKeeper: options.lockKeeper,
       performStep: (...step) =>
         stepPerformer(this.#engine.core, () => this.#parts.guards, this.#chain)(...step),
       observation,
     })
-    this.#tasks = makeServerTasks(() => this.#parts.config, {
-      core: this.#engine.core,
-      env,
-      secret: () => this.#stateSecret,
-      hasStorage: this.#storage !== undefined,
-      now: clock.now,
-    })
+    const { core } = this.#engine
+    const secret = { secret: () => this.#secret.value, hasStorage: this.#storage !== undefined }
+    this.#tasks = makeServerTasks(() => this.#parts.config, { core, env, now: clock.now, ...secret })
     this.#chain = makeChain(this.#makeLinks())
     this.#load = makeLoadControl(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
@@ -210,7 +211,7 @@ class Vmcp implements VmcpServer {
       advertise: options.advertise ?? 'everything',
       allowlist: this.#parts,
       server: serverScope(config, env),
-      stateSecret: () => this.#stateSecret,
+      stateSecret: () => this.#secret.value,
       clock,
       log,
       endSession: (session: ClientSession) => this.#engine.endSession(session, { gone: true }),
@@ -310,7 +311,7 @@ class Vmcp implements VmcpServer {
       page: () => this.view.pageFacts(),
       relay: relay && ((exchange) => relay.relay(exchange)),
     })
-    const shared = this.#shareSecret()
+    const shared = this.#secret.share()
     // Workers must share the secret before the first request.
     if (worker) await shared
     this.relayPort = await relay?.open(handler)
@@ -373,18 +374,8 @@ class Vmcp implements VmcpServer {
     }
   }
 
-  /** Reads the key that replicas share from the session store. Retries until the store is available. */
-  async #shareSecret(): Promise<void> {
-    if (this.#stateSecret !== undefined || !this.#storage) return
-    try {
-      this.#stateSecret = await this.#storage.sharedSecret()
-    } catch (error) {
-      this.#log.debug('failed to read the shared key', { err: error })
-    }
-  }
-
   #evict(): void {
-    void this.#shareSecret()
+    void this.#secret.share()
     this.#sessions.evict()
     this.#engine.evict(idleMs)
     countSecretUses(this.#options.authServer, this.#observation.telemetry.metrics)

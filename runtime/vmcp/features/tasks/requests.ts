@@ -1,10 +1,10 @@
 /** Requests about a task that Gatehouse sends to the task's backend. */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { type Changes, JsonObject, rpcCode, tasksExtension } from '../../../mcp/index.ts'
+import { type Changes, emptyObject, JsonObject, rpcCode, tasksExtension } from '../../../mcp/index.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import type { Operation, Perform, Target } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
-import { relatedTask } from '../../model/task.ts'
+import { relatedTask, type TaskRef } from '../../model/task.ts'
 import { unknownTask } from './ids.ts'
 
 export type TaskMethod = 'tasks/get' | 'tasks/result' | 'tasks/update' | 'tasks/cancel'
@@ -50,6 +50,18 @@ export async function requestTask(
 /** Returns an entry without the members that apply only to calls. */
 export function entryForTask({ key, backend, original, json }: CatalogEntry): CatalogEntry {
   return { key, backend, original, json, mirrored: [] }
+}
+
+/** Returns the target of a request about a task. Undefined if Gatehouse itself runs the task. */
+export function taskTarget(
+  tools: ReadonlyMap<string, CatalogEntry>,
+  { tool, backend, original }: TaskRef,
+): Target | undefined {
+  if (backend === '') return undefined
+  const known = tools.get(tool)
+  const isSame = known?.backend === backend && known.original === original
+  const json = isSame ? known.json : emptyObject.bytes
+  return { entry: entryForTask({ key: tool, backend, original, json }), changes: {} }
 }
 
 /** Returns the raw result. Throws BACKEND_PROTOCOL for other outcomes. */
