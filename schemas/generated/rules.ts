@@ -160,6 +160,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "maxToolNameLength")), () => equal(select(self, "maxToolNameLength"), 0n), () => greaterOrEqual(select(self, "maxToolNameLength"), 32n)),
   "!has(self.mutating) || !has(self.validating) || !self.mutating.exists(m, self.validating.exists(v, v.name == m.name))": (self) =>
     or(() => not(has(self, "mutating")), () => not(has(self, "validating")), () => not(exists(select(self, "mutating"), (m) => exists(select(self, "validating"), (v) => equal(select(v, "name"), select(m, "name")))))),
+  "!has(self.notifications) || self.notifications.all(m, !m.matches('^notifications/(cancelled|elicitation|events|initialized|message|progress|prompts|resources|roots|subscriptions|tasks|tools)(/|$)'))": (self) =>
+    or(() => not(has(self, "notifications")), () => all(select(self, "notifications"), (m) => not(matches(m, /^notifications\/(cancelled|elicitation|events|initialized|message|progress|prompts|resources|roots|subscriptions|tasks|tools)(\/|$)/u)))),
   "!has(self.primaryUpstreamProvider) || self.upstreamProviders.exists(p, p.name == self.primaryUpstreamProvider)": (self) =>
     or(() => not(has(self, "primaryUpstreamProvider")), () => exists(select(self, "upstreamProviders"), (p) => equal(select(p, "name"), select(self, "primaryUpstreamProvider")))),
   "!has(self.publicUrl) || self.publicUrl.startsWith('https://') || self.publicUrl.matches('^http://(localhost|127[.]0[.]0[.]1)(:[0-9]+)?$')": (self) =>
@@ -444,6 +446,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => equal(select(self, "method"), "privateKeyJwt"), () => not(has(self, "assertionAudience"))),
   "self.method == 'privateKeyJwt' || !has(self.signingAlg)": (self) =>
     or(() => equal(select(self, "method"), "privateKeyJwt"), () => not(has(self, "signingAlg"))),
+  "self.methods.all(m, !m.matches('^(completion|elicitation|events|logging|notifications|prompts|resources|roots|sampling|server|skills|subscriptions|tasks|tools|ui)/'))": (self) =>
+    all(select(self, "methods"), (m) => not(matches(m, /^(completion|elicitation|events|logging|notifications|prompts|resources|roots|sampling|server|skills|subscriptions|tasks|tools|ui)\//u))),
   "self.minReplicas <= self.maxReplicas": (self) =>
     lessOrEqual(select(self, "minReplicas"), select(self, "maxReplicas")),
   "self.provider != 'redis' || has(self.address)": (self) =>

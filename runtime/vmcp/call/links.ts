@@ -15,6 +15,7 @@ import { authorize, type AuthorizeOptions } from './authorize.ts'
 import type { ChainEntries, ChainLinks } from './chain.ts'
 import type { Core } from './core.ts'
 import type { Guards } from './guards.ts'
+import { accessOf, methodFacts } from './extension-methods.ts'
 import { rateLimit } from './rate-limit.ts'
 import { offerSignIn } from './offer-sign-in.ts'
 import { recordResourceLinks } from './resource-links.ts'
@@ -56,7 +57,8 @@ export function makeLinks(
   const factsOf: AuthorizeOptions['factsOf'] = async (client, request) => {
     // The catalog does not contain tools provided by features.
     if (request.action === 'call_tool' && isOwnTool(request.id)) return undefined
-    return (await core.factsOf(client, request)) ?? 'no such thing'
+    const facts = methodFacts(request, callParts.extensions) ?? (await core.factsOf(client, request))
+    return facts ?? 'no such thing'
   }
   return {
     observe,
@@ -82,6 +84,7 @@ export function makeLinks(
         factsOf,
         peekFacts: (client, request) => core.peekFacts(client, request),
         originsOf: originsOfPage,
+        accessOf: (operation) => accessOf(operation, callParts.extensions),
       }),
     offerSignIn: signIns && offerSignIn(signIns, { requiresToken }),
     resolveTarget: (featureTools) => core.resolveTarget(featureTools),

@@ -38,6 +38,7 @@ export function makeSessionLife(
   const resubscriber = new Resubscriber()
   return {
     onFirstMessage(session) {
+      session.allowsNotification = (method) => core.parts.extensions.allowsNotification(method)
       session.onLost = (backend) => renewSubscriptions(subscribe, session, backend, resubscriber)
       if (!session.isRestored) return
       // The session comes from another replica, so this replica must subscribe to the session's resources.

@@ -95,6 +95,8 @@ export interface Target {
   readonly bridges?: boolean | undefined
   /** True for a workflow step. The result of a step is not sent to the client. */
   readonly isStep?: boolean | undefined
+  /** True for a method of a custom extension. Rate limits and quotas count it like a tool call. */
+  readonly isExtension?: boolean | undefined
   /** Set by guardrails. */
   readonly limit?: ResponseLimit | undefined
   /** True if a link reads the result. The backend connection must then buffer the result. */

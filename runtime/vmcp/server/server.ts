@@ -47,12 +47,8 @@ import { watcherOf } from '../clients/session-life.ts'
 import { offerSessions } from '../clients/processes/offered-sessions.ts'
 import { WorkerRelay, workerTag } from '../clients/processes/relay.ts'
 import { makeOtherWorkers } from '../clients/sessions/other-workers.ts'
-import {
-  openSessionStorage,
-  serverScope,
-  type SessionStorage,
-  SharedSecret,
-} from '../clients/sessions/storage.ts'
+import { SharedSecret } from '../clients/sessions/shared-secret.ts'
+import { openSessionStorage, serverScope, type SessionStorage } from '../clients/sessions/storage.ts'
 import type { ServerSession } from '../clients/sessions/session.ts'
 import { SessionTable } from '../clients/sessions/table.ts'
 import { checkStart, checkStartWithLocks, requireKeeper, startParts, startWarnings } from './start-check.ts'

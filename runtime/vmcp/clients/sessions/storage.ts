@@ -8,7 +8,6 @@
  */
 import { randomBytes } from 'node:crypto'
 import { type VmcpConfig, vmcpEnvironment } from '../../../config/index.ts'
-import type { Log } from '../../../net/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import { makeRedisStore, type RedisStoreConfig, sealStore, type Store } from '../../../store/index.ts'
 import { type SessionRecords, sessionRecords } from './records.ts'
@@ -87,29 +86,6 @@ async function readOrCreateSecret(store: Store): Promise<string> {
   const found = await store.get(requestStateKey)
   if (found === undefined) throw new Error('the key for request state disappeared from the store')
   return found
-}
-
-/** Key material that the replicas share. Undefined until it is known. */
-export class SharedSecret {
-  value: string | undefined
-  readonly #storage: SessionStorage | undefined
-  readonly #log: Log
-
-  constructor(value: string | undefined, storage: SessionStorage | undefined, log: Log) {
-    this.value = value
-    this.#storage = storage
-    this.#log = log
-  }
-
-  /** Reads the key from the session store, unless it is known. Call this method again until the store is available. */
-  async share(): Promise<void> {
-    if (this.value !== undefined || !this.#storage) return
-    try {
-      this.value = await this.#storage.sharedSecret()
-    } catch (error) {
-      this.#log.debug('failed to read the shared key', { err: error })
-    }
-  }
 }
 
 /**

@@ -118,9 +118,14 @@ export class StatelessEdge {
     const discovered = message.method === 'server/discover' ? await this.#discover(client) : undefined
     const reply = new Reply(exchange.req, exchange.res, { headers: noStore })
     if (discovered) await this.#finish(reply, message.id, message.method, discovered)
-    else if (knownMethods.has(message.method) || isTaskMethod(message.method, 'stateless'))
+    else if (this.#isKnown(message.method))
       await this.#operate(exchange, message, message.id, params, client, meta, reply)
     else throw new MessageError('METHOD_NOT_FOUND', message.id)
+  }
+
+  #isKnown(method: string): boolean {
+    if (knownMethods.has(method) || isTaskMethod(method, 'stateless')) return true
+    return this.#options.extensions().routeOf(method) !== undefined
   }
 
   #client(exchange: VmcpExchange, meta: StatelessMeta, caller: Caller, id: string): OperationClient {
