@@ -1,8 +1,8 @@
 /**
  * Defines the order of the links that an operation passes between the client codecs and the backend:
  *
- *     observe → list aliases → feature surfaces → call aliases → open task → webhooks → authorize → offer sign-in → resolve target →
- *     rate limit → readable quotas → feature tools → readable errors → resource links → guardrail → route → pinned arguments →
+ *     observe → list aliases → list tasks → feature surfaces → call aliases → open task → webhooks → authorize → offer sign-in → resolve target →
+ *     rate limit → readable quotas → own tasks → feature tools → readable errors → resource links → guardrail → route → pinned arguments →
  *     request state → quota → task relay → send
  *
  * - An unauthorized caller receives no information and consumes no rate limit or quota. `authorize` comes before
@@ -24,6 +24,7 @@ import type { Outcome } from '../model/outcome.ts'
 export interface ChainLinks {
   readonly observe?: Link | undefined
   readonly listAliases?: Link | undefined
+  readonly listTasks?: Link | undefined
   /** The features, outermost first. */
   readonly features: readonly Feature[]
   readonly callAliases?: Link | undefined
@@ -35,6 +36,7 @@ export interface ChainLinks {
   readonly resolveTarget: (featureTools: ReadonlySet<string>) => Link
   readonly rateLimit?: Link | undefined
   readonly readableQuotas?: Link | undefined
+  readonly ownTasks?: Link | undefined
   readonly readableErrors: Link
   readonly resourceLinks?: Link | undefined
   readonly guardrail?: Link | undefined
@@ -51,6 +53,7 @@ type LinkName = Exclude<keyof ChainLinks, 'features' | 'resolveTarget' | 'send'>
 /** The links that apply to a single method. The chain skips these links for all other methods. */
 const methods: Partial<Record<LinkName, string>> = {
   listAliases: 'tools/list',
+  listTasks: 'tools/list',
   callAliases: 'tools/call',
 }
 
@@ -110,6 +113,7 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
     resolveTarget(new Set(tools.keys())),
     'rateLimit' as const,
     'readableQuotas' as const,
+    'ownTasks' as const,
     ...(tools.size === 0 ? [] : [runFeatureTools(tools)]),
     ...finalLinks,
   ]
@@ -133,7 +137,7 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
     for (const tool of feature.tools) tools.set(tool.name, (operation) => tool.run(operation, inside))
   }
   return {
-    perform: compose(['observe', 'listAliases', ...surfaces, ...checkedLinks(tools)], send),
+    perform: compose(['observe', 'listAliases', 'listTasks', ...surfaces, ...checkedLinks(tools)], send),
     performOwn: compose([resolveTarget(new Set()), ...finalLinks], send),
     performStep: compose(stepLinks, send),
   }

@@ -63,6 +63,7 @@ export function makeLinks(
   return {
     observe,
     listAliases: hasAliases ? showAliases((client) => core.peek(client).aliases) : undefined,
+    listTasks: hasTasks ? tasks.list : undefined,
     features,
     callAliases: hasAliases
       ? resolveAliases(maxToolNameLength, (client, alias) => core.nameOf(client, alias))
@@ -90,6 +91,7 @@ export function makeLinks(
     resolveTarget: (featureTools) => core.resolveTarget(featureTools),
     rateLimit: limiter && rateLimit(limiter),
     readableQuotas: quotas && readableQuotas,
+    ownTasks: hasTasks ? tasks.own : undefined,
     readableErrors: readableErrors(core),
     resourceLinks: callParts.onlyBackend === undefined ? recordResourceLinks(callParts.links) : undefined,
     guardrail: callParts.guard?.link,

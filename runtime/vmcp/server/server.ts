@@ -181,8 +181,8 @@ class Vmcp implements VmcpServer {
       observation,
     })
     const { core } = this.#engine
-    const secret = { secret: () => this.#secret.value, hasStorage: this.#storage !== undefined }
-    this.#tasks = makeServerTasks(() => this.#parts.config, { core, env, now: clock.now, ...secret })
+    const shared = { secret: () => this.#secret.value, storage: this.#storage }
+    this.#tasks = makeServerTasks(() => this.#parts.config, { core, env, now: clock.now, ...shared })
     this.#chain = makeChain(this.#makeLinks())
     this.#load = makeLoadControl(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
@@ -387,11 +387,10 @@ class Vmcp implements VmcpServer {
     clearInterval(this.#timer)
     this.#engine.stop()
     this.#edges.close()
-    this.#tasks.close()
     await Promise.all([this.#listener?.close({ graceMs }), this.#relay?.close(graceMs)])
     await this.#reporter?.close()
     this.#sessions.close()
-    await this.#parts.closeGuards()
+    await Promise.all([this.#tasks.close(), this.#parts.closeGuards()])
     await this.#engine.close()
     await Promise.all([this.#parts.closeAuthenticator(), this.#storage?.close(), this.#observation.close()])
     this.#stopLog()

@@ -83,8 +83,12 @@ export class Questions {
 
   /** Resolves when a question is open, or after `ms`. */
   async waitForQuestion(ms: number, ended: Promise<unknown>): Promise<void> {
-    if (this.#open.size > 0) return
-    await new Promise<void>((resolve) => {
+    if (this.#open.size === 0) await this.waitForChange(ms, ended)
+  }
+
+  /** Resolves when another question is asked, when `ended` settles, or after `ms`. */
+  waitForChange(ms: number, ended: Promise<unknown>): Promise<void> {
+    return new Promise<void>((resolve) => {
       const done = (): void => {
         clearTimeout(timer)
         this.#waiting.delete(done)

@@ -1,16 +1,20 @@
 /**
- * Tasks: tool calls that continue after the response. Two links implement them. `open` runs before authorization and
- * opens the id in a `tasks/*` request. `relay` is the last link before `send`.
+ * Tasks: tool calls that continue after the response. `open` runs before authorization and opens the id in a `tasks/*`
+ * request. `own` runs calls as tasks of Gatehouse, and `relay` relays the tasks of backends.
  * Source: docs/guides/tasks.md; MCP 2025-11-25, tasks; ext-tasks.
  */
-import { type Fields, GatehouseError } from '../../../../schemas/index.ts'
+import { type Fields, GatehouseError, serverTools } from '../../../../schemas/index.ts'
 import { type Era, tasksExtension } from '../../../mcp/index.ts'
-import type { Link } from '../../model/operation.ts'
+import type { Store } from '../../../store/index.ts'
+import type { Link, Operation } from '../../model/operation.ts'
+import type { TaskShape } from '../../model/task.ts'
 import type { OperationClient } from '../../model/session.ts'
 import { HeldInputs } from './held-inputs.ts'
 import { makeTaskIds, unknownTask } from './ids.ts'
 import { LiveTasks } from './live-tasks.ts'
-import { type RelayParts, sessionTaskVersion, TaskRelay } from './relay.ts'
+import { withTaskSupport } from './list.ts'
+import { OwnedTasks } from './owned/owned-tasks.ts'
+import { receiverOf, type RelayParts, sessionTaskVersion, TaskRelay } from './relay.ts'
 import { SessionTaskIds } from './session-ids.ts'
 import { noTasks, type TaskSettings } from './settings.ts'
 
@@ -26,6 +30,8 @@ export interface TasksOptions {
   /** False while other replicas could not open the ids of this replica. */
   readonly isShared: () => boolean
   readonly backendFacts: RelayParts['backendFacts']
+  /** Store for the tasks that Gatehouse runs. */
+  readonly store: Store
   readonly now: () => number
 }
 
@@ -36,12 +42,16 @@ export interface Tasks {
   readonly isOffered: () => boolean
   /** Opens the id in a `tasks/*` request. */
   readonly open: Link
+  /** Adds the support for tasks to lists of tools for session clients. */
+  readonly list: Link
+  /** Runs calls as tasks of Gatehouse. */
+  readonly own: Link
   /** Relays the tasks of backends. */
   readonly relay: Link
   readonly live: LiveTasks
   /** Returns the client's id and the params of a status notification from a backend, or undefined if it is unknown. */
   readonly sessionIds: SessionTaskIds
-  close(): void
+  close(): Promise<void>
 }
 
 const methods: Readonly<Record<Era, ReadonlySet<string>>> = {
@@ -55,7 +65,7 @@ export function isTaskMethod(method: string, era: Era): boolean {
 }
 
 export function makeTasks(options: TasksOptions): Tasks {
-  const { server, secret, backendFacts, now } = options
+  const { server, secret, backendFacts, store, now } = options
   const settings = (): TaskSettings => options.settings() ?? noTasks
   const isEnabled = (): boolean => options.settings() !== undefined
   const isOffered = (): boolean => isEnabled() && options.isShared()
@@ -64,6 +74,22 @@ export function makeTasks(options: TasksOptions): Tasks {
   const inputs = new HeldInputs()
   const sessionIds = new SessionTaskIds()
   const relay = new TaskRelay({ settings, ids, live, inputs, sessionIds, backendFacts, now })
+  const owned = new OwnedTasks({ store, ids, live, settings, now })
+  const lists = new WeakMap<Buffer, Buffer>()
+
+  /** Returns the shape in which Gatehouse itself runs a call as a task, or undefined if it does not. */
+  function ownShape(operation: Operation): TaskShape | undefined {
+    const { method, target, params } = operation
+    if (method !== 'tools/call' || !isOffered()) return undefined
+    const receiver = receiverOf(operation)
+    if (receiver === 'session') return target?.entry.taskSupport ? undefined : receiver
+    const isScript = !target && params.text('name') === serverTools.executeToolScript
+    const kind = target?.run ? 'workflows' : isScript ? 'scripts' : undefined
+    return receiver && kind && settings().runAsTask.has(kind) && live.hasRoom(operation.client)
+      ? receiver
+      : undefined
+  }
+
   return {
     isEnabled,
     isOffered,
@@ -78,6 +104,21 @@ export function makeTasks(options: TasksOptions): Tasks {
       if (method === 'tasks/get' && id !== undefined) live.pace(task)
       return next({ ...operation, task })
     },
+    async list(operation, next) {
+      const outcome = await next(operation)
+      const { era, protocolVersion } = operation.client
+      const isConcerned = era === 'session' && protocolVersion === sessionTaskVersion && isOffered()
+      if (!isConcerned || outcome.kind !== 'result') return outcome
+      const result = lists.get(outcome.result) ?? withTaskSupport(outcome.result)
+      lists.set(outcome.result, result)
+      return { kind: 'result', result }
+    },
+    own(operation, next) {
+      const { task } = operation
+      if (task?.backend === '') return owned.handle(operation, task)
+      const shape = ownShape(operation)
+      return shape ? owned.start(operation, next, shape) : next(operation)
+    },
     relay(operation, next) {
       const { task, target, method } = operation
       if (task) return relay.handle(operation, task, next)
@@ -85,7 +126,10 @@ export function makeTasks(options: TasksOptions): Tasks {
         ? relay.call(operation, target, next)
         : next(operation)
     },
-    close: () => inputs.close(),
+    async close() {
+      inputs.close()
+      await owned.close()
+    },
   }
 }
 

@@ -57,7 +57,12 @@ export class LiveTasks {
     this.#perOwner.set(owner, (this.#perOwner.get(owner) ?? 0) + 1)
   }
 
-  /** Forgets a task that has ended. Returns true the first time that this replica learns of the end. */
+  /** Forgets a task that has ended. */
+  forget({ hash }: TaskRef): void {
+    this.#remove(hash)
+  }
+
+  /** Forgets a task whose end the client reads. Returns true for the first read at this replica. */
   end({ hash }: TaskRef): boolean {
     this.#remove(hash)
     const isFirst = !this.#ended.has(hash)

@@ -102,7 +102,7 @@ export class TaskRelay {
         return this.#result(task, ref)
       case 'tasks/cancel': {
         const outcome = await this.#cancel(task, ref, client)
-        this.#parts.live.end(ref)
+        this.#parts.live.forget(ref)
         this.#parts.inputs.end(ref)
         return outcome
       }
