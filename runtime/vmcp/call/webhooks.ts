@@ -44,7 +44,7 @@ export function askWebhooks({ chain, ...parts }: WebhookParts): Link {
   /** Calls the webhooks with the late result of a tool call. */
   async function respondToTask(operation: Operation, task: TaskRef, next: Perform): Promise<Outcome> {
     const params = new JsonObject(Buffer.from(JSON.stringify({ name: task.tool })))
-    const origin = { backend: task.backend, original: task.original }
+    const origin = await originOf({ ...operation, method: 'tools/call', params }, parts)
     const call = { ...callOf(operation, params, origin), method: 'tools/call' }
     const outcome = await next(withWholeResult(operation))
     return changeTaskResult(operation.method, outcome, (result) => respond(chain, call, result))

@@ -84,6 +84,8 @@ export function makeEdges(options: EdgesOptions): Edges {
       const outcome = await subscribe(client, uri, signal)
       if (outcome.kind !== 'result') throw new Error('the backend rejected the subscription')
     },
+    tasks: options.tasks,
+    readTask: (client, taskId, signal) => perform(ownOperation(client, 'tasks/get', { taskId }, signal)),
     endSession: options.endSession,
   })
   const advertise: Advertise = async (client) => {
@@ -107,7 +109,10 @@ export function makeEdges(options: EdgesOptions): Edges {
   const protocol = new SessionProtocol({
     sessions,
     perform,
-    life: makeSessionLife({ core, subscribe }, (session) => void sessions.save(session)),
+    life: makeSessionLife(
+      { core, subscribe, tasks: options.tasks },
+      (session) => void sessions.save(session),
+    ),
     serverInfo,
     advertise,
     extensions: () => core.parts.extensions,

@@ -9,6 +9,7 @@ import type { Core } from '../call/core.ts'
 import { Resubscriber } from './session-era/resubscribe.ts'
 import type { SessionLife } from './session-era/protocol.ts'
 import type { Watcher } from './watcher.ts'
+import type { Tasks } from '../features/tasks/index.ts'
 import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
 import type { ServerSession } from './sessions/session.ts'
@@ -29,15 +30,17 @@ export type Subscribe = (client: OperationClient, uri: string, signal: AbortSign
 export interface SessionLifeParts {
   readonly core: Core
   readonly subscribe: Subscribe
+  readonly tasks: Pick<Tasks, 'sessionIds'>
 }
 
 export function makeSessionLife(
-  { core, subscribe }: SessionLifeParts,
+  { core, subscribe, tasks }: SessionLifeParts,
   save: (session: ServerSession) => void,
 ): SessionLife {
   const resubscriber = new Resubscriber()
   return {
     onFirstMessage(session) {
+      session.taskIdOf = (backend, taskId) => tasks.sessionIds.find(session.id, backend, taskId)?.id
       session.allowsNotification = (method) => core.parts.extensions.allowsNotification(method)
       session.onLost = (backend) => renewSubscriptions(subscribe, session, backend, resubscriber)
       if (!session.isRestored) return

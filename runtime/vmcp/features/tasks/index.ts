@@ -49,8 +49,10 @@ export interface Tasks {
   /** Relays the tasks of backends. */
   readonly relay: Link
   readonly live: LiveTasks
-  /** Returns the client's id and the params of a status notification from a backend, or undefined if it is unknown. */
+  /** Ids under which the clients of sessions know the tasks of backends. */
   readonly sessionIds: SessionTaskIds
+  /** True if an id is valid for a client. */
+  isValid(client: OperationClient, taskId: string): boolean
   close(): Promise<void>
 }
 
@@ -125,6 +127,13 @@ export function makeTasks(options: TasksOptions): Tasks {
       return method === 'tools/call' && target && !target.run && isOffered()
         ? relay.call(operation, target, next)
         : next(operation)
+    },
+    isValid(client, taskId) {
+      try {
+        return ids.open(taskId, client) !== undefined
+      } catch {
+        return false
+      }
     },
     async close() {
       inputs.close()
