@@ -1,6 +1,7 @@
 /** A task, as the chain sees it: a tool call that continues after its response. */
 import { JsonObject } from '../../mcp/index.ts'
-import { type Outcome } from './outcome.ts'
+import type { Outcome } from './outcome.ts'
+import type { BackendSession } from './session.ts'
 
 /** The two shapes of tasks: the tasks of 2025-11-25, and the extension of 2026-07-28. */
 export type TaskShape = 'session' | 'extension'
@@ -27,6 +28,8 @@ export interface TaskRef {
   readonly notAfter: number
   /** Interval between two reads, in milliseconds. */
   readonly pollMs: number
+  /** The backend's session, for a task that a client without a session created at a session-era backend. */
+  readonly session?: BackendSession | undefined
 }
 
 /**

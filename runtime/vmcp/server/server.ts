@@ -180,9 +180,16 @@ class Vmcp implements VmcpServer {
         stepPerformer(this.#engine.core, () => this.#parts.guards, this.#chain)(...step),
       observation,
     })
-    const { core } = this.#engine
-    const shared = { secret: () => this.#secret.value, storage: this.#storage }
-    this.#tasks = makeServerTasks(() => this.#parts.config, { core, env, now: clock.now, ...shared })
+    this.#tasks = makeServerTasks(() => this.#parts.config, {
+      ...{
+        core: this.#engine.core,
+        env,
+        now: clock.now,
+        storage: this.#storage,
+        secret: () => this.#secret.value,
+      },
+      endSession: (...session) => this.#engine.endSession(...session),
+    })
     this.#chain = makeChain(this.#makeLinks())
     this.#load = makeLoadControl(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
@@ -308,8 +315,8 @@ class Vmcp implements VmcpServer {
       relay: relay && ((exchange) => relay.relay(exchange)),
     })
     const shared = this.#secret.share()
-    // Workers must share the secret before the first request.
-    if (worker) await shared
+    // Workers and tasks need the secret before the first request.
+    if (worker || this.#tasks.isEnabled()) await shared
     this.relayPort = await relay?.open(handler)
     const connections = worker?.link.connections
     const parts = { host, port, handler, certificate, connections, localTokens: this.#options.localTokens }

@@ -2,6 +2,7 @@
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import { backendIdentity } from '../backends/backend-identity.ts'
 import type { Core } from '../call/core.ts'
+import type { ClientSession } from '../model/session.ts'
 import { serverScope, type SessionStorage } from '../clients/sessions/storage.ts'
 import { makeMemoryStore } from '../../store/index.ts'
 import { makeTasks, type Tasks, taskSettings } from '../features/tasks/index.ts'
@@ -16,6 +17,7 @@ export interface ServerTasksOptions {
   readonly secret: () => string | undefined
   /** The store that replicas share. Undefined if sessions stay in this process. */
   readonly storage: Pick<SessionStorage, 'store'> | undefined
+  readonly endSession: (session: ClientSession, options: { readonly gone: boolean }) => void
   readonly now: () => number
 }
 
@@ -37,6 +39,7 @@ export function makeServerTasks(config: () => VmcpConfig, options: ServerTasksOp
       const found = core.parts.members.get(name)?.backend.settings
       return found && { identity: backendIdentity(found), timeoutMs: found.timeoutMs }
     },
+    endSession: options.endSession,
     store: storage?.store.namespace('tasks:') ?? makeMemoryStore({ now, maxEntries: maxStoreEntries }),
     now,
   })

@@ -36,8 +36,9 @@ export function makeTaskIds(options: {
   })
   return {
     seal(content, client) {
-      const { identity, backend, taskId, tool, original, shape, notAfter, pollMs } = content
-      const text = JSON.stringify([identity, backend, taskId, tool, original, shape, notAfter, pollMs])
+      const { identity, backend, taskId, tool, original, shape, notAfter, pollMs, session } = content
+      const facts = [identity, backend, taskId, tool, original, shape, notAfter, pollMs]
+      const text = JSON.stringify(session ? [...facts, session] : facts)
       const id = sealer.seal(text, [server, callerOf(client)])
       if (id.length > maxIdLength) {
         const cause = new Error('the task id is too long')
@@ -48,11 +49,10 @@ export function makeTaskIds(options: {
     open(id, client) {
       const text = id === undefined ? undefined : sealer.open(id, [server, callerOf(client)])
       if (id === undefined || text === undefined) throw unknownTask()
-      const [identity, backend, taskId, tool, original, shape, notAfter, pollMs] = JSON.parse(text)
+      const [identity, backend, taskId, tool, original, shape, notAfter, pollMs, session] = JSON.parse(text)
       if (notAfter <= now()) throw unknownTask()
-      return {
-        ...{ id, hash: hashOf(id), identity, backend, taskId, tool, original, shape, notAfter, pollMs },
-      }
+      const facts = { identity, backend, taskId, tool, original, shape, notAfter, pollMs, session }
+      return { id, hash: hashOf(id), ...facts }
     },
   }
 }

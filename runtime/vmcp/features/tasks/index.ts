@@ -8,7 +8,7 @@ import { type Era, tasksExtension } from '../../../mcp/index.ts'
 import type { Store } from '../../../store/index.ts'
 import type { Link, Operation } from '../../model/operation.ts'
 import type { TaskShape } from '../../model/task.ts'
-import type { OperationClient } from '../../model/session.ts'
+import type { ClientSession, OperationClient } from '../../model/session.ts'
 import { HeldInputs } from './held-inputs.ts'
 import { makeTaskIds, unknownTask } from './ids.ts'
 import { LiveTasks } from './live-tasks.ts'
@@ -16,6 +16,7 @@ import { withTaskSupport } from './list.ts'
 import { OwnedTasks } from './owned/owned-tasks.ts'
 import { receiverOf, type RelayParts, sessionTaskVersion, TaskRelay } from './relay.ts'
 import { SessionTaskIds } from './session-ids.ts'
+import { TaskSessions } from './task-sessions.ts'
 import { noTasks, type TaskSettings } from './settings.ts'
 
 export { taskSettings } from './settings.ts'
@@ -30,6 +31,8 @@ export interface TasksOptions {
   /** False while other replicas could not open the ids of this replica. */
   readonly isShared: () => boolean
   readonly backendFacts: RelayParts['backendFacts']
+  /** Closes the connections of a task's session. With `gone`, also ends the session at the backend. */
+  readonly endSession: (session: ClientSession, options: { readonly gone: boolean }) => void
   /** Store for the tasks that Gatehouse runs. */
   readonly store: Store
   readonly now: () => number
@@ -75,7 +78,8 @@ export function makeTasks(options: TasksOptions): Tasks {
   const live = new LiveTasks(settings, now)
   const inputs = new HeldInputs()
   const sessionIds = new SessionTaskIds()
-  const relay = new TaskRelay({ settings, ids, live, inputs, sessionIds, backendFacts, now })
+  const sessions = new TaskSessions(options.endSession)
+  const relay = new TaskRelay({ settings, ids, live, inputs, sessionIds, sessions, backendFacts, now })
   const owned = new OwnedTasks({ store, ids, live, settings, now })
   const lists = new WeakMap<Buffer, Buffer>()
 
@@ -101,6 +105,7 @@ export function makeTasks(options: TasksOptions): Tasks {
       const { method, client, params, id } = operation
       if (!isTaskMethod(method, client.era)) return next(operation)
       requireTasks(client)
+      if (!options.isShared()) throw new GatehouseError('STORE_DOWN')
       const task = ids.open(params.text('taskId'), client)
       if (task.backend !== '' && backendFacts(task.backend)?.identity !== task.identity) throw unknownTask()
       if (method === 'tasks/get' && id !== undefined) live.pace(task)

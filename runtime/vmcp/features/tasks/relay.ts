@@ -26,6 +26,7 @@ import {
 } from './requests.ts'
 import type { TaskSettings } from './settings.ts'
 import { isTerminal, type ReadTask, readTask, taskFor } from './shapes.ts'
+import { TaskSession, type TaskSessions } from './task-sessions.ts'
 import { waitForResult } from './wait.ts'
 
 export interface RelayParts {
@@ -34,6 +35,7 @@ export interface RelayParts {
   readonly live: LiveTasks
   readonly inputs: HeldInputs
   readonly sessionIds: SessionTaskIds
+  readonly sessions: TaskSessions
   /** Returns a backend's identity and time limit, or undefined if the backend was removed. */
   readonly backendFacts: (
     name: string,
@@ -74,27 +76,43 @@ export class TaskRelay {
     const isRequested = taskSupport === 'required' || (taskSupport === 'optional' && isWanted)
     if (isRequested && receiver && !hasRoom) throw tooManyTasks()
     const accepts = isRequested || (receiver === 'extension' && hasRoom)
-    const asked = isRequested
-      ? { ...target, changes: { ...target.changes, task: this.#ttlOf(operation) } }
-      : target
-    let outcome = await send({ ...operation, target: asked, tasks: accepts ? 'accepted' : undefined })
-    if (requiresTasks(outcome) && !accepts) {
-      if (receiver) throw tooManyTasks()
-      outcome = await send({ ...operation, target, tasks: 'accepted' })
+    // The backend may accept requests about the task only in the session in which it was created.
+    const session = isRequested && !client.session ? new TaskSession() : undefined
+    const within = session ? { ...operation, client: { ...client, session } } : operation
+    let isKept = false
+    try {
+      const asked = isRequested
+        ? { ...target, changes: { ...target.changes, task: this.#ttlOf(operation) } }
+        : target
+      let outcome = await send({ ...within, target: asked, tasks: accepts ? 'accepted' : undefined })
+      if (requiresTasks(outcome) && !accepts) {
+        if (receiver) throw tooManyTasks()
+        outcome = await send({ ...within, target, tasks: 'accepted' })
+      }
+      if (outcome.kind !== 'task') return outcome
+      const { task, shape } = this.#created(outcome.result)
+      const backendTask = { operation: within, target, taskId: task.taskId, send }
+      if (receiver) {
+        const created = await this.#create(backendTask, client, outcome.result, task, {
+          from: shape,
+          to: receiver,
+          session,
+        })
+        isKept = true
+        return created
+      }
+      const timeoutMs = Math.max(target.timeoutMs ?? 0, this.#factsOf(target.entry.backend).timeoutMs)
+      return await waitForResult(backendTask, task, { shape, timeoutMs, bounds: settings })
+    } finally {
+      if (session && !isKept) this.#parts.sessions.discard(session)
     }
-    if (outcome.kind !== 'task') return outcome
-    const { task, shape } = this.#created(outcome.result)
-    const backendTask = { operation, target, taskId: task.taskId, send }
-    if (receiver) return this.#create(backendTask, outcome.result, task, shape, receiver)
-    const timeoutMs = Math.max(target.timeoutMs ?? 0, this.#factsOf(target.entry.backend).timeoutMs)
-    return waitForResult(backendTask, task, { shape, timeoutMs, bounds: settings })
   }
 
   /** Handles a `tasks/*` request for a task of a backend. */
   async handle(operation: Operation, ref: TaskRef, send: Perform): Promise<Outcome> {
     const { target, method, client, params } = operation
     if (!target) throw new GatehouseError('METHOD_NOT_FOUND')
-    const task = { operation, target, taskId: ref.taskId, send }
+    const task = { operation: this.#parts.sessions.attach(operation, ref), target, taskId: ref.taskId, send }
     switch (method as TaskMethod) {
       case 'tasks/get':
         return this.#get(task, ref)
@@ -140,15 +158,13 @@ export class TaskRelay {
 
   async #create(
     backendTask: BackendTask,
+    client: OperationClient,
     result: Buffer,
     task: ReadTask,
-    from: TaskShape,
-    to: TaskShape,
+    { from, to, session }: CreateOptions,
   ): Promise<Outcome> {
-    const { ids, live, sessionIds, now } = this.#parts
-    const { operation, target } = backendTask
-    const { client } = operation
-    const { backend, key: tool, original } = target.entry
+    const { ids, live, sessionIds, sessions, now } = this.#parts
+    const { backend, key: tool, original } = backendTask.target.entry
     if (!live.hasRoom(client)) {
       await requestTask(backendTask, 'tasks/cancel').catch(() => {})
       throw tooManyTasks()
@@ -156,7 +172,14 @@ export class TaskRelay {
     const { taskId, ttlMs, pollMs, status } = task
     const { identity } = this.#factsOf(backend)
     const notAfter = now() + ttlMs
-    const ref = ids.seal({ backend, identity, taskId, tool, original, shape: from, notAfter, pollMs }, client)
+    const ref = ids.seal(
+      {
+        ...{ backend, identity, taskId, tool, original, shape: from, notAfter, pollMs },
+        session: session?.opened,
+      },
+      client,
+    )
+    if (session) sessions.keep(ref, session)
     annotateTask({ id: ref.hash, event: 'created' })
     if (!isTerminal(status)) live.add(ref, client)
     if (client.session) sessionIds.add(client.session.id, ref)
@@ -278,6 +301,13 @@ export class TaskRelay {
       throw error
     }
   }
+}
+
+interface CreateOptions {
+  readonly from: TaskShape
+  readonly to: TaskShape
+  /** The session in which the task was created. */
+  readonly session: TaskSession | undefined
 }
 
 /** Returns the result of a tool call that became a task, in the client's shape. */

@@ -13,7 +13,7 @@ import { type BackendTask, requestTask, resultOf, withRelatedTask } from './requ
 import { type ReadTask, readTask, type TaskBounds } from './shapes.ts'
 
 /** Time limit for the cancellation of a task, in milliseconds. */
-const cancelMs = 5_000
+const cancelMs = 2_000
 
 export interface WaitOptions {
   readonly shape: TaskShape
@@ -35,7 +35,7 @@ export async function waitForResult(
       ? await sessionResult(waiting, options)
       : await extensionResult(waiting, created, deadline, options)
   } catch (error) {
-    cancel(task)
+    await cancel(task)
     const isLate = deadline.aborted && !operation.context.signal.aborted
     const timedOut = error instanceof GatehouseError && error.code === 'BACKEND_TIMEOUT'
     throw isLate || timedOut ? tooSlow(task) : error
@@ -94,16 +94,16 @@ async function extensionResult(
   }
 }
 
-/** Cancels the task in the background. */
-function cancel(task: BackendTask): void {
+/** Cancels the task. Never rejects. */
+async function cancel(task: BackendTask): Promise<void> {
   const { operation } = task
-  const context = deriveContext(operation.context, {
-    signal: AbortSignal.timeout(cancelMs),
+  const signal = AbortSignal.timeout(cancelMs)
+  const { lazySignal: _, ...context } = deriveContext(operation.context, {
+    signal,
     streamResult: () => undefined,
   })
-  requestTask({ ...task, operation: { ...operation, context } }, 'tasks/cancel', {
-    timeoutMs: cancelMs,
-  }).catch(() => {})
+  const cancelling = { ...task, operation: { ...operation, context } }
+  await requestTask(cancelling, 'tasks/cancel', { timeoutMs: cancelMs }).catch(() => {})
 }
 
 /** Returns the error for a task that did not end within the time limit of the call. */
