@@ -180,16 +180,8 @@ class Vmcp implements VmcpServer {
         stepPerformer(this.#engine.core, () => this.#parts.guards, this.#chain)(...step),
       observation,
     })
-    this.#tasks = makeServerTasks(() => this.#parts.config, {
-      ...{
-        core: this.#engine.core,
-        env,
-        now: clock.now,
-        storage: this.#storage,
-        secret: () => this.#secret.value,
-      },
-      endSession: (...session) => this.#engine.endSession(...session),
-    })
+    const shared = { storage: this.#storage, secret: this.#secret }
+    this.#tasks = makeServerTasks(this.#engine, this.#parts, { env, now: clock.now, ...shared })
     this.#chain = makeChain(this.#makeLinks())
     this.#load = makeLoadControl(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
