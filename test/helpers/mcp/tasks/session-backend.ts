@@ -50,7 +50,7 @@ export async function startSessionTaskBackend(): Promise<SessionTaskBackend> {
             })
             const { taskId } = task
             const ask = async (): Promise<string> => {
-              await taskStore.updateTaskStatus(taskId, 'input_required')
+              await extra.taskStore.updateTaskStatus(taskId, 'input_required')
               const answer = await server.server.request(
                 {
                   method: 'elicitation/create',
@@ -62,13 +62,13 @@ export async function startSessionTaskBackend(): Promise<SessionTaskBackend> {
                 ElicitResultSchema,
                 { relatedTask: { taskId } },
               )
-              await taskStore.updateTaskStatus(taskId, 'working')
+              await extra.taskStore.updateTaskStatus(taskId, 'working')
               return JSON.stringify(answer.content)
             }
             // The task may have been cancelled in the meantime.
             work(ms, ask)
               .then((result) =>
-                taskStore.storeTaskResult(taskId, result.isError ? 'failed' : 'completed', result),
+                extra.taskStore.storeTaskResult(taskId, result.isError ? 'failed' : 'completed', result),
               )
               .catch(() => {})
             return { task }
