@@ -4,7 +4,6 @@ export {
   abilitiesIn,
   requireAbility,
   tasksExtension,
-  withoutTasks,
   withTasks,
 } from './abilities.ts'
 export { AskingCall, type CallStep } from './asking-call.ts'
@@ -42,7 +41,6 @@ export {
   inputRequests,
   statelessQuestion,
   askingMethods,
-  isInterim,
   resultKind,
   respondToInputRequests,
   sendInRounds,

@@ -6,7 +6,7 @@ import type { Outcome } from '../model/outcome.ts'
 import type { ToolEntry } from '../model/catalog/entries.ts'
 import type { SignIns } from '../backends/sign-ins.ts'
 import { checkPinnedArguments } from '../features/pinning/refusal.ts'
-import type { Tasks } from '../features/tasks/index.ts'
+import type { TaskFeature } from '../features/tasks/index.ts'
 import { readableQuotas } from '../features/quotas/refusal.ts'
 import { spendQuota } from '../features/quotas/spending.ts'
 import { originsOfPage } from '../catalog/pages.ts'
@@ -38,7 +38,7 @@ export interface FixedParts {
   readonly signIns: SignIns | undefined
   /** True if the listener requires a token from every client. */
   readonly requiresToken: boolean
-  readonly tasks: Tasks
+  readonly tasks: TaskFeature
 }
 
 /** Builds the links of the chain, once for each configuration. */

@@ -14,7 +14,7 @@ import { SessionEdge } from './session-era/http-codec.ts'
 import { SessionProtocol } from './session-era/protocol.ts'
 import { ParkedCalls } from './stateless-era/call.ts'
 import { StatelessEdge } from './stateless-era/codec.ts'
-import { taskCapabilities, type Tasks } from '../features/tasks/index.ts'
+import { taskCapabilities, type TaskFeature } from '../features/tasks/index.ts'
 import type { ClientSession } from '../model/session.ts'
 import { ownOperation, type Perform } from '../model/operation.ts'
 import { makeSessionLife, type Subscribe } from './session-life.ts'
@@ -30,7 +30,7 @@ export interface EdgesOptions {
   readonly performOwn: Perform
   /** Returns the active policies, or undefined if none are configured. */
   readonly gate: () => Gate | undefined
-  readonly tasks: Tasks
+  readonly tasks: TaskFeature
   readonly serverInfo: string
   /** Determines whether the server advertises all capabilities or only the backends' capabilities. */
   readonly advertise: 'everything' | 'backends'

@@ -9,7 +9,7 @@ import type { Core } from '../call/core.ts'
 import { Resubscriber } from './session-era/resubscribe.ts'
 import type { SessionLife } from './session-era/protocol.ts'
 import type { Watcher } from './watcher.ts'
-import type { Tasks } from '../features/tasks/index.ts'
+import type { TaskFeature } from '../features/tasks/index.ts'
 import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
 import type { ServerSession } from './sessions/session.ts'
@@ -30,7 +30,7 @@ export type Subscribe = (client: OperationClient, uri: string, signal: AbortSign
 export interface SessionLifeParts {
   readonly core: Core
   readonly subscribe: Subscribe
-  readonly tasks: Pick<Tasks, 'sessionIds'>
+  readonly tasks: Pick<TaskFeature, 'sessionIds'>
 }
 
 export function makeSessionLife(

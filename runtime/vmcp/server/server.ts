@@ -41,7 +41,7 @@ import { Reloadable } from './reloadable.ts'
 import { type Reporter, reporterFor } from './status/report.ts'
 import { signInRoute } from './sign-in-page.ts'
 import { makeServerTasks } from './tasks.ts'
-import type { Tasks } from '../features/tasks/index.ts'
+import type { TaskFeature } from '../features/tasks/index.ts'
 import { builtInRoute } from './status/routes.ts'
 import { watcherOf } from '../clients/session-life.ts'
 import { offerSessions } from '../clients/processes/offered-sessions.ts'
@@ -105,7 +105,7 @@ class Vmcp implements VmcpServer {
   readonly #events: Events
   readonly #stopLog: () => void
   readonly #engine: VmcpEngine
-  readonly #tasks: Tasks
+  readonly #tasks: TaskFeature
   readonly #chain: Chain
   readonly #sessions: SessionTable
   readonly #edges: Edges

@@ -5,7 +5,7 @@ import type { SharedSecret } from '../clients/sessions/shared-secret.ts'
 import type { VmcpEngine } from './engine/engine.ts'
 import { serverScope, type SessionStorage } from '../clients/sessions/storage.ts'
 import { makeMemoryStore } from '../../store/index.ts'
-import { makeTasks, type Tasks, taskSettings } from '../features/tasks/index.ts'
+import { makeTasks, type TaskFeature, taskSettings } from '../features/tasks/index.ts'
 
 /** Maximum number of entries in memory. Each task uses two, and more while other requests about it arrive. */
 const maxStoreEntries = 400_000
@@ -24,7 +24,7 @@ export function makeServerTasks(
   engine: Pick<VmcpEngine, 'core' | 'endSession'>,
   current: { readonly config: VmcpConfig },
   { env, secret, storage, now }: ServerTasksOptions,
-): Tasks {
+): TaskFeature {
   let read: { readonly extensions: unknown; readonly settings: ReturnType<typeof taskSettings> } | undefined
   return makeTasks({
     settings() {

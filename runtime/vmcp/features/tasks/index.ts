@@ -38,7 +38,7 @@ export interface TasksOptions {
   readonly now: () => number
 }
 
-export interface Tasks {
+export interface TaskFeature {
   /** True if tasks are on. */
   readonly isEnabled: () => boolean
   /** True if the server advertises tasks. */
@@ -69,7 +69,7 @@ export function isTaskMethod(method: string, era: Era): boolean {
   return methods[era].has(method)
 }
 
-export function makeTasks(options: TasksOptions): Tasks {
+export function makeTasks(options: TasksOptions): TaskFeature {
   const { server, secret, backendFacts, store, now } = options
   const settings = (): TaskSettings => options.settings() ?? noTasks
   const isEnabled = (): boolean => options.settings() !== undefined
