@@ -1,6 +1,6 @@
 /**
- * Checks references in manifests offline: references to other Gatehouse objects in the same namespace, and to a virtual
- * server's backends. The check reads only the given manifests. A dangling reference is an error when the manifests
+ * Checks references in manifests offline: references to other Gatehouse objects in the same namespace, to a virtual
+ * server's backends, and to OpenAPI documents. The check reads only the given manifests. A dangling reference is an error when the manifests
  * contain other objects of that kind. Otherwise, it is reported as a warning, because the object may already be on the
  * cluster.
  *
@@ -9,6 +9,7 @@
 import { below, formatViolations, type KindName, nearest, type Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
 import { kindOfField } from '../kinds/referrers.ts'
+import { documentFindings } from './document-check.ts'
 import { foreignFields, secretFindings, secretReferences, type Unchecked } from './secret-check.ts'
 import {
   unknownBackendsOf,
@@ -45,13 +46,15 @@ export function referenceCheck(docs: readonly unknown[]): (doc: unknown) => Refe
     const warnings = findings.flatMap(({ warning }) => warning ?? [])
     const names = object['kind'] === 'VirtualMCPServer' ? backendViolations(object, given) : []
     const secrets = secretFindings(object['spec'], given)
+    const documents = documentFindings(object, given)
     return {
-      violations: [...named, ...secrets.violations, ...names],
+      violations: [...named, ...secrets.violations, ...documents.violations, ...names],
       warnings: [
         ...warnings,
         ...webhookWarnings(object, given),
         ...policyWarnings(object, given),
         ...secrets.warnings,
+        ...documents.warnings,
       ],
       unchecked: secrets.unchecked,
     }

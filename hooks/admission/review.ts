@@ -82,7 +82,9 @@ function reviewDeletion(old: unknown): AdmissionVerdict {
  * created again.
  */
 function groupWarnings({ kind, status }: Readonly<Record<string, unknown>>): string[] {
-  const lists = isFields(status) ? [status['servers'], status['remoteProxies'], status['entries']] : []
+  const lists = isFields(status)
+    ? [status['servers'], status['remoteProxies'], status['entries'], status['openApiServers']]
+    : []
   const members = lists.reduce<number>((sum, list) => sum + (Array.isArray(list) ? list.length : 0), 0)
   if (kind !== 'MCPGroup' || members === 0) return []
   return [

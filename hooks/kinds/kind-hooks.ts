@@ -25,6 +25,8 @@ export interface KindHooks<K extends KindName> {
   readonly warnings?: (resource: Kinds[K]) => readonly string[]
   readonly customize: (request: CustomizeRequest, settings: HookSettings) => CustomizeResponse
   readonly sync: (context: SyncContext<K>) => SyncResponse
+  /** True when a sync of a small request can take long. The server then always uses a worker thread. */
+  readonly isExpensive?: boolean
   /** Returns the Kubernetes Events that the parent's current state requires. */
   readonly events?: (parent: KubeObject, violationsOf: CheckObject) => readonly HookEvent[]
 }

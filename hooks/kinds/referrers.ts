@@ -2,20 +2,22 @@
  * Reverse references: finds the resources in the namespace that refer to an object.
  *
  * Specs are read through type guards, because referrers may be invalid. Referrers that are being deleted are ignored.
- * MCPServerEntries are counted but not listed, because the status supports only three kinds of workloads.
+ * Members
+ * without pods are counted but not listed, because the status supports only three kinds of workloads.
  * Source: docs/reference/specification/external-auth.md#status, "status", "Incoming references".
  */
 import { byText, type KindName, type WorkloadReference } from '../../schemas/index.ts'
 import { namesOf, type ReferenceTable } from '../references/reference.ts'
 import type { AnyContext } from '../sync/context.ts'
 import { proxyReferences } from './common/proxy/references.ts'
-import { entryReferences } from './mcpserverentry/index.ts'
+import { remoteReferences } from './common/remote-member.ts'
 import { virtualServerReferences } from './virtualmcpserver/references.ts'
 
 const tables = {
   MCPServer: proxyReferences,
   MCPRemoteProxy: proxyReferences,
-  MCPServerEntry: entryReferences,
+  MCPServerEntry: remoteReferences,
+  MCPOpenAPIServer: remoteReferences,
   VirtualMCPServer: virtualServerReferences,
 } as const satisfies Partial<Record<KindName, ReferenceTable<never>>>
 
@@ -62,5 +64,5 @@ function isWorkload(reference: {
   readonly kind: keyof typeof tables
   readonly name: string
 }): reference is WorkloadReference {
-  return reference.kind !== 'MCPServerEntry'
+  return reference.kind !== 'MCPServerEntry' && reference.kind !== 'MCPOpenAPIServer'
 }

@@ -7,15 +7,22 @@
  */
 import { type Fields, fieldsOf, filledTextOf, type KubeObject } from '../base/kube.ts'
 
-export const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry'] as const
+export const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry', 'MCPOpenAPIServer'] as const
 export type MemberKind = (typeof memberKinds)[number]
+
+/** The kinds of members that virtual servers call directly, without a workload of their own. */
+export type RemoteKind = 'MCPServerEntry' | 'MCPOpenAPIServer'
+
+export function isRemote(kind: MemberKind): kind is RemoteKind {
+  return kind === 'MCPServerEntry' || kind === 'MCPOpenAPIServer'
+}
 
 export interface GroupMember {
   readonly kind: MemberKind
   readonly name: string
-  /** URL of the member; undefined while the member has no address, and for an invalid entry. */
+  /** URL of the member; undefined while the member has no address, and for an unusable remote service. */
   readonly url: string | undefined
-  readonly transport: 'sse' | 'streamable-http'
+  readonly transport: 'sse' | 'streamable-http' | 'openapi'
   readonly phase: string | undefined
   /** Name of the member's own MCPExternalAuthConfig. */
   readonly authRef: string | undefined
@@ -46,30 +53,31 @@ export function groupMembers(
 function memberOf(kind: MemberKind, object: KubeObject): GroupMember {
   const spec = specOf(object)
   const phase = filledTextOf(fieldsOf(object['status'])['phase'])
-  const url =
-    kind === 'MCPServerEntry' ? entryUrl(spec, phase) : filledTextOf(fieldsOf(object['status'])['url'])
+  const url = urlOf(kind, object, phase)
   return {
     kind,
     name: object.metadata.name,
     url: url !== undefined && /^https?:\/\/\S+$/.test(url) && url.length <= 2048 ? url : undefined,
-    transport: kind === 'MCPServerEntry' ? entryTransport(spec) : transportOf(url),
+    transport: transportOf(kind, spec, url),
     phase,
     authRef: filledTextOf(fieldsOf(spec['externalAuthConfigRef'])['name']),
     object,
   }
 }
 
-function entryUrl(spec: Fields, phase: string | undefined): string | undefined {
-  return phase === 'Valid' ? filledTextOf(spec['remoteUrl']) : undefined
+function urlOf(kind: MemberKind, object: KubeObject, phase: string | undefined): string | undefined {
+  if (kind === 'MCPServerEntry')
+    return phase === 'Valid' ? filledTextOf(specOf(object)['remoteUrl']) : undefined
+  if (kind !== 'MCPOpenAPIServer') return filledTextOf(fieldsOf(object['status'])['url'])
+  // A service with an invalid document is Degraded: running servers keep the tools of the last valid document.
+  return phase === 'Ready' || phase === 'Degraded' ? filledTextOf(specOf(object)['baseUrl']) : undefined
 }
 
-function entryTransport(spec: Fields): GroupMember['transport'] {
-  return spec['transport'] === 'sse' ? 'sse' : 'streamable-http'
-}
-
-/** Derives the transport from the path of a status URL: SSE for `/sse`, otherwise streamable HTTP. */
-function transportOf(url: string | undefined): GroupMember['transport'] {
-  return url?.endsWith('/sse') ? 'sse' : 'streamable-http'
+/** For a workload, derives the transport from the path of its URL: SSE for `/sse`, otherwise streamable HTTP. */
+function transportOf(kind: MemberKind, spec: Fields, url: string | undefined): GroupMember['transport'] {
+  if (kind === 'MCPOpenAPIServer') return 'openapi'
+  const isSse = kind === 'MCPServerEntry' ? spec['transport'] === 'sse' : url?.endsWith('/sse')
+  return isSse ? 'sse' : 'streamable-http'
 }
 
 function specOf(object: KubeObject): Fields {

@@ -22,6 +22,8 @@ export interface HookEntry {
   readonly plural: string
   readonly childKinds: readonly ChildKind[]
   readonly relatedKinds: readonly RelatedKind[]
+  /** True when a sync of a small request can take long. */
+  readonly isExpensive: boolean
   /** Throws GatehouseError BAD_REQUEST when the body is not a customize request for this kind. */
   readonly customize: (body: unknown) => CustomizeResponse
   /** Throws GatehouseError BAD_REQUEST when the body is not a sync request for this kind. */
@@ -52,13 +54,14 @@ export function makeHooks(settings: HookSettings): HookRegistry {
 }
 
 function entryOf(hooks: AnyKindHooks, settings: HookSettings): HookEntry {
-  const { kind, childKinds, relatedKinds, events } = hooks
+  const { kind, childKinds, relatedKinds, isExpensive = false, events } = hooks
   const violationsOf = (object: unknown) => resourceViolations(object, settings)
   return {
     kind,
     plural: pluralOf(kind),
     childKinds,
     relatedKinds,
+    isExpensive,
     customize: (body) => hooks.customize(readCustomizeRequest(body, kind), settings),
     sync: (body) =>
       hooks.sync(new SyncContext(readSyncRequest(body, kind), { settings, violationsOf }, kind)),

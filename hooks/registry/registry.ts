@@ -6,6 +6,7 @@ import { mcpAuthzConfig } from '../kinds/mcpauthzconfig/index.ts'
 import { mcpExternalAuthConfig } from '../kinds/mcpexternalauthconfig/index.ts'
 import { mcpGroup } from '../kinds/mcpgroup/index.ts'
 import { mcpOidcConfig } from '../kinds/mcpoidcconfig/index.ts'
+import { mcpOpenApiServer } from '../kinds/mcpopenapiserver/index.ts'
 import { mcpRemoteProxy } from '../kinds/mcpremoteproxy/index.ts'
 import { mcpServer } from '../kinds/mcpserver/index.ts'
 import { mcpServerEntry } from '../kinds/mcpserverentry/index.ts'
@@ -22,6 +23,7 @@ const registry: { readonly [K in KindName]: KindHooks<K> } = {
   MCPExternalAuthConfig: mcpExternalAuthConfig,
   MCPGroup: mcpGroup,
   MCPOIDCConfig: mcpOidcConfig,
+  MCPOpenAPIServer: mcpOpenApiServer,
   MCPRemoteProxy: mcpRemoteProxy,
   MCPServer: mcpServer,
   MCPServerEntry: mcpServerEntry,

@@ -214,7 +214,8 @@ async function evaluateCall(
 ): Promise<EvaluatedCall> {
   const { bytes, size, values }: Body = request.body
   request.body = undefined
-  if (!worker || (size <= smallBytes && values <= smallValues)) {
+  const isSmall = size <= smallBytes && values <= smallValues
+  if (!worker || (isSmall && !isExpensive(registry, call))) {
     return evaluate(registry, call, Buffer.from(bytes.buffer, 0, size).toString('utf8'))
   }
   const gone = new AbortController()
@@ -222,6 +223,11 @@ async function evaluateCall(
   const requester =
     call.hook === 'validate' ? requesterOf(bytes.subarray(0, Math.min(size, headBytes)), request) : undefined
   return worker.run({ call, body: bytes, size }, gone.signal, requester)
+}
+
+/** True for a sync that can take long even when its request is small. */
+function isExpensive(registry: HookRegistry, call: HookCall): boolean {
+  return call.hook === 'sync' && registry.byPlural(call.plural)?.isExpensive === true
 }
 
 /** Number of leading bytes to search for the user. The API server writes the user before the objects. */

@@ -22,6 +22,7 @@ const ownReasons: ReadonlySet<string> = new Set([
   'AttachDisabled',
   'ConfigInvalid',
   'ConfigTooLarge',
+  'DocumentInvalid',
   'EnterpriseRequired',
   'InvalidConfig',
   'InvalidPodTemplateSpec',

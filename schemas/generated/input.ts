@@ -65,6 +65,11 @@ import type {
   ObjectMeta,
   ObjectRef,
   OboStrategy,
+  OpenAPIDocumentKey,
+  OpenAPIDocumentRef,
+  OpenApiDocumentSource,
+  OpenApiFilter,
+  OpenApiOverride,
   OutputProperty,
   ProxyHeaderForward,
   ProxyTools,
@@ -84,6 +89,7 @@ import type {
   ServerAutoscaling,
   SessionAffinity,
   SizeRule,
+  SkippedOpenAPIOperation,
   SpiffeBundleRef,
   SpiffeBundleSource,
   SpiffeTrustDomain,
@@ -169,6 +175,11 @@ export type {
   ObjectMeta,
   ObjectRef,
   OboStrategy,
+  OpenAPIDocumentKey,
+  OpenAPIDocumentRef,
+  OpenApiDocumentSource,
+  OpenApiFilter,
+  OpenApiOverride,
   OutputProperty,
   ProxyHeaderForward,
   ProxyTools,
@@ -188,6 +199,7 @@ export type {
   ServerAutoscaling,
   SessionAffinity,
   SizeRule,
+  SkippedOpenAPIOperation,
   SpiffeBundleRef,
   SpiffeBundleSource,
   SpiffeTrustDomain,
@@ -560,6 +572,22 @@ export type MCPOIDCConfigSpec = Omit<filled.MCPOIDCConfigSpec, "kubernetesServic
   readonly inline?: InlineOidc
 }
 
+export type MCPOpenAPIServer = Omit<filled.MCPOpenAPIServer, "spec" | "status"> & {
+  readonly spec: MCPOpenAPIServerSpec
+  readonly status?: MCPOpenAPIServerStatus
+}
+
+export type MCPOpenAPIServerSpec = Omit<filled.MCPOpenAPIServerSpec, "operations" | "response" | "allowPrivateEndpoint" | "caBundleRef"> & {
+  readonly operations?: OpenApiOperations
+  readonly response?: OpenApiResponse
+  readonly allowPrivateEndpoint?: boolean
+  readonly caBundleRef?: CABundleSource
+}
+
+export type MCPOpenAPIServerStatus = Omit<filled.MCPOpenAPIServerStatus, "phase"> & {
+  readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed"
+}
+
 export type MCPRemoteProxy = Omit<filled.MCPRemoteProxy, "spec"> & {
   readonly spec: MCPRemoteProxySpec
 }
@@ -680,6 +708,20 @@ export type OnAnswer = Omit<filled.OnAnswer, "action"> & {
 
 export type OnError = Omit<filled.OnError, "action"> & {
   readonly action?: "abort" | "continue" | "retry"
+}
+
+export type OpenApiBackend = Omit<filled.OpenApiBackend, "operations" | "response"> & {
+  readonly operations?: OpenApiOperations
+  readonly response?: OpenApiResponse
+}
+
+export type OpenApiOperations = Omit<filled.OpenApiOperations, "includeDeprecated"> & {
+  readonly includeDeprecated?: boolean
+}
+
+export type OpenApiResponse = Omit<filled.OpenApiResponse, "maxBytes" | "output"> & {
+  readonly maxBytes?: number
+  readonly output?: "off" | "warn" | "enforce"
 }
 
 export type OpenTelemetryConfig = Omit<filled.OpenTelemetryConfig, "enabled" | "insecure" | "metrics" | "tracing" | "useLegacyAttributes" | "caBundleRef"> & {
@@ -827,8 +869,9 @@ export type RuntimeAuthzenPoint = Omit<filled.RuntimeAuthzenPoint, "http" | "con
   readonly circuitBreaker?: DecisionCircuit
 }
 
-export type RuntimeBackend = Omit<filled.RuntimeBackend, "addresses"> & {
+export type RuntimeBackend = Omit<filled.RuntimeBackend, "addresses" | "openapi"> & {
   readonly addresses?: "any" | "private" | "public"
+  readonly openapi?: OpenApiBackend
 }
 
 export type RuntimeDecisionPoint = Omit<filled.RuntimeDecisionPoint, "http" | "context" | "cache" | "circuitBreaker"> & {
@@ -1117,6 +1160,7 @@ export interface Kinds {
   readonly MCPExternalAuthConfig: MCPExternalAuthConfig
   readonly MCPGroup: MCPGroup
   readonly MCPOIDCConfig: MCPOIDCConfig
+  readonly MCPOpenAPIServer: MCPOpenAPIServer
   readonly MCPRemoteProxy: MCPRemoteProxy
   readonly MCPServer: MCPServer
   readonly MCPServerEntry: MCPServerEntry
@@ -1135,6 +1179,7 @@ export interface Statuses {
   readonly MCPExternalAuthConfig: MCPExternalAuthConfigStatus
   readonly MCPGroup: MCPGroupStatus
   readonly MCPOIDCConfig: MCPOIDCConfigStatus
+  readonly MCPOpenAPIServer: MCPOpenAPIServerStatus
   readonly MCPRemoteProxy: MCPRemoteProxyStatus
   readonly MCPServer: MCPServerStatus
   readonly MCPServerEntry: MCPServerEntryStatus

@@ -80,6 +80,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clientCertificatePath")), () => startsWith(select(self, "url"), "https://")),
   "!has(self.clientCertificateSecretRef) || (has(self.oidcConfig) && self.oidcConfig.issuerUrl.startsWith('https://')) || (has(self.oauth2Config) && self.oauth2Config.tokenEndpoint.startsWith('https://'))": (self) =>
     or(() => not(has(self, "clientCertificateSecretRef")), () => and(() => has(self, "oidcConfig"), () => startsWith(select(select(self, "oidcConfig"), "issuerUrl"), "https://")), () => and(() => has(self, "oauth2Config"), () => startsWith(select(select(self, "oauth2Config"), "tokenEndpoint"), "https://"))),
+  "!has(self.clientCertificateSecretRef) || self.baseUrl.startsWith('https://')": (self) =>
+    or(() => not(has(self, "clientCertificateSecretRef")), () => startsWith(select(self, "baseUrl"), "https://")),
   "!has(self.clientCertificateSecretRef) || self.remoteUrl.startsWith('https://')": (self) =>
     or(() => not(has(self, "clientCertificateSecretRef")), () => startsWith(select(self, "remoteUrl"), "https://")),
   "!has(self.clientSecretEnv) || has(self.clientId)": (self) =>
@@ -206,6 +208,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(select(self, "allowMayAct")), () => not(exists(select(self, "allowedDelegateClients"), (c) => equal(c, "*")))),
   "!self.allowPrivateIPs || has(self.jwksUrl)": (self) =>
     or(() => not(select(self, "allowPrivateIPs")), () => has(self, "jwksUrl")),
+  "!self.baseUrl.matches('[?#]')": (self) =>
+    not(matches(select(self, "baseUrl"), /[?#]/u)),
   "!self.clusterMode || has(self.addr)": (self) =>
     or(() => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!self.enabled || has(self.auth)": (self) =>
@@ -260,6 +264,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     equal(equal(select(self, "method"), "privateKeyJwt"), has(self, "privateKeyPath")),
   "(self.method == 'privateKeyJwt') == has(self.privateKeyRef)": (self) =>
     equal(equal(select(self, "method"), "privateKeyJwt"), has(self, "privateKeyRef")),
+  "(self.transport == 'openapi') == has(self.openapi)": (self) =>
+    equal(equal(select(self, "transport"), "openapi"), has(self, "openapi")),
   "(self.type == 'authzenv1') == has(self.authzenv1)": (self) =>
     equal(equal(select(self, "type"), "authzenv1"), has(self, "authzenv1")),
   "(self.type == 'basicAuth') == has(self.basicAuth)": (self) =>
@@ -366,6 +372,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     equal(has(self, "clientCertificatePath"), has(self, "clientKeyPath")),
   "has(self.clientId) != has(self.dcrConfig)": (self) =>
     notEqual(has(self, "clientId"), has(self, "dcrConfig")),
+  "has(self.configMapRef) != has(self.url)": (self) =>
+    notEqual(has(self, "configMapRef"), has(self, "url")),
   "has(self.definition) != has(self.definitionText)": (self) =>
     notEqual(has(self, "definition"), has(self, "definitionText")),
   "has(self.discoveryUrl) != has(self.registrationEndpoint)": (self) =>
@@ -388,6 +396,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "name"), () => has(self, "description"), () => has(self, "annotations")),
   "has(self.password) != has(self.passwordEnv)": (self) =>
     notEqual(has(self, "password"), has(self, "passwordEnv")),
+  "has(self.path) != has(self.url)": (self) =>
+    notEqual(has(self, "path"), has(self, "url")),
   "has(self.patterns) || has(self.expressions)": (self) =>
     or(() => has(self, "patterns"), () => has(self, "expressions")),
   "has(self.perUser) || has(self.shared)": (self) =>
@@ -408,6 +418,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "subjectBindings"), () => not(exists(select(self, "acceptedAssertionTypes"), (t) => equal(t, "jwt_bearer")))),
   "has(self.token) != has(self.tokenEnv)": (self) =>
     notEqual(has(self, "token"), has(self, "tokenEnv")),
+  "has(self.url) == has(self.sha256)": (self) =>
+    equal(has(self, "url"), has(self, "sha256")),
   "has(self.username) != has(self.usernameEnv)": (self) =>
     notEqual(has(self, "username"), has(self, "usernameEnv")),
   "has(self.username) != has(self.usernameSecretRef)": (self) =>
@@ -418,6 +430,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => notEqual(select(self, "action"), "retry"), () => and(() => has(self, "retryCount"), () => greaterOrEqual(select(self, "retryCount"), 1n))),
   "self.all(h, h.matches('^[!#$%&\\'*+.^_`|~0-9A-Za-z-]{1,255}$'))": (self) =>
     all(self, (h) => matches(h, /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,255}$/u)),
+  "self.baseUrl.startsWith('https://') || (has(self.allowPrivateEndpoint) && self.allowPrivateEndpoint)": (self) =>
+    or(() => startsWith(select(self, "baseUrl"), "https://"), () => and(() => has(self, "allowPrivateEndpoint"), () => select(self, "allowPrivateEndpoint"))),
   "self.conflictResolution != 'manual' || (has(self.tools) && size(self.tools) > 0)": (self) =>
     or(() => notEqual(select(self, "conflictResolution"), "manual"), () => and(() => has(self, "tools"), () => greater(size(select(self, "tools")), 0n))),
   "self.conflictResolution != 'priority' || (has(self.conflictResolutionConfig) && has(self.conflictResolutionConfig.priorityOrder) && size(self.conflictResolutionConfig.priorityOrder) > 0)": (self) =>
@@ -464,6 +478,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => startsWith(select(self, "targetTokenUrl"), "https://"), () => select(self, "insecureTargetTokenUrl")),
   "self.targetTokenUrl.startsWith('https://') || self.insecureTargetTokenUrl || self.targetTokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => startsWith(select(self, "targetTokenUrl"), "https://"), () => select(self, "insecureTargetTokenUrl"), () => matches(select(self, "targetTokenUrl"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
+  "self.transport != 'openapi' || !self.url.matches('[?#]')": (self) =>
+    or(() => notEqual(select(self, "transport"), "openapi"), () => not(matches(select(self, "url"), /[?#]/u))),
   "self.type != 'builtin' || self.name in ['none', 'network']": (self) =>
     or(() => notEqual(select(self, "type"), "builtin"), () => isIn(select(self, "name"), ["none", "network"])),
   "self.type != 'cedar' || (has(self.policies) && size(self.policies) > 0)": (self) =>

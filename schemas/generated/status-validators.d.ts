@@ -6,6 +6,7 @@ export declare const MCPAuthzConfigStatus: Validator
 export declare const MCPExternalAuthConfigStatus: Validator
 export declare const MCPGroupStatus: Validator
 export declare const MCPOIDCConfigStatus: Validator
+export declare const MCPOpenAPIServerStatus: Validator
 export declare const MCPRemoteProxyStatus: Validator
 export declare const MCPServerStatus: Validator
 export declare const MCPServerEntryStatus: Validator

@@ -1362,6 +1362,10 @@ export type MCPGroupStatus = {
   readonly entries?: readonly string[]
   /** Number of member MCPServerEntries. */
   readonly entryCount?: number
+  /** Names of the member MCPOpenAPIServers, sorted. */
+  readonly openApiServers?: readonly string[]
+  /** Number of member MCPOpenAPIServers. */
+  readonly openApiServerCount?: number
   /** Latest observed generation. */
   readonly observedGeneration?: number
   /** Latest observations of the state, one condition per type. */
@@ -1403,6 +1407,64 @@ export type MCPOIDCConfigSpec = {
 }
 
 export type MCPOIDCConfigStatus = CABundleConfigStatus
+
+/** Declares a REST service as a member of a group. The operations of its OpenAPI document become tools. The resource creates no objects. */
+export type MCPOpenAPIServer = {
+  readonly apiVersion: "gatehouse.dev/v1beta1"
+  readonly kind: "MCPOpenAPIServer"
+  /** Object metadata. */
+  readonly metadata: ObjectMeta
+  /** A REST service that the group's virtual servers call directly. The address and the credentials come from this resource only; servers and securitySchemes in the document are ignored. */
+  readonly spec: MCPOpenAPIServerSpec
+  /** Observed state. The counts and the digest describe the last valid document in the ConfigMap; they are unset for a document at a URL. */
+  readonly status?: MCPOpenAPIServerStatus
+}
+
+/** A REST service that the group's virtual servers call directly. The address and the credentials come from this resource only; servers and securitySchemes in the document are ignored. */
+export type MCPOpenAPIServerSpec = {
+  /** MCPGroup that this service belongs to. */
+  readonly groupRef: ObjectRef
+  /** URL that the paths of the document are appended to. It must use https unless allowPrivateEndpoint is set. */
+  readonly baseUrl: string
+  /** Source of the OpenAPI document: a key of a ConfigMap, or a URL with the digest of its content. With any error in a new document, the virtual servers keep the tools of the last valid document. */
+  readonly document: OpenAPIDocumentRef
+  /** Operations of the document that become tools. */
+  readonly operations?: OpenApiOperations
+  /** Changes to individual tools, keyed by operationId or by generated name, such as get_users_by_id. */
+  readonly overrides?: { readonly [name: string]: OpenApiOverride }
+  /** Handling of responses. */
+  readonly response?: OpenApiResponse
+  /** Allows private address ranges and http. Loopback and metadata addresses stay blocked. */
+  readonly allowPrivateEndpoint: boolean
+  /** MCPExternalAuthConfig for authentication to this service. */
+  readonly externalAuthConfigRef?: ObjectRef
+  /** Headers to add to every request to the remote server. */
+  readonly headerForward?: HeaderForwardConfig
+  /** Trust anchors for this service, mounted into the virtual server. */
+  readonly caBundleRef?: CABundleSource
+  /** Secret of type kubernetes.io/tls (keys tls.crt and tls.key) with the client certificate for the service (mutual TLS). The Secret is reloaded when it changes. */
+  readonly clientCertificateSecretRef?: ObjectRef
+}
+
+/** Observed state. The counts and the digest describe the last valid document in the ConfigMap; they are unset for a document at a URL. */
+export type MCPOpenAPIServerStatus = {
+  /** Current phase. Degraded: the document cannot be used, and the virtual servers keep the tools of the last valid document. Failed: the service is not part of its group. See the conditions for the reason. */
+  readonly phase: "Pending" | "Ready" | "Degraded" | "Failed"
+  /** Number of operations that became tools. */
+  readonly toolCount?: number
+  /** Number of operations in the document. */
+  readonly operationCount?: number
+  /** Number of selected operations that could not become tools. */
+  readonly skippedCount?: number
+  /** The first selected operations that could not become tools. */
+  readonly skipped?: readonly SkippedOpenAPIOperation[]
+  /** SHA-256 digest of the document that the counts describe. */
+  readonly documentSha256?: string
+  /** Latest observed generation. */
+  readonly observedGeneration?: number
+  /** Latest observations of the state, one condition per type. */
+  readonly conditions?: readonly Condition[]
+}
 
 /** An authenticating proxy in front of a remote MCP server. */
 export type MCPRemoteProxy = {
@@ -2017,6 +2079,94 @@ export type OnError = {
   readonly retryDelay?: string
 }
 
+/** ConfigMap that contains the document in YAML or JSON. Changes reach running virtual servers without a restart. */
+export type OpenAPIDocumentKey = {
+  /** Name of the ConfigMap. */
+  readonly name: string
+  /** Key that contains the document. */
+  readonly key: string
+}
+
+/** Source of the OpenAPI document: a key of a ConfigMap, or a URL with the digest of its content. With any error in a new document, the virtual servers keep the tools of the last valid document. */
+export type OpenAPIDocumentRef = {
+  /** ConfigMap that contains the document in YAML or JSON. Changes reach running virtual servers without a restart. */
+  readonly configMapRef?: OpenAPIDocumentKey
+  /** URL of a document of at most 5 MiB. The virtual servers download it without credentials and do not follow redirects. */
+  readonly url?: string
+  /** SHA-256 digest of the document at the URL. A document with another digest is rejected. */
+  readonly sha256?: string
+}
+
+/** A REST service whose operations become tools. */
+export type OpenApiBackend = {
+  /** Source of the OpenAPI document. */
+  readonly document: OpenApiDocumentSource
+  /** Operations of the document that become tools. */
+  readonly operations?: OpenApiOperations
+  /** Changes to individual tools, keyed by operationId or by generated name, such as get_users_by_id. */
+  readonly overrides?: { readonly [name: string]: OpenApiOverride }
+  /** Handling of responses. */
+  readonly response?: OpenApiResponse
+}
+
+/** Source of an OpenAPI document of at most 5 MiB: a file, or a URL with the digest of its content. */
+export type OpenApiDocumentSource = {
+  /** File with the document. The file is watched, and a changed document replaces the tools. */
+  readonly path?: string
+  /** URL of the document. Redirects are not followed. */
+  readonly url?: string
+  /** SHA-256 digest of the document at the URL. A document with another digest is rejected. */
+  readonly sha256?: string
+}
+
+/** Selects operations. All fields must match, and a field matches if one of its values matches. */
+export type OpenApiFilter = {
+  /** Values of operationId, or generated names such as get_users_by_id. */
+  readonly operationIds?: readonly string[]
+  /** Tags of operations. */
+  readonly tags?: readonly string[]
+  /** HTTP methods. */
+  readonly methods?: readonly ("GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS")[]
+  /** Paths of the document, such as /pets/{id}; * matches any characters. */
+  readonly paths?: readonly string[]
+}
+
+/** Operations of the document that become tools. */
+export type OpenApiOperations = {
+  /** Operations to select. Default: all GET and HEAD operations. Other methods require an entry that names the method or the operation. */
+  readonly include?: readonly OpenApiFilter[]
+  /** Operations to leave out. Exclusions take precedence. */
+  readonly exclude?: readonly OpenApiFilter[]
+  /** Also selects deprecated operations. */
+  readonly includeDeprecated: boolean
+}
+
+/** Changes the tool of one operation. */
+export type OpenApiOverride = {
+  /** Name of the tool. */
+  readonly name?: string
+  /** Title of the tool. */
+  readonly title?: string
+  /** Description of the tool. */
+  readonly description?: string
+  /** Annotations of the tool. An override replaces the annotation that follows from the method. */
+  readonly annotations?: ToolAnnotations
+  /** Fixed values of parameters, keyed by location and name, such as query.api-version or body.dryRun. The locations are path, query, header and body. Clients cannot see or change these parameters. The operation is skipped if it has no such parameter. */
+  readonly set?: { readonly [name: string]: string }
+}
+
+/** Handling of responses. */
+export type OpenApiResponse = {
+  /** Maximum size of a response in bytes. A call with a larger response fails with an error. */
+  readonly maxBytes: number
+  /** Time limit of a call. Default: the time limit of the backend in operational.timeouts. */
+  readonly timeout?: string
+  /** Members of JSON responses to keep, such as data.id. For a list, a path applies to each item. Default: all members. */
+  readonly fields?: readonly string[]
+  /** Use of the response schemas in the document. off: tools have no output schema. warn: the output schema describes the members without restricting their values, and a response that does not match the document is reported to operators. enforce: the output schema is the response schema, and a response that does not match fails with an error. */
+  readonly output: "off" | "warn" | "enforce"
+}
+
 /** OpenTelemetry export of traces and metrics. */
 export type OpenTelemetryConfig = {
   /** Turns OpenTelemetry on. */
@@ -2596,8 +2746,8 @@ export type RuntimeBackend = {
   readonly name: string
   /** URL of the backend. */
   readonly url: string
-  /** Transport of the backend. */
-  readonly transport: "sse" | "streamable-http"
+  /** Transport of the backend. openapi: a REST service, whose tools come from an OpenAPI document; url is the base URL of the service. */
+  readonly transport: "sse" | "streamable-http" | "openapi"
   /** entry: a remote MCP server that the virtual server calls directly. */
   readonly type?: "entry" | ""
   /** PEM file with trust anchors; only for type entry. */
@@ -2612,6 +2762,8 @@ export type RuntimeBackend = {
   readonly addresses: "any" | "private" | "public"
   /** Environment variable with extra headers for requests to this backend, as JSON. The backend is excluded while the variable is unset. */
   readonly headersEnv?: string
+  /** REST service behind this backend; only for transport openapi. */
+  readonly openapi?: OpenApiBackend
 }
 
 /** How the client authenticates at the token endpoint. */
@@ -2914,6 +3066,16 @@ export type SizeRule = {
   readonly except?: readonly GuardrailPlace[]
 }
 
+/** An operation that could not become a tool. */
+export type SkippedOpenAPIOperation = {
+  /** Method and path; hidden characters are escaped. */
+  readonly operation: string
+  /** Reason, such as body_media_type. */
+  readonly reason: string
+  /** The error and how to fix it. */
+  readonly message: string
+}
+
 /** ConfigMap that contains the bundle. */
 export type SpiffeBundleRef = {
   /** Name of the ConfigMap. */
@@ -3173,7 +3335,7 @@ export type ToolAnnotations = {
 /** The backend that offers the locked items. */
 export type ToolLockBackendRef = {
   /** Kind of the backend. Backend: a backend that is listed in spec.config.backends of a VirtualMCPServer or in a virtual server's file, or that is behind gatehouse proxy. */
-  readonly kind: "MCPServer" | "MCPRemoteProxy" | "MCPServerEntry" | "Backend"
+  readonly kind: "MCPServer" | "MCPRemoteProxy" | "MCPServerEntry" | "MCPOpenAPIServer" | "Backend"
   /** Name of the backend. */
   readonly name: string
 }
@@ -3707,7 +3869,7 @@ export type WorkloadReference = {
 
 /** Tools of one workload. */
 export type WorkloadTools = {
-  /** Name of an MCPServer, MCPRemoteProxy or MCPServerEntry in the group. */
+  /** Name of an MCPServer, MCPRemoteProxy, MCPServerEntry or MCPOpenAPIServer in the group. */
   readonly workload: string
   /** Hides all tools of this workload; composite tools can still call them. */
   readonly excludeAll: boolean
@@ -3794,6 +3956,7 @@ export interface Kinds {
   readonly MCPExternalAuthConfig: MCPExternalAuthConfig
   readonly MCPGroup: MCPGroup
   readonly MCPOIDCConfig: MCPOIDCConfig
+  readonly MCPOpenAPIServer: MCPOpenAPIServer
   readonly MCPRemoteProxy: MCPRemoteProxy
   readonly MCPServer: MCPServer
   readonly MCPServerEntry: MCPServerEntry
@@ -3812,6 +3975,7 @@ export interface Statuses {
   readonly MCPExternalAuthConfig: MCPExternalAuthConfigStatus
   readonly MCPGroup: MCPGroupStatus
   readonly MCPOIDCConfig: MCPOIDCConfigStatus
+  readonly MCPOpenAPIServer: MCPOpenAPIServerStatus
   readonly MCPRemoteProxy: MCPRemoteProxyStatus
   readonly MCPServer: MCPServerStatus
   readonly MCPServerEntry: MCPServerEntryStatus

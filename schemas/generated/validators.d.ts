@@ -6,6 +6,7 @@ export declare const MCPAuthzConfig: Validator
 export declare const MCPExternalAuthConfig: Validator
 export declare const MCPGroup: Validator
 export declare const MCPOIDCConfig: Validator
+export declare const MCPOpenAPIServer: Validator
 export declare const MCPRemoteProxy: Validator
 export declare const MCPServer: Validator
 export declare const MCPServerEntry: Validator

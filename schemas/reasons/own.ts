@@ -1,5 +1,14 @@
 /** Reasons about the object itself or its pods. */
-import type { ReasonRow } from './row.ts'
+/** A row in the table of reasons. */
+export interface ReasonRow {
+  readonly reasons: readonly string[]
+  /** Description of the problem, in Markdown. */
+  readonly means: string
+  /** The next step, in Markdown; empty when no action is needed. */
+  readonly step: string
+  /** True when nothing is broken, but a setting has no effect or a surprising effect. */
+  readonly isWarning?: boolean
+}
 
 export const ownReasons: readonly ReasonRow[] = [
   {
@@ -49,14 +58,25 @@ export const ownReasons: readonly ReasonRow[] = [
     step: 'check the pods with `kubectl describe pod`; the message contains the reason from the container',
   },
   {
+    reasons: ['DocumentInvalid'],
+    means:
+      'the OpenAPI document of an MCPOpenAPIServer is rejected; virtual servers keep the tools of the last valid document',
+    step: 'fix the document: the message contains the rule. Check it with `gatehouse openapi FILE`',
+  },
+  {
+    reasons: ['DocumentNotFound'],
+    means: 'the ConfigMap with the OpenAPI document, or its key, is missing',
+    step: 'create or fix the ConfigMap',
+  },
+  {
     reasons: ['EntryNotValid'],
-    means: 'an MCPServerEntry with `headerForward` is invalid and excluded',
-    step: 'fix that object: its `Valid` condition gives the reason',
+    means: 'an MCPServerEntry with `headerForward`, or an MCPOpenAPIServer, is invalid and excluded',
+    step: 'fix that object: its `Valid` or `Ready` condition gives the reason',
   },
   {
     reasons: ['DuplicateMemberName'],
     means: 'group members of different kinds have the same name',
-    step: 'rename all but one of the members: only the first of MCPServer, MCPRemoteProxy, MCPServerEntry is used',
+    step: 'rename all but one of the members: only the first of MCPServer, MCPRemoteProxy, MCPServerEntry, MCPOpenAPIServer is used',
   },
   {
     reasons: ['EmbeddingServiceOverridden'],
@@ -109,7 +129,7 @@ export const ownReasons: readonly ReasonRow[] = [
     step: 'delete and recreate the resource',
   },
   {
-    reasons: ['RemoteURLInvalid'],
+    reasons: ['BaseURLInvalid', 'RemoteURLInvalid'],
     means: 'the address is not allowed',
     step: 'private addresses require `allowPrivateEndpoint`; metadata and loopback addresses are never allowed',
   },
@@ -164,5 +184,60 @@ export const ownReasons: readonly ReasonRow[] = [
     reasons: ['PublicURLMismatch'],
     means: 'the host in `resourceUrl` differs from `spec.exposure.hostname`',
     step: 'remove `resourceUrl`, or use `spec.exposure.hostname` in `resourceUrl` and in the issuer URLs',
+  },
+]
+
+/** Reasons that Kubernetes sets on pods, containers and workloads. */
+export const podReasons: readonly ReasonRow[] = [
+  {
+    reasons: ['ImagePullBackOff', 'ErrImagePull', 'ErrImageNeverPull', 'ImageInspectError'],
+    means: 'the node cannot pull the image',
+    step: 'check the image name and `imagePullSecrets`',
+  },
+  { reasons: ['InvalidImageName'], means: 'the image name is invalid', step: 'check `spec.image`' },
+  {
+    reasons: ['CreateContainerConfigError'],
+    means: 'a Secret or ConfigMap that the container needs, or a key in it, is missing',
+    step: 'check the Secrets and ConfigMaps that the server references',
+  },
+  {
+    reasons: ['CreateContainerError', 'RunContainerError', 'ContainerCannotRun', 'StartError'],
+    means: 'the container cannot be started; often, its command does not exist in the image',
+    step: 'check `command` and `args`; the message contains the error from the node',
+  },
+  {
+    reasons: ['OOMKilled'],
+    means: 'the container used more memory than its limit',
+    step: 'raise `resources.limits.memory` for the container',
+  },
+  {
+    reasons: ['Unschedulable'],
+    means: 'no node can run the pod',
+    step: 'add nodes, free resources or lower the requests: the message lists the missing resources',
+  },
+  {
+    reasons: ['Evicted'],
+    means: 'the node evicted the pod, usually because it ran out of memory or disk space',
+    step: 'set `resources.requests` to the actual usage, or free resources on the node',
+  },
+  {
+    reasons: ['FailedMount', 'FailedAttachVolume'],
+    means: 'a volume cannot be mounted',
+    step: 'check the Secret, ConfigMap or claim named in the message',
+  },
+  {
+    reasons: ['FailedCreate', 'ReplicaFailure'],
+    means: 'the API server rejects the pods: a quota, a pod security level or an admission policy',
+    step: 'fix the cause given in the message',
+  },
+  {
+    reasons: ['ProgressDeadlineExceeded'],
+    means: 'new pods did not become ready in time',
+    step: 'check the newest pods; fix the manifest, or revert the last change',
+  },
+  {
+    reasons: ['Unhealthy', 'ContainersNotReady'],
+    means: 'the container runs, but its probe fails',
+    step: "read the container's logs",
   },
 ]

@@ -1,5 +1,5 @@
 /** Reasons about referenced objects: other resources, Secrets, identity, backends. */
-import type { ReasonRow } from './row.ts'
+import type { ReasonRow } from './own.ts'
 
 export const referenceReasons: readonly ReasonRow[] = [
   {
@@ -135,7 +135,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['ReferencesNotReady'],
-    means: 'an MCPServerEntry is waiting for a referenced object',
+    means: 'an MCPServerEntry or MCPOpenAPIServer is waiting for a referenced object',
     step: 'fix the objects that the other conditions name',
   },
   {

@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { home } from '../../schemas/index.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const run = promisify(execFile)
@@ -15,7 +16,7 @@ const run = promisify(execFile)
 t.test('package: runs on its own when installed from its tarball', { timeout: 120_000 }, async (t) => {
   const dir = t.testdir({ project: { 'package.json': '{"private":true}' } })
   const env = { ...process.env, HOME: dir, npm_config_cache: join(dir, 'cache'), npm_config_offline: 'true' }
-  await run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', dir], { cwd: root, env })
+  await run(process.execPath, [join(root, 'manifests/bundle/package.ts'), dir], { env })
   const tarball = readdirSync(dir).find((name) => name.endsWith('.tgz')) ?? ''
   t.ok(statSync(join(dir, tarball)).size < 8_000_000, 'the tarball is small')
 
@@ -69,5 +70,6 @@ t.test('launcher: reports the required version to an old Node', async (t) => {
   })
   t.equal(ran.status, 1)
   t.match(ran.stderr, /requires Node 24 or newer, but this is Node 20\.20\.2/)
+  t.match(ran.stderr, `${home.repository}/releases`, 'names the download that needs no Node')
   t.ok(ran.stderr.includes(`npx --yes --package=node@24 --package="${installed}" gatehouse ...`), ran.stderr)
 })

@@ -2,8 +2,18 @@
  * Random but plausible sets of resources: some references are valid, some are dangling, some lead to invalid objects.
  */
 import fc from 'fast-check'
-import { auth, authzConfig, embedded, oidcConfig, secrets, telemetryConfig, toolConfig } from './resources.ts'
-import { resource, type Stored } from './world.ts'
+import {
+  auth,
+  authzConfig,
+  embedded,
+  oidcConfig,
+  openApi,
+  petstore,
+  secrets,
+  telemetryConfig,
+  toolConfig,
+} from './resources.ts'
+import { configMap, resource, type Stored } from './world.ts'
 
 const names = fc.constantFrom('alpha', 'beta', 'gamma', 'delta.with.dots', `${'long-'.repeat(20)}name`)
 const groups = fc.constantFrom('tools', 'tools', 'tools', 'other', 'missing')
@@ -96,6 +106,21 @@ const entry = fc
     }),
   )
 
+const openApiServer = fc
+  .record({
+    name: names,
+    group: groups,
+    text: fc.constantFrom('petstore', 'missing'),
+    more: some({ externalAuthConfigRef: authNames.map((name) => ({ name })) }),
+  })
+  .map(({ name, group, text, more }) =>
+    openApi(name, {
+      groupRef: { name: group },
+      document: { configMapRef: { name: text, key: 'openapi.json' } },
+      ...more,
+    }),
+  )
+
 const backendAuth = authNames.map((name) => ({
   type: 'externalAuthConfigRef',
   externalAuthConfigRef: { name },
@@ -138,10 +163,14 @@ const config = fc.constantFrom<Stored>(
   authzConfig({ policies: ['permit('] }),
   telemetryConfig(),
   toolConfig(),
+  configMap('petstore', { 'openapi.json': petstore }),
   resource('EmbeddingServer', 'embed', { modelCache: {} }),
 )
 
 export function arbitraryResources(minLength = 0): fc.Arbitrary<Stored[]> {
   const maxLength = Math.max(20, minLength)
-  return fc.array(fc.oneof(group, server, proxy, entry, virtual, config, config), { minLength, maxLength })
+  return fc.array(fc.oneof(group, server, proxy, entry, openApiServer, virtual, config, config), {
+    minLength,
+    maxLength,
+  })
 }

@@ -3,6 +3,7 @@ import { clientCases } from '../helpers/hooks/client-cases.ts'
 import { certificateCases } from '../helpers/hooks/certificate-cases.ts'
 import { dayTwo } from './day-two-cases.ts'
 import { exampleCases } from './example-cases.ts'
+import { openApiCases } from '../helpers/hooks/openapi-cases.ts'
 import { webhookCases } from './webhook-cases.ts'
 import {
   auth,
@@ -959,6 +960,7 @@ const configs: Record<string, () => Request> = {
 export const cases: Readonly<Record<string, () => Request>> = {
   ...groups,
   ...entries,
+  ...openApiCases,
   ...servers,
   ...proxies,
   ...virtualServers,

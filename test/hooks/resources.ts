@@ -27,6 +27,27 @@ export const entry = (name: string, spec: object = {}): Stored =>
     ...spec,
   })
 
+/** A valid document with one tool and one skipped operation. */
+export const petstore = JSON.stringify({
+  openapi: '3.1.0',
+  info: { title: 'Pets', version: '1' },
+  paths: {
+    '/pets': { get: { operationId: 'listPets', responses: { 200: { description: 'ok' } } } },
+    '/export': {
+      trace: { operationId: 'trace', responses: {} },
+      get: { operationId: 'x'.repeat(200), responses: {} },
+    },
+  },
+})
+
+export const openApi = (name: string, spec: object = {}): Stored =>
+  resource('MCPOpenAPIServer', name, {
+    groupRef: { name: 'tools' },
+    baseUrl: `https://${name}.example.com/v1`,
+    document: { configMapRef: { name: 'petstore', key: 'openapi.json' } },
+    ...spec,
+  })
+
 export const virtual = (spec: object = {}): Stored =>
   resource('VirtualMCPServer', 'door', {
     groupRef: { name: 'tools' },

@@ -6,7 +6,7 @@ import { isAuthority, pairViolations, serverName } from '../../../schemas/certif
 import { type Exposure, formatViolations, type SecretRef, type ServingTLS } from '../../../schemas/index.ts'
 import { type ContainerSpec, httpsProbe } from '../../children/pod.ts'
 import { fieldsOf, filledTextOf, type StringMap } from '../../base/kube.ts'
-import type { GroupMember } from '../../references/members.ts'
+import { type GroupMember, isRemote } from '../../references/members.ts'
 import { caBundleFailure, caKey } from '../../references/resolve.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
@@ -186,6 +186,6 @@ export function tlsWarnings(
 
 /** Returns the Secret key that contains the authority for a group member that serves TLS. */
 export function memberAuthority({ kind, object, url }: GroupMember): SecretRef | undefined {
-  const name = kind === 'MCPServerEntry' ? undefined : tlsSecretName(object['spec'])
+  const name = isRemote(kind) ? undefined : tlsSecretName(object['spec'])
   return name !== undefined && url?.startsWith('https:') ? { name, key: authority } : undefined
 }

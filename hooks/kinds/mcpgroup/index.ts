@@ -2,7 +2,7 @@
  * MCPGroup: lists its members, which join through their own groupRef. It has no children.
  *
  * Members of different kinds may have the same name, so two servers can have the same backend name. The group reports
- * the conflict, and virtual servers use the first member in the order MCPServer, MCPRemoteProxy, MCPServerEntry.
+ * the conflict, and virtual servers use the first member in the order of `memberKinds`.
  */
 import { type SyncContext, observedFields } from '../../sync/context.ts'
 import { groupMembers, memberKinds } from '../../references/members.ts'
@@ -23,10 +23,11 @@ function sync(context: SyncContext<'MCPGroup'>): SyncResponse {
   const { members, duplicates } = groupMembers(context, context.name)
   const names = (kind: string) =>
     members.filter((member) => member.kind === kind).map((member) => member.name)
-  const [servers, remoteProxies, entries] = [
+  const [servers, remoteProxies, entries, openApiServers] = [
     names('MCPServer'),
     names('MCPRemoteProxy'),
     names('MCPServerEntry'),
+    names('MCPOpenAPIServer'),
   ]
   context.conditions.set(
     'MCPServersChecked',
@@ -39,7 +40,7 @@ function sync(context: SyncContext<'MCPGroup'>): SyncResponse {
       'MemberNamesUnique',
       'False',
       'DuplicateMemberName',
-      `More than one member is called ${duplicates.join(', ')}; only the first of MCPServer, MCPRemoteProxy, MCPServerEntry is used`,
+      `More than one member is called ${duplicates.join(', ')}; only the first of ${memberKinds.join(', ')} is used`,
     )
   } else {
     context.conditions.set('MemberNamesUnique', 'True', 'MemberNamesUnique', 'All member names are unique')
@@ -53,6 +54,8 @@ function sync(context: SyncContext<'MCPGroup'>): SyncResponse {
       remoteProxyCount: remoteProxies.length,
       entries,
       entryCount: entries.length,
+      openApiServers,
+      openApiServerCount: openApiServers.length,
       ...observedFields(context),
     },
     children: [],

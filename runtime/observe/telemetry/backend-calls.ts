@@ -13,7 +13,7 @@ export interface BackendCall {
   readonly backend: string
   /** Address of the backend; recorded on the span without userinfo and query. */
   readonly url: string
-  readonly transport: 'streamable-http' | 'sse'
+  readonly transport: 'streamable-http' | 'sse' | 'openapi'
   readonly method: string
   /** MCP revision of the backend, once known. */
   readonly revision?: string | undefined

@@ -128,6 +128,7 @@ const kindsOfWorkloads: Readonly<Record<string, BackendKind>> = {
   mcp_server: 'MCPServer',
   remote_proxy: 'MCPRemoteProxy',
   server_entry: 'MCPServerEntry',
+  openapi_server: 'MCPOpenAPIServer',
 }
 
 /** Returns the backends' kinds from metadata that the hooks write. Hand-written files do not contain this metadata. */

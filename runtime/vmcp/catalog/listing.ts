@@ -7,7 +7,7 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { ListKind, ServerInfo } from '../backends/connection.ts'
 import { ErrorCollector, type ListErrors } from './items/errors.ts'
-import { callableTool } from './items/mirrored.ts'
+import { callableTool } from './items/check.ts'
 import {
   errorOfLists,
   incompleteList,

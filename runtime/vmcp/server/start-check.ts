@@ -29,10 +29,10 @@ import { auditViolations, telemetryViolations } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import { redisViolations } from '../../store/index.ts'
 import { externalPoint, externalViolations, webhookViolations } from '../../policy/index.ts'
-import { findBrokenBackends } from '../backends/backend-settings.ts'
+import { findBrokenBackends, injectionViolation } from '../backends/backend-settings.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
 import { codeModeViolations } from '../features/scripts/index.ts'
-import { injectionViolation } from '../backends/injection.ts'
+import { openApiWorker } from '../backends/openapi/convert.ts'
 import { embeddedViolations } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { optimizerViolations } from '../features/search/index.ts'
@@ -184,6 +184,7 @@ function serverViolations(
     ...codeModeViolations(config.codeMode),
     ...workflowErrors(config.compositeTools),
     ...evaluationViolations(config),
+    ...(config.backends?.some(({ openapi }) => openapi) ? workerViolations(openApiWorker) : []),
     ...workersViolations(config),
   ]
 }

@@ -17,7 +17,7 @@ import { compositeControllerCrd, otherMetacontrollerCrds } from '../../helpers/k
 
 const namespace = 'gatehouse-system'
 const examples =
-  'authz cloud-sts composite-tools embedded-auth-server header-injection oidc optimizer redis-sessions remote-entry token-exchange tool-locks'.split(
+  'authz cloud-sts composite-tools embedded-auth-server header-injection oidc optimizer redis-sessions remote-entry rest-service token-exchange tool-locks'.split(
     ' ',
   )
 
@@ -28,6 +28,7 @@ const secrets = [
   { namespace: 'header-injection', name: 'search-api', keys: ['api-key'] },
   { namespace: 'redis-sessions', name: 'sessions-redis', keys: ['password'] },
   { namespace: 'remote-entry', name: 'partner-token', keys: ['token'] },
+  { namespace: 'rest-service', name: 'orders-token', keys: ['token'] },
   { namespace: 'token-exchange', name: 'tickets-exchange', keys: ['client-secret'] },
 ] as const
 

@@ -26,6 +26,7 @@ t.test(
       mcpservers: 'all',
       mcpremoteproxies: 'all',
       mcpserverentries: 'all',
+      mcpopenapiservers: 'all',
       mcpexternalauthconfigs: 'all',
     }
     t.strictSame(askedFor(virtual()), { ...anyName, mcpgroups: ['tools'] })

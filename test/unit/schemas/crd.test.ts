@@ -21,7 +21,7 @@ const crds = files.map((file) => {
 
 /** Keywords that a structural schema may use. The API server rejects or drops all others. */
 const allowed = new Set(
-  'description type default enum required properties items additionalProperties nullable pattern format minLength maxLength minimum maximum minItems maxItems maxProperties x-kubernetes-list-type x-kubernetes-list-map-keys x-kubernetes-map-type x-kubernetes-preserve-unknown-fields x-kubernetes-validations'.split(
+  'description type default enum required properties items additionalProperties nullable pattern format minLength maxLength minimum maximum minItems maxItems minProperties maxProperties x-kubernetes-list-type x-kubernetes-list-map-keys x-kubernetes-map-type x-kubernetes-preserve-unknown-fields x-kubernetes-validations'.split(
     ' ',
   ),
 )

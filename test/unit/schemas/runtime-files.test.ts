@@ -40,6 +40,7 @@ function says(name: RuntimeName, path: string, value: Json): string {
 await t.test('no object requires a block whose fields all have defaults', async (t) => {
   const mayBeEmpty = (schema: Schema): boolean =>
     schema.properties !== undefined &&
+    (schema.minProperties ?? 0) === 0 &&
     (schema.required ?? []).every((name) => {
       const field = resolved(schema.properties?.[name] ?? {})
       return field.default !== undefined || mayBeEmpty(field)

@@ -18,8 +18,9 @@ import type { Strategy } from '../../../externalauth/index.ts'
 import { caBundleFailure, caKey, hasCaBundle } from '../../../references/resolve.ts'
 import { fieldsOf, filledTextOf, type StringMap } from '../../../base/kube.ts'
 import { clientCertificatePaths } from '../../../runtime-config/client-certificate.ts'
-import { groupMembers, type GroupMember, memberKinds } from '../../../references/members.ts'
+import { groupMembers, type GroupMember, isRemote, memberKinds } from '../../../references/members.ts'
 import { memberAuthority } from '../../common/serving-tls.ts'
+import { openApiPart } from './openapi.ts'
 import type { OutgoingConfig } from './outgoing.ts'
 
 export const caBundleDirectory = '/etc/gatehouse/ca-bundles'
@@ -102,8 +103,9 @@ function withoutSharedVariables(backends: readonly ResolvedBackend[]): readonly 
 
 function resolveMember(context: Context, member: GroupMember, resolver: OutgoingConfig): ResolvedBackend {
   const auth = resolver.strategyFor(member.name, member.authRef)
-  const caBundle = member.kind === 'MCPServerEntry' ? caBundleOf(context, member) : undefined
-  const failure = auth.failure ?? caBundle?.failure ?? headersFailure(context, member)
+  const isRemoteMember = isRemote(member.kind)
+  const caBundle = isRemoteMember ? caBundleOf(context, member) : undefined
+  const failure = auth.failure ?? caBundle?.failure ?? specFailureOf(context, member)
   const authority = memberAuthority(member)
   const usable = member.url !== undefined && failure === undefined
   return {
@@ -118,11 +120,12 @@ function resolveMember(context: Context, member: GroupMember, resolver: Outgoing
           name: member.name,
           url: member.url ?? '',
           transport: member.transport,
-          ...(member.kind === 'MCPServerEntry' && { type: 'entry', addresses: addressesOf(context, member) }),
+          ...(isRemoteMember && { type: 'entry', addresses: addressesOf(context, member) }),
           ...(caBundle && { caBundlePath: caBundlePath(member.name, caBundle.key) }),
           ...(clientCertificateOf(member) !== undefined && clientCertificatePaths(member.name)),
           // Only backends of type entry can have their own trust anchors in the file.
           ...(authority && { type: 'entry', caBundlePath: caBundlePath(member.name, authority.key) }),
+          ...(member.kind === 'MCPOpenAPIServer' && openApiPart(context, member.name)),
           metadata: metadataOf(member, context.parent.spec.groupRef.name, context.namespace),
         }
       : undefined,
@@ -130,19 +133,21 @@ function resolveMember(context: Context, member: GroupMember, resolver: Outgoing
 }
 
 /**
- * Reports an invalid entry that adds headers. The entry's headers are not read, because the entry may have been
- * admitted under older rules.
+ * Reports an invalid member whose spec is copied: an entry that adds headers, and a REST service. The spec is not read,
+ * because the object may have been admitted under older rules.
  */
-function headersFailure(context: Context, { kind, name, object }: GroupMember): SyncFailure | undefined {
-  if (kind !== 'MCPServerEntry' || fieldsOf(object['spec'])['headerForward'] === undefined) return undefined
+function specFailureOf(context: Context, { kind, name, object }: GroupMember): SyncFailure | undefined {
+  if (!isRemote(kind)) return undefined
+  const hasHeaders = fieldsOf(object['spec'])['headerForward'] !== undefined
+  if (kind === 'MCPServerEntry' && !hasHeaders) return undefined
   const violations = context.violationsOf(object)
   if (violations.length === 0) return undefined
-  const message = `MCPServerEntry ${name} is not valid: ${formatViolations(violations)}`
+  const message = `${kind} ${name} is not valid: ${formatViolations(violations)}`
   return { reason: 'EntryNotValid', message: message.slice(0, 1024) }
 }
 
 /**
- * Returns the addresses that connections to an entry may use. The entry's host name may now resolve to a different
+ * Returns the addresses that connections to a remote member may use. The host name may now resolve to a different
  * address than it did at admission.
  */
 function addressesOf({ settings }: Context, { object, url }: GroupMember): AddressPolicy {
@@ -151,10 +156,10 @@ function addressesOf({ settings }: Context, { object, url }: GroupMember): Addre
 }
 
 /**
- * Returns the Secret that contains an entry's client certificate; undefined when the entry has no client certificate.
+ * Returns the Secret that contains a remote member's client certificate; undefined when it has no client certificate.
  */
 export function clientCertificateOf({ kind, object }: GroupMember): string | undefined {
-  if (kind !== 'MCPServerEntry') return undefined
+  if (!isRemote(kind)) return undefined
   return filledTextOf(fieldsOf(fieldsOf(object['spec'])['clientCertificateSecretRef'])['name'])
 }
 
@@ -164,13 +169,13 @@ interface CaBundle {
   readonly failure: SyncFailure | undefined
 }
 
-/** Returns an entry's trust anchors, or undefined when the entry has no trust anchors. */
+/** Returns a remote member's trust anchors, or undefined when it has no trust anchors. */
 export function caBundleOf(context: Context, member: GroupMember): CaBundle | undefined {
   const bundle = fieldsOf(member.object['spec'])['caBundleRef']
   const { name, key } = fieldsOf(fieldsOf(bundle)['configMapRef'])
   if (typeof name !== 'string' || name === '' || !hasCaBundle(member.object, bundle)) return undefined
   const source = { configMapRef: { name, key: typeof key === 'string' ? key : '' } }
-  // The sync of the entry checks the ConfigMap, which this request rarely contains because it is two references away.
+  // The sync of the member checks the ConfigMap, which this request rarely contains because it is two references away.
   const failure = context.configMap(name) ? caBundleFailure(context, source) : undefined
   return { configMap: name, key: caKey(source.configMapRef.key), failure }
 }
@@ -179,6 +184,7 @@ const workloadTypes = {
   MCPServer: 'mcp_server',
   MCPRemoteProxy: 'remote_proxy',
   MCPServerEntry: 'server_entry',
+  MCPOpenAPIServer: 'openapi_server',
 } as const
 
 const maxAnnotations = 32
@@ -204,7 +210,8 @@ function metadataOf(member: GroupMember, group: string, namespace: string): Stri
 }
 
 function remoteUrlOf(member: GroupMember): string {
-  const url = fieldsOf(member.object['spec'])['remoteUrl']
+  const { remoteUrl, baseUrl } = fieldsOf(member.object['spec'])
+  const url = member.kind === 'MCPOpenAPIServer' ? baseUrl : remoteUrl
   return typeof url === 'string' ? url : ''
 }
 

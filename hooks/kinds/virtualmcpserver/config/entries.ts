@@ -1,6 +1,6 @@
 /**
- * Resolves backends, sets their conditions, and adds the headers, trust anchors and client certificates of entries to
- * the pod.
+ * Resolves backends, sets their conditions, and adds the headers, trust anchors, client certificates and OpenAPI
+ * documents of remote members to the pod.
  */
 import { conditionOf } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
@@ -16,7 +16,9 @@ import {
   caBundleDirectory,
 } from './backends.ts'
 import type { virtualServerReferences } from '../references.ts'
+import { isRemote } from '../../../references/members.ts'
 import type { ResolvedReferences } from '../../../references/reference.ts'
+import { mountDocument } from './openapi.ts'
 import { memberAuthority } from '../../common/serving-tls.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
@@ -61,24 +63,25 @@ function setCondition(context: Context, resolved: ResolvedBackend): void {
   )
 }
 
-/** Returns the environment variable that contains an entry's added headers, if any. */
+/** Returns the environment variable that contains a remote member's added headers, if any. */
 function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedBackend): string | undefined {
   const authority = member && memberAuthority(member)
   if (authority) {
     const items = [{ key: authority.key, path: authority.key }]
     needs.secretFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, authority.name, items)
   }
-  if (member?.kind !== 'MCPServerEntry') return undefined
+  if (!member || !isRemote(member.kind)) return undefined
   // `backend` is set only when the headers are valid.
   const hasHeaders = fieldsOf(member.object['spec'])['headerForward'] !== undefined
   const headersEnv = hasHeaders
-    ? addHeaderForward(needs, name, context.filled('MCPServerEntry', name)?.spec.headerForward)
+    ? addHeaderForward(needs, name, context.filled(member.kind, name)?.spec.headerForward)
     : undefined
   const bundle = caBundleOf(context, member)
   if (bundle) needs.configFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, bundle.configMap)
   const certificate = clientCertificateOf(member)
   if (certificate !== undefined) mountClientCertificate(needs, name, certificate)
-  // The Secrets are two references away, so the sync of the entry adds their revision to this condition.
+  if (member.kind === 'MCPOpenAPIServer') mountDocument(context, needs, name)
+  // The Secrets are two references away, so the sync of the member adds their revision to this condition.
   const message = conditionOf(member.object, 'HeaderSecretRefsValidated')?.['message']
   needs.revision(`entry ${name}`, typeof message === 'string' ? message : undefined)
   return headersEnv

@@ -28,7 +28,7 @@ import { registerCallerStream } from '../../../net/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { requireTasks, type TaskFeature } from '../../features/tasks/index.ts'
-import type { Watcher } from '../watcher.ts'
+import type { Watcher } from '../session-life.ts'
 import type { Ask, AskReply } from '../../../mcp/index.ts'
 import type { OperationClient, ClientSession } from '../../model/session.ts'
 import { isShared } from '../../model/client.ts'
@@ -51,7 +51,7 @@ export interface ListenersOptions {
   readonly backendOf: (client: OperationClient, uri: string) => string | undefined
   /** Subscribes a listener to a resource. Rejects if the backend does not accept the subscription. */
   readonly subscribe: (client: OperationClient, uri: string, signal: AbortSignal) => Promise<void>
-  /** TaskFeature that a listener may watch. */
+  /** The tasks that a listener may watch. */
   readonly tasks: Pick<TaskFeature, 'isOffered' | 'isValid'>
   readonly readTask: ReadTaskState
   /** Ends a listener's backend sessions. */

@@ -119,6 +119,77 @@ const entryBundle: Table = {
   ],
 }
 
+const digest = '0'.repeat(64)
+const openApiDocument = { configMapRef: { name: 'x', key: 'openapi.yaml' } }
+const openApi: Table = {
+  name: 'MCPOpenAPIServer',
+  base: document('MCPOpenAPIServer', {
+    baseUrl: 'https://x.example.com/v1',
+    document: openApiDocument,
+    groupRef: ref,
+  }),
+  rows: [
+    {
+      id: '',
+      at: 'spec.baseUrl',
+      required: true,
+      good: ['https://x'],
+      bad: ['x', 'ftp://x', '', 'http://x', 'https://x/?a=b', 'https://x/#a'],
+      failure: '*',
+    },
+    { id: '', at: 'spec.groupRef', required: true },
+    booleanRow('', 'spec.allowPrivateEndpoint', false),
+    ...refs('externalAuthConfigRef clientCertificateSecretRef'),
+    ...headers('spec.headerForward'),
+    ...bundle,
+    {
+      id: '',
+      at: 'spec.document',
+      required: true,
+      good: [openApiDocument, { url: 'https://x/openapi.json', sha256: digest }],
+      bad: [
+        {},
+        { configMapRef: { name: 'x' } },
+        { configMapRef: { key: 'x' } },
+        { configMapRef: { name: 'x', key: 'a/b' } },
+        { ...openApiDocument, url: 'https://x/openapi.json', sha256: digest },
+        { ...openApiDocument, sha256: digest },
+        { url: 'https://x/openapi.json' },
+        { sha256: digest },
+        { url: 'file:///etc/passwd', sha256: digest },
+        { url: 'https://x/openapi.json', sha256: digest.toUpperCase().replace('0', 'A') },
+      ],
+      failure: '*',
+    },
+    {
+      id: '',
+      at: 'spec.operations',
+      good: [absent, {}, { include: [{ methods: ['GET', 'POST'], tags: ['pets'] }] }],
+      bad: [
+        { include: [{}] },
+        { include: [{ methods: ['TRACE'] }] },
+        { include: [{ paths: ['pets'] }] },
+        { exclude: [{ operationIds: [] }] },
+      ],
+      failure: '*',
+    },
+    {
+      id: '',
+      at: 'spec.overrides',
+      good: [absent, {}, { listPets: { name: 'pets', set: { 'query.api-version': '7' } } }],
+      bad: [{ listPets: {} }, { listPets: { name: 'a b' } }, { listPets: { set: {} } }],
+      failure: '*',
+    },
+    {
+      id: '',
+      at: 'spec.response',
+      good: [absent, {}, { maxBytes: 1024, timeout: '5s', fields: ['data.id'], output: 'off' }],
+      bad: [{ maxBytes: 0 }, { timeout: '0s' }, { fields: ['.'] }, { output: 'on' }],
+      failure: '*',
+    },
+  ],
+}
+
 const oidcRef = { name: 'corp', audience: 'a' }
 const bucket = { maxTokens: 1, refillPeriod: '1s' }
 const redis = { provider: 'redis', address: 'r:6379' }
@@ -487,7 +558,7 @@ const toolLock: Table = {
       id: '',
       at: 'spec.backendRef.kind',
       required: true,
-      good: ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry', 'Backend'],
+      good: ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry', 'MCPOpenAPIServer', 'Backend'],
       bad: ['MCPGroup', ''],
     },
     { id: '', at: 'spec.backendRef.name', required: true, good: ['files'], bad: [''] },
@@ -584,6 +655,7 @@ export const otherKindTables: readonly Table[] = [
   group,
   entry,
   entryBundle,
+  openApi,
   server,
   authServerRef,
   ...exclusive,

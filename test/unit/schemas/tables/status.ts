@@ -252,6 +252,28 @@ const others: readonly Table[] = [
     rows: [phases('', 'Valid Pending Failed', 'Pending')],
   },
   {
+    name: 'MCPOpenAPIServer status',
+    base: withStatus(
+      document('MCPOpenAPIServer', {
+        baseUrl: 'https://x',
+        groupRef: { name: 'g' },
+        document: { configMapRef: { name: 'x', key: 'openapi.yaml' } },
+      }),
+      {},
+    ),
+    rows: [
+      phases('', 'Pending Ready Degraded Failed', 'Pending'),
+      { id: '', at: 'status.toolCount', good: [absent, 0], bad: [-1, '1'] },
+      {
+        id: '',
+        at: 'status.skipped',
+        good: [absent, [], [{ operation: 'GET /x', reason: 'structure', message: 'x' }]],
+        bad: [[{ operation: 'GET /x' }], 'x'],
+        failure: '*',
+      },
+    ],
+  },
+  {
     name: 'EmbeddingServer status',
     base: withStatus(document('EmbeddingServer', {}), {}),
     rows: [phases('', 'Pending Downloading Ready Failed Terminating')],

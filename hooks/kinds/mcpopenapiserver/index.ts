@@ -1,0 +1,93 @@
+/**
+ * MCPOpenAPIServer: declares a REST service as a member of a group. The sync checks the references and converts the
+ * OpenAPI document to report its tools. It creates no objects: the virtual servers of the group convert the document
+ * again and call the service.
+ *
+ * A document that becomes invalid does not remove the service from its group, because running virtual servers keep the
+ * tools of the last valid document. The status then also keeps the counts of that document.
+ */
+import type { MCPOpenAPIServer, Violation } from '../../../schemas/index.ts'
+import { fieldsOf, textOf } from '../../base/kube.ts'
+import type { CheckSettings } from '../../base/settings.ts'
+import { specFailure } from '../../references/resolve.ts'
+import type { SyncFailure } from '../../sync/conditions.ts'
+import { type SyncContext, observedFields } from '../../sync/context.ts'
+import { reportProgress } from '../../sync/progress.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
+import { relatedRules } from '../../sync/rules.ts'
+import {
+  checkRemote,
+  referencesNotReady,
+  remoteAddressFailure,
+  remoteObjects,
+  remoteRelatedKinds,
+  remoteViolations,
+} from '../common/remote-member.ts'
+import type { KindHooks } from '../kind-hooks.ts'
+import { checkDocument, type DocumentStatus, lastDocument } from './document.ts'
+
+export const mcpOpenApiServer: KindHooks<'MCPOpenAPIServer'> = {
+  kind: 'MCPOpenAPIServer',
+  childKinds: [],
+  relatedKinds: remoteRelatedKinds,
+  isExpensive: true,
+  validate: violationsOf,
+  customize,
+  sync,
+}
+
+function customize({ parent }: CustomizeRequest): CustomizeResponse {
+  const objects = remoteObjects(parent)
+  const document = fieldsOf(fieldsOf(parent['spec'])['document'])
+  const map = textOf(fieldsOf(document['configMapRef'])['name'])
+  return relatedRules(parent, { ...objects, configMaps: [...objects.configMaps, map] })
+}
+
+function addressesOf({ baseUrl, document }: MCPOpenAPIServer['spec']) {
+  return [
+    { field: 'spec.baseUrl', url: baseUrl },
+    ...(document.url === undefined ? [] : [{ field: 'spec.document.url', url: document.url }]),
+  ]
+}
+
+/** Maximum size of the settings that are copied into the configuration of each virtual server, as JSON. */
+const maxSettingsBytes = 64 * 1024
+
+function violationsOf({ spec }: MCPOpenAPIServer, settings: CheckSettings): Violation[] {
+  const { operations, overrides } = spec
+  const bytes = Buffer.byteLength(JSON.stringify({ operations, overrides }))
+  const message = `operations and overrides have ${bytes} bytes; the maximum is ${maxSettingsBytes}`
+  return [
+    ...remoteViolations(spec, addressesOf(spec), settings),
+    ...(bytes > maxSettingsBytes ? [{ path: 'spec', message }] : []),
+  ]
+}
+
+function sync(context: SyncContext<'MCPOpenAPIServer'>): SyncResponse {
+  const { conditions } = context
+  const specFailed = specFailure(context.violations, 'ConfigInvalid')
+  if (!specFailed) {
+    const address = remoteAddressFailure(context, addressesOf(context.spec), 'BaseURLInvalid')
+    conditions.check('BaseURLValidated', address, 'BaseURLValid', 'The addresses are allowed')
+    checkRemote(context)
+  }
+  const broken = specFailed ? [specFailed] : conditions.list().filter(({ status }) => status === 'False')
+  const { failure, document } = specFailed ? { document: lastDocument(context) } : checkDocument(context)
+  const summary = broken.length > 0 ? (specFailed ?? referencesNotReady('service')) : failure
+  conditions.check('Ready', summary, 'ServiceReady', 'The virtual servers of the group can use the service')
+  reportProgress(context, { failures: [...broken, ...(failure ? [failure] : [])] })
+  return {
+    status: { phase: phaseOf(broken, failure, document), ...document, ...observedFields(context) },
+    children: [],
+  }
+}
+
+function phaseOf(
+  broken: readonly unknown[],
+  failure: SyncFailure | undefined,
+  document: DocumentStatus | undefined,
+): 'Ready' | 'Degraded' | 'Failed' {
+  if (broken.length > 0) return 'Failed'
+  if (!failure) return 'Ready'
+  return document ? 'Degraded' : 'Failed'
+}
