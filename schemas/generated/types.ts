@@ -973,6 +973,8 @@ export type ExposureIngress = {
 export type Extensions = {
   /** MCP Apps (io.modelcontextprotocol/ui): tools with a user interface that the client renders. */
   readonly apps?: AppsExtension
+  /** Tasks: tool calls that continue after the response. Covers the tasks of 2025-11-25 and the extension io.modelcontextprotocol/tasks. */
+  readonly tasks?: TasksExtension
   /** Extensions that Gatehouse does not implement, with a route for each of their methods. Methods without a route are rejected. */
   readonly custom?: readonly CustomExtension[]
 }
@@ -3172,6 +3174,22 @@ export type TargetTls = {
   readonly clientCertificatePath: string
   /** PEM file with the private key of the client certificate. */
   readonly clientKeyPath: string
+}
+
+/** Tasks: tool calls that continue after the response. Covers the tasks of 2025-11-25 and the extension io.modelcontextprotocol/tasks. */
+export type TasksExtension = {
+  /** Offers tasks to clients and accepts tasks from backends. */
+  readonly enabled: boolean
+  /** Maximum number of live tasks per caller and replica. Callers without a token share maxTasks instead. */
+  readonly maxTasksPerCaller: number
+  /** Maximum number of live tasks per replica. */
+  readonly maxTasks: number
+  /** Maximum lifetime of a task, from 1s to 168h. Longer and unlimited lifetimes are reduced to this value. */
+  readonly maxTtl: string
+  /** Interval between two reads of a task whose backend suggests no interval, from 100ms to 1h. */
+  readonly pollInterval: string
+  /** Calls that become tasks when the client declares the extension: workflows, scripts, and tools with taskSupport optional. Tools with taskSupport required always become tasks. */
+  readonly runAsTask?: readonly ("workflows" | "scripts" | "optionalTools")[]
 }
 
 /** OpenTelemetry settings. Deprecated on a cluster: use spec.telemetryConfigRef instead. */
