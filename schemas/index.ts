@@ -29,6 +29,7 @@ export {
   issuerViolations,
   prefixConflicts,
   subjectPrefixOf,
+  dpopModeViolation,
 } from './auth/issuers.ts'
 export { isSpiffeId, matchesPrincipal, spiffeViolations } from './auth/spiffe.ts'
 export {
@@ -37,7 +38,6 @@ export {
   serviceAccountOf,
   trustViolations,
 } from './auth/trusted-issuers.ts'
-export { dpopModeViolation } from './auth/dpop.ts'
 export { formatDuration, parseDuration, timerMs } from './duration.ts'
 export {
   type ErrorCode,

@@ -4,6 +4,7 @@
  */
 import { below, formatViolations, nearest, type Violation } from '../../schemas/index.ts'
 import { fieldsOf, type KubeObject } from '../base/kube.ts'
+import { objectKindOf } from '../references/secret-names.ts'
 
 /** A referenced object that is missing from the given manifests. */
 export interface Unchecked {
@@ -17,9 +18,6 @@ export interface SecretFindings {
   readonly unchecked: readonly Unchecked[]
 }
 
-/** Fields that refer to a ConfigMap by `name`, usually together with a `key`. */
-const configMapField = /^configMap(Ref)?$/
-const secretField = /^(secrets|imagePullSecrets|.*[sS]ecret(Key)?Refs?|passwordRef|initialAccessTokenRef)$/
 /** Fields whose content is not covered by Gatehouse's schemas. */
 export const foreignFields: ReadonlySet<string> = new Set(['podTemplateSpec', 'arguments', 'metadata'])
 const maxDepth = 12
@@ -31,14 +29,14 @@ export function secretFindings(
   const violations: Violation[] = []
   const warnings: string[] = []
   const unchecked: Unchecked[] = []
-  for (const { path, kind, name, key } of secretReferences(spec)) {
+  for (const { path, keyPath, kind, name, key } of secretReferences(spec)) {
     const quoted = `${kind} ${JSON.stringify(name)}`
     const objects = given(kind)
     const object = objects.find(({ metadata }) => metadata.name === name)
     if (object) {
       const isMissing = typeof key === 'string' && key !== '' && !mayHaveKey(object, key)
       const message = `${quoted} has no key ${JSON.stringify(key)}`
-      if (isMissing) violations.push({ path: below(path, 'key'), message })
+      if (isMissing) violations.push({ path: keyPath, message })
       continue
     }
     const similar = nearest(
@@ -47,13 +45,15 @@ export function secretFindings(
     )
     const message = `${quoted} is not among the given files; did you mean "${similar}"?`
     if (similar === undefined) unchecked.push({ kind, name })
-    else warnings.push(formatViolations([{ path: below(path, 'name'), message }]))
+    else warnings.push(formatViolations([{ path, message }]))
   }
   return { violations, warnings, unchecked }
 }
 
 interface Reference extends Unchecked {
+  /** Path of the name. */
   readonly path: string
+  readonly keyPath: string
   readonly key: unknown
 }
 
@@ -67,11 +67,14 @@ function referencesIn(value: unknown, path: string, field: string, depth: number
   if (Array.isArray(value)) {
     return value.flatMap((item, i) => referencesIn(item, below(path, i), field, depth - 1))
   }
-  const { name, key } = fieldsOf(value)
-  const kind = configMapField.test(field) ? 'ConfigMap' : secretField.test(field) ? 'Secret' : undefined
+  const kind = objectKindOf(field)
+  const isText = typeof value === 'string'
+  const { name = isText ? value : undefined, key, type } = fieldsOf(value)
+  // A permission profile is a ConfigMap only if its type is configmap.
+  const isNamed = kind !== undefined && typeof name === 'string' && name !== '' && type !== 'builtin'
   return [
-    ...(kind !== undefined && typeof name === 'string' && name !== ''
-      ? [{ path, kind, name, key } as const]
+    ...(isNamed
+      ? [{ path: isText ? path : below(path, 'name'), keyPath: below(path, 'key'), kind, name, key }]
       : []),
     ...Object.entries(fieldsOf(value)).flatMap(([inner, item]) =>
       referencesIn(item, below(path, inner), inner, depth - 1),

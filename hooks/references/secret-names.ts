@@ -1,11 +1,21 @@
 /**
- * Finds the names of Secrets and CA bundle ConfigMaps in an unvalidated part of a spec, by field name. `customize`
- * needs these names before any validation.
+ * Recognizes fields that refer to a Secret or a ConfigMap by the field's name, and finds the names of Secrets and CA
+ * bundle ConfigMaps in an unvalidated part of a spec. `customize` needs these names before any validation.
  */
 import { isFields, fieldsOf, filledTextOf } from '../base/kube.ts'
 
-/** Fields that refer to a Secret. The shape alone is not enough, because other references have the same shape. */
-const refField = /(SecretRefs?|^secretKeyRef|^privateKeyRef|^passwordRef|^initialAccessTokenRef|_secret_ref)$/
+/** The shape of a field alone is not enough, because references to other kinds have the same shape. */
+const secretField =
+  /^(secrets|imagePullSecrets|.*[sS]ecret(Key)?Refs?|.*_secret_ref|.*[sS]ecretName|privateKeyRef|passwordRef|initialAccessTokenRef)$/
+/** Fields that refer to a ConfigMap by `name`, usually together with a `key`. */
+const configMapField = /^(configMap(Ref)?|caBundleRef|permissionProfile)$/
+
+/** Returns the kind of the object that a field names. Returns undefined for fields that name other kinds, or nothing. */
+export function objectKindOf(field: string): 'Secret' | 'ConfigMap' | undefined {
+  if (secretField.test(field)) return 'Secret'
+  return configMapField.test(field) ? 'ConfigMap' : undefined
+}
+
 /** Secrets of type kubernetes.io/tls have fixed keys. */
 const pairField = /(CertificateSecretRef|_certificate_secret_ref)$/
 const maxDepth = 20
@@ -26,7 +36,7 @@ function collect(value: unknown, member: string, names: Set<string>, depth: numb
   }
   if (!isFields(value)) return
   const { name, key } = value
-  const isRef = refField.test(member) && (typeof key === 'string' || pairField.test(member))
+  const isRef = objectKindOf(member) === 'Secret' && (typeof key === 'string' || pairField.test(member))
   if (isRef && typeof name === 'string' && name !== '') names.add(name)
   for (const [key, item] of Object.entries(value)) collect(item, key, names, depth + 1)
 }

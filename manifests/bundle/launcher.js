@@ -11,8 +11,8 @@ if (Number(running.split('.')[0]) < floor) {
   const installed = fileURLToPath(new URL('..', import.meta.url)).slice(0, -1)
   const quoted = /^[\w./:\\-]+$/.test(installed) ? installed : JSON.stringify(installed)
   process.stderr.write(
-    `Error: ${program} requires Node ${floor} or newer, but this is Node ${running}. Older versions lack modules that ` +
-      `${program} uses, such as node:sqlite.\nInstall Node ${floor} from https://nodejs.org, or use npm for one run:\n` +
+    `Error: ${program} requires Node ${floor} or newer, but this is Node ${running}. Install Node ${floor} from ` +
+      `https://nodejs.org, or download the executable that needs no Node from %RELEASES%. To run ${program} once:\n` +
       `  npx --yes --package=node@${floor} --package=${quoted} ${program} ...\n`,
   )
   process.exit(1)

@@ -17,6 +17,7 @@ import { createRequire } from 'node:module'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
+import { home } from '../../schemas/index.ts'
 import { bundleConsole } from './console.ts'
 import { noticesOf, packagesOf, sbomOf } from './packages.ts'
 import { type BuiltProgram, programOptions, programs } from './programs.ts'
@@ -72,6 +73,7 @@ function writeLauncher(name: string, main: string): void {
     .replaceAll('%PROGRAM%', name)
     .replaceAll('%NODE_FLOOR%', String(nodeFloor))
     .replaceAll('%MAIN%', main)
+    .replaceAll('%RELEASES%', `${home.repository}/releases`)
   writeFileSync(path, text)
   chmodSync(path, 0o755)
 }

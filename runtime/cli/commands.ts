@@ -73,17 +73,7 @@ export function commandsOf(
       summary: 'get an access token for an MCP server, without a browser',
       load: async () => (await import('../tools/token/command.ts')).addTokenCommand(program),
     },
-    import: {
-      summary: 'convert server definitions from MCP clients or ToolHive to manifests',
-      load: async () => {
-        const { addImportToolhiveCommand } = await import('../tools/migration/command.ts')
-        ;(await import('../tools/clients/command.ts')).addImportCommand(program, addImportToolhiveCommand)
-      },
-    },
-    client: {
-      summary: 'add the gateway to MCP clients, or remove it',
-      load: async () => (await import('../tools/clients/command.ts')).addClientCommand(program),
-    },
+    ...configurationCommands(program),
     doctor: {
       summary: 'find out why a client cannot reach or log in to an MCP server',
       load: async () => (await import('../tools/doctor/command.ts')).addDoctorCommand(program),
@@ -143,6 +133,27 @@ function upCommands(program: Command): Readonly<Record<string, CommandRow>> {
     restart: {
       summary: 'restart a server that "gatehouse up" runs',
       load: async () => (await import('../tools/up/command.ts')).addRestartCommand(program),
+    },
+  }
+}
+
+/** The commands that write manifests, or the files of MCP clients. */
+function configurationCommands(program: Command): Readonly<Record<string, CommandRow>> {
+  return {
+    import: {
+      summary: 'convert server definitions from MCP clients or ToolHive to manifests',
+      load: async () => {
+        const { addImportToolhiveCommand } = await import('../tools/migration/command.ts')
+        ;(await import('../tools/clients/command.ts')).addImportCommand(program, addImportToolhiveCommand)
+      },
+    },
+    add: {
+      summary: 'add an MCP server from a registry to manifests',
+      load: async () => (await import('../tools/registry/command.ts')).addAddCommand(program),
+    },
+    client: {
+      summary: 'add the gateway to MCP clients, or remove it',
+      load: async () => (await import('../tools/clients/command.ts')).addClientCommand(program),
     },
   }
 }

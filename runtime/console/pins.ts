@@ -12,8 +12,7 @@ import {
   type PinList,
 } from './api.ts'
 import type { CallRecorder } from './calls/recorder.ts'
-import { limitOf, pageOf } from './data/pages.ts'
-import { given } from './data/texts.ts'
+import { limitOf, pageOf, given } from './data/pages.ts'
 import type { ApiRequest, ApiRoute } from './http/api-route.ts'
 import type { Approver, ConsoleView, ReviewedDrift, ShownPins } from './view.ts'
 

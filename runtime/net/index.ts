@@ -2,7 +2,7 @@
  * Public API of the network module: listener, pipeline, body limits, origin check, header tables and outgoing
  * connections.
  */
-export { isLoopbackHost, unbracket } from './addresses.ts'
+export { isLoopbackHost, unbracket, addressBehindProxies, setPeerAddress, peerAddress } from './addresses.ts'
 export { Breaker, type CircuitState } from './breaker.ts'
 export { readBody, rejectBodyByHeaders } from './listener/body.ts'
 export { type Caller, identityOf, localIssuer, makeCaller } from './caller.ts'
@@ -22,7 +22,6 @@ export {
   type DispatchHandler,
   makeDispatcher,
 } from './outgoing/dispatcher.ts'
-export { addressBehindProxies, setPeerAddress, peerAddress } from './listener/forwarded-for.ts'
 export { type Fetch, type FetchInit, FetchRefusedError, makeFetch } from './outgoing/fetch.ts'
 export {
   failureOf,
@@ -48,9 +47,8 @@ export {
   listenerUrl,
   type RequestHandler,
 } from './listener/listen.ts'
-export { type Log, type LogFields, silentLog } from './log.ts'
+export { type Log, type LogFields, silentLog, limitToOncePerMinute } from './log.ts'
 export { localTokenCheck, type LocalTokens, type TokenDigests, tokenDigest } from './listener/local-tokens.ts'
-export { limitToOncePerMinute } from './listener/rate-limited-log.ts'
 export { makeOriginCheck, type OriginCheck, originRule, parseOrigin } from './listener/origin.ts'
 export { clearCookie, readCookie, setCookie } from './pages/cookies.ts'
 export { type Html, html } from './pages/html.ts'

@@ -31,3 +31,19 @@ export const silentLog: Log = {
   debugEnabled: false,
   infoEnabled: false,
 }
+
+const intervalMs = 60_000
+
+/** Rate-limits log messages that untrusted clients can trigger arbitrarily often. */
+export function limitToOncePerMinute<Args extends unknown[]>(
+  report: (...args: Args) => void,
+): (...args: Args) => void {
+  let reportedAt = Number.NEGATIVE_INFINITY
+
+  return function reportRarely(...args) {
+    const now = performance.now()
+    if (now - reportedAt < intervalMs) return
+    reportedAt = now
+    report(...args)
+  }
+}

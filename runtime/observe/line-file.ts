@@ -4,7 +4,7 @@
  * The writer writes a single line in the same turn of the event loop. Under load, lines are held for a few milliseconds
  * and written together, because a system call costs more than a line. At process exit, the writer writes all remaining
  * lines. If a pipe is full, the writer retries later. If the pipe stays full, the writer drops and counts the oldest
- * lines.
+ * lines, so that a stalled reader costs neither memory nor time.
  */
 import { closeSync, writeSync } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'
@@ -40,13 +40,16 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
   const put = options.writeSync ?? (isMainThread || fd > 2 ? writeSync : writeStream)
   let lines: string[] = []
   let chars = 0
+  /** The part of an earlier batch that a full pipe did not accept. */
   let rest: Buffer | undefined
+  /** Lines dropped since the last notice in the output, and those of them that `onLoss` has not reported yet. */
   let dropped = 0
+  let unreported = 0
   let scheduled: 'no' | 'paced' | 'now' = 'no'
   let writtenAt = 0
   let losing = false
 
-  function lost(count: number, error?: unknown): void {
+  function reportLoss(count: number, error?: unknown): void {
     losing = true
     options.onLoss?.(count, error)
   }
@@ -57,6 +60,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
     while (chars > maxBufferedChars && lines.length > 1) {
       chars -= lines.shift()?.length ?? 0
       dropped++
+      unreported++
     }
     if (scheduled === 'now' || (scheduled === 'paced' && chars < maxWaitingChars)) return
     const waitMs = writtenAt + paceMs - performance.now()
@@ -69,39 +73,42 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
     }
   }
 
+  function takeLines(): Buffer {
+    if (dropped > 0) lines.unshift(droppedNotice(dropped))
+    const bytes = Buffer.from(lines.length === 1 ? (lines[0] ?? '') : lines.join(''))
+    lines = []
+    chars = 0
+    dropped = 0
+    return bytes
+  }
+
   function flushSync(): void {
     scheduled = 'no'
     if (lines.length === 0 && rest === undefined) return
     writtenAt = performance.now()
-    if (dropped > 0) {
-      lost(dropped)
-      lines.unshift(
-        `{"level":"warn","time":"${new Date().toISOString()}","dropped":${dropped},"message":"log lines were dropped"}\n`,
-      )
-      dropped = 0
-    }
-    let bytes = Buffer.from(lines.length === 1 ? (lines[0] ?? '') : lines.join(''))
-    lines = []
-    chars = 0
-    if (rest) bytes = Buffer.concat([rest, bytes])
-    rest = undefined
-    while (bytes.length > 0) {
+    if (unreported > 0) reportLoss(unreported)
+    unreported = 0
+    let failed = false
+    while (rest !== undefined || lines.length > 0) {
+      const bytes = rest ?? takeLines()
+      rest = undefined
       try {
-        bytes = bytes.subarray(put(fd, bytes))
+        const written = put(fd, bytes)
+        if (written < bytes.length) rest = bytes.subarray(written)
       } catch (error) {
-        // Retries only if the pipe is full. After other errors, such as a closed pipe or a full disk, the lines are
-        // lost.
-        if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) {
-          lost(linesIn(bytes), error)
+        if (isFull(error)) {
+          // While the pipe is full, new lines wait in `lines`, where their number is limited.
+          rest = bytes
+          scheduled = 'now'
+          setTimeout(flushSync, retryMs).unref()
           return
         }
-        rest = bytes
-        scheduled = 'now'
-        setTimeout(flushSync, retryMs).unref()
-        return
+        // After other errors, such as a closed pipe or a full disk, the lines are lost.
+        failed = true
+        reportLoss(linesIn(bytes), error)
       }
     }
-    if (!losing) return
+    if (failed || !losing) return
     losing = false
     options.onWritten?.()
   }
@@ -129,6 +136,14 @@ function writeStream(fd: number, bytes: Buffer): number {
   const stream = fd === 1 ? process.stdout : process.stderr
   stream.write(bytes)
   return bytes.length
+}
+
+function droppedNotice(dropped: number): string {
+  return `{"level":"warn","time":"${new Date().toISOString()}","dropped":${dropped},"message":"log lines were dropped"}\n`
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EAGAIN'
 }
 
 function linesIn(bytes: Buffer): number {

@@ -4,6 +4,8 @@
  * Source: docs/guides/oidc.md, "Several issuers".
  */
 
+import type { Dpop } from '../generated/types.ts'
+
 /** The settings of one issuer that affect the other issuers. */
 export interface IssuerSettings {
   readonly issuer?: string | undefined
@@ -100,4 +102,22 @@ function doConflict(field: keyof Prefixes, a: string | undefined, b: string | un
   // Issuers with equal prefixes, or without prefixes, share their groups deliberately.
   if (field === 'groupPrefix' && (a === b || a === '' || b === '')) return false
   return a.startsWith(b) || b.startsWith(a)
+}
+
+type DpopMode = Pick<Dpop, 'mode'>
+
+/**
+ * Checks that a server accepts the tokens that its embedded authorization server issues (DPoP, RFC 9449). Returns the
+ * error in the server's own `dpop.mode`, or undefined if the mode is compatible with the authorization server's mode.
+ */
+export function dpopModeViolation(
+  issued: DpopMode | undefined,
+  own: DpopMode | undefined,
+): string | undefined {
+  const [issues = 'off', accepts = 'off'] = [issued?.mode, own?.mode]
+  if (issues !== 'off' && accepts === 'off')
+    return 'must not be off, because the embedded authorization server issues bound tokens'
+  if (issues === 'off' && accepts === 'required')
+    return 'must not be required, because the embedded authorization server issues no bound tokens'
+  return undefined
 }

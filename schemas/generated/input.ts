@@ -20,6 +20,7 @@ import type {
   ConfigStatus,
   ConfiguredBackend,
   ConsoleRole,
+  CustomExtension,
   DcrConfig,
   DcrFile,
   DecisionClaims,
@@ -129,6 +130,7 @@ export type {
   ConfigStatus,
   ConfiguredBackend,
   ConsoleRole,
+  CustomExtension,
   DcrConfig,
   DcrFile,
   DecisionClaims,
@@ -227,6 +229,11 @@ export type Aggregation = Omit<filled.Aggregation, "conflictResolution" | "confl
   readonly defaultToolVisibility?: "allow" | "deny"
   readonly excludeAllTools?: boolean
   readonly tools?: readonly WorkloadTools[]
+}
+
+export type AppsExtension = Omit<filled.AppsExtension, "enabled" | "listOriginalNames"> & {
+  readonly enabled?: boolean
+  readonly listOriginalNames?: boolean
 }
 
 export type Audit = Omit<filled.Audit, "enabled" | "detectApplicationErrors" | "includeRequestData" | "includeResponseData" | "maxDataSize" | "policyInputs" | "maxDelegationDepth"> & {
@@ -462,6 +469,10 @@ export type EmbeddingServerSpec = Omit<filled.EmbeddingServerSpec, "model" | "im
   readonly port?: number
   readonly replicas?: number
   readonly modelCache?: ModelCache
+}
+
+export type Extensions = Omit<filled.Extensions, "apps"> & {
+  readonly apps?: AppsExtension
 }
 
 export type FailureHandling = Omit<filled.FailureHandling, "healthCheckInterval" | "healthCheckTimeout" | "unhealthyThreshold" | "partialFailureMode" | "statusReportingInterval" | "circuitBreaker"> & {
@@ -1025,12 +1036,13 @@ export type VirtualMCPCompositeToolDefinition = Omit<filled.VirtualMCPCompositeT
 
 export type VirtualMCPCompositeToolDefinitionSpec = CompositeTool
 
-export type VirtualMCPConfig = Omit<filled.VirtualMCPConfig, "aggregation" | "audit" | "codeMode" | "compositeTools" | "console" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry"> & {
+export type VirtualMCPConfig = Omit<filled.VirtualMCPConfig, "aggregation" | "audit" | "codeMode" | "compositeTools" | "console" | "extensions" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry"> & {
   readonly aggregation?: Aggregation
   readonly audit?: Audit
   readonly codeMode?: CodeMode
   readonly compositeTools?: readonly CompositeTool[]
   readonly console?: Console
+  readonly extensions?: Extensions
   readonly guardrails?: Guardrails
   readonly incomingAuth?: RuntimeIncomingAuth
   readonly outgoingAuth?: RuntimeOutgoingAuth
@@ -1064,13 +1076,14 @@ export type VirtualMCPServerStatus = Omit<filled.VirtualMCPServerStatus, "phase"
   readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed"
 }
 
-export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
+export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "extensions" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
   readonly aggregation?: Aggregation
   readonly audit?: Audit
   readonly backends?: readonly RuntimeBackend[]
   readonly codeMode?: CodeMode
   readonly compositeTools?: readonly CompositeTool[]
   readonly console?: Console
+  readonly extensions?: Extensions
   readonly guardrails?: Guardrails
   readonly incomingAuth: IncomingAuthFile
   readonly outgoingAuth: RuntimeOutgoingAuth

@@ -162,6 +162,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "maxToolNameLength")), () => equal(select(self, "maxToolNameLength"), 0n), () => greaterOrEqual(select(self, "maxToolNameLength"), 32n)),
   "!has(self.mutating) || !has(self.validating) || !self.mutating.exists(m, self.validating.exists(v, v.name == m.name))": (self) =>
     or(() => not(has(self, "mutating")), () => not(has(self, "validating")), () => not(exists(select(self, "mutating"), (m) => exists(select(self, "validating"), (v) => equal(select(v, "name"), select(m, "name")))))),
+  "!has(self.notifications) || self.notifications.all(m, !m.matches('^notifications/(cancelled|elicitation|events|initialized|message|progress|prompts|resources|roots|subscriptions|tasks|tools)(/|$)'))": (self) =>
+    or(() => not(has(self, "notifications")), () => all(select(self, "notifications"), (m) => not(matches(m, /^notifications\/(cancelled|elicitation|events|initialized|message|progress|prompts|resources|roots|subscriptions|tasks|tools)(\/|$)/u)))),
   "!has(self.primaryUpstreamProvider) || self.upstreamProviders.exists(p, p.name == self.primaryUpstreamProvider)": (self) =>
     or(() => not(has(self, "primaryUpstreamProvider")), () => exists(select(self, "upstreamProviders"), (p) => equal(select(p, "name"), select(self, "primaryUpstreamProvider")))),
   "!has(self.publicUrl) || self.publicUrl.startsWith('https://') || self.publicUrl.matches('^http://(localhost|127[.]0[.]0[.]1)(:[0-9]+)?$')": (self) =>
@@ -434,6 +436,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => equal(select(self, "embeddingProvider"), "tei"), () => and(() => has(self, "embeddingModel"), () => notEqual(select(self, "embeddingModel"), ""))),
   "self.embeddingProvider == 'tei' || has(self.embeddingService)": (self) =>
     or(() => equal(select(self, "embeddingProvider"), "tei"), () => has(self, "embeddingService")),
+  "self.id != 'io.modelcontextprotocol/ui'": (self) =>
+    notEqual(select(self, "id"), "io.modelcontextprotocol/ui"),
   "self.idpTokenUrl.startsWith('https://') || self.idpTokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => startsWith(select(self, "idpTokenUrl"), "https://"), () => matches(select(self, "idpTokenUrl"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
   "self.insecureAllowHTTP || !has(self.jwksUrl) || self.jwksUrl.startsWith('https://')": (self) =>
@@ -450,12 +454,20 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => equal(select(self, "method"), "privateKeyJwt"), () => not(has(self, "assertionAudience"))),
   "self.method == 'privateKeyJwt' || !has(self.signingAlg)": (self) =>
     or(() => equal(select(self, "method"), "privateKeyJwt"), () => not(has(self, "signingAlg"))),
+  "self.methods.all(m, !m.matches('^(completion|elicitation|events|logging|notifications|prompts|resources|roots|sampling|server|skills|subscriptions|tasks|tools|ui)/'))": (self) =>
+    all(select(self, "methods"), (m) => not(matches(m, /^(completion|elicitation|events|logging|notifications|prompts|resources|roots|sampling|server|skills|subscriptions|tasks|tools|ui)\//u))),
   "self.minReplicas <= self.maxReplicas": (self) =>
     lessOrEqual(select(self, "minReplicas"), select(self, "maxReplicas")),
   "self.provider != 'redis' || has(self.address)": (self) =>
     or(() => notEqual(select(self, "provider"), "redis"), () => has(self, "address")),
   "self.replay == 'once' || !self.acceptedAssertionTypes.exists(t, t == 'id_jag')": (self) =>
     or(() => equal(select(self, "replay"), "once"), () => not(exists(select(self, "acceptedAssertionTypes"), (t) => equal(t, "id_jag")))),
+  "self.routeBy != 'backend' || !has(self.param)": (self) =>
+    or(() => notEqual(select(self, "routeBy"), "backend"), () => not(has(self, "param"))),
+  "self.routeBy != 'backend' || has(self.backend)": (self) =>
+    or(() => notEqual(select(self, "routeBy"), "backend"), () => has(self, "backend")),
+  "self.routeBy == 'backend' || !has(self.backend)": (self) =>
+    or(() => equal(select(self, "routeBy"), "backend"), () => not(has(self, "backend"))),
   "self.targetTokenUrl.startsWith('https://') || self.insecureTargetTokenUrl": (self) =>
     or(() => startsWith(select(self, "targetTokenUrl"), "https://"), () => select(self, "insecureTargetTokenUrl")),
   "self.targetTokenUrl.startsWith('https://') || self.insecureTargetTokenUrl || self.targetTokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>

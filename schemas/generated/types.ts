@@ -17,6 +17,18 @@ export type Aggregation = {
   readonly tools?: readonly WorkloadTools[]
 }
 
+/** MCP Apps (io.modelcontextprotocol/ui): tools with a user interface that the client renders. */
+export type AppsExtension = {
+  /** Advertises MCP Apps, and forwards the clients' declaration of MCP Apps to the backends. */
+  readonly enabled: boolean
+  /** Lists each tool that apps may call a second time under its original name, hidden from the model. Some clients call only listed tools. Turn this off for clients that ignore visibility and show both tools to the model. */
+  readonly listOriginalNames: boolean
+  /** Origins that the pages of apps may use, such as https://cdn.example.com or https://*.example.com. Other origins are removed. Default: every origin that a page declares. */
+  readonly allowedOrigins?: readonly string[]
+  /** Permissions that the pages of apps may request. Other permissions are removed. Default: every permission that a page declares. */
+  readonly allowedPermissions?: readonly ("camera" | "microphone" | "geolocation" | "clipboardWrite")[]
+}
+
 /** The container to attach to, and the ConfigMap in which the proxy reports its state. */
 export type AttachTarget = {
   /** Namespace of the pod and of the report. */
@@ -606,6 +618,22 @@ export type ConsoleRole = {
   readonly values: readonly string[]
 }
 
+/** An extension that Gatehouse does not implement. */
+export type CustomExtension = {
+  /** Id with its vendor prefix, such as com.example/search. */
+  readonly id: string
+  /** Methods that clients may call. */
+  readonly methods: readonly string[]
+  /** Notifications that backends may send to sessions. */
+  readonly notifications?: readonly string[]
+  /** How a method's backend is found: uri, by the resource that the params name, which requires the policy action read_resource; name, by the tool that the params name, which requires call_tool; backend, always the same backend, which requires call_tool on a tool with the name of the method. */
+  readonly routeBy: "uri" | "name" | "backend"
+  /** Member of the params that contains the URI or the tool name. Default: uri or name. */
+  readonly param?: string
+  /** Backend that receives every call. Required for routeBy: backend. */
+  readonly backend?: string
+}
+
 /** Dynamic client registration (RFC 7591) with the upstream. */
 export type DcrConfig = {
   /** URL of the metadata document, which is read once; mutually exclusive with registrationEndpoint. */
@@ -939,6 +967,14 @@ export type ExposureIngress = {
   readonly tlsSecretName?: string
   /** Annotations for the Ingress controller or cert-manager. */
   readonly annotations?: { readonly [name: string]: string }
+}
+
+/** Protocol extensions that the server advertises to clients and declares to backends. */
+export type Extensions = {
+  /** MCP Apps (io.modelcontextprotocol/ui): tools with a user interface that the client renders. */
+  readonly apps?: AppsExtension
+  /** Extensions that Gatehouse does not implement, with a route for each of their methods. Methods without a route are rejected. */
+  readonly custom?: readonly CustomExtension[]
 }
 
 /** Health checks and failure handling. */
@@ -3521,6 +3557,8 @@ export type VirtualMCPConfig = {
   readonly compositeTools?: readonly CompositeTool[]
   /** The web console of this server, on a separate port. Disabled by default. Users must always sign in. */
   readonly console?: Console
+  /** Protocol extensions that the server advertises to clients and declares to backends. */
+  readonly extensions?: Extensions
   /** Inspects the arguments and results of calls. Disabled when unset. */
   readonly guardrails?: Guardrails
   /** How clients are authenticated. On a cluster, spec.incomingAuth takes precedence. */
@@ -3657,6 +3695,8 @@ export type VmcpFile = {
   readonly compositeTools?: readonly CompositeTool[]
   /** The web console of this server, on a separate port. Disabled by default. Users must always sign in. */
   readonly console?: Console
+  /** Protocol extensions that the server advertises to clients and declares to backends. */
+  readonly extensions?: Extensions
   /** Inspects the arguments and results of calls. Disabled when unset. */
   readonly guardrails?: Guardrails
   /** How clients are authenticated. On a cluster, spec.incomingAuth takes precedence. */

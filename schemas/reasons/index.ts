@@ -2,14 +2,11 @@
  * The table of condition and pod reasons, with their meaning and the next step. The troubleshooting page is generated
  * from this table, and `gatehouse cluster why` reads it.
  */
-import { ownReasons } from './own.ts'
-import { podReasons } from './pods.ts'
+import { ownReasons, type ReasonRow, podReasons } from './own.ts'
 import { referenceReasons } from './references.ts'
-import type { ReasonRow } from './row.ts'
 import { byText } from '../canonical.ts'
 
-export type { ReasonRow } from './row.ts'
-export { podReasons } from './pods.ts'
+export { type ReasonRow, podReasons } from './own.ts'
 
 /** Rows for condition reasons, sorted by the first reason in each row. */
 export const conditionReasons: readonly ReasonRow[] = [...ownReasons, ...referenceReasons].toSorted((a, b) =>

@@ -1,5 +1,5 @@
 /** Reasons about referenced objects: other resources, Secrets, identity, backends. */
-import type { ReasonRow } from './row.ts'
+import type { ReasonRow } from './own.ts'
 
 export const referenceReasons: readonly ReasonRow[] = [
   {

@@ -12,6 +12,7 @@ export interface NamingSettings {
   readonly outgoingAuth?: unknown
   readonly aggregation?: unknown
   readonly operational?: unknown
+  readonly extensions?: unknown
   readonly guardrails?: unknown
   readonly webhooks?: unknown
   readonly compositeTools?: unknown
@@ -123,6 +124,9 @@ function namesIn(settings: NamingSettings, parent: string): readonly Named[] {
       path,
       name: name.split('/', 1)[0] ?? '',
     })),
+    ...listOf(fieldsOf(settings.extensions)['custom']).flatMap((extension, i) =>
+      named(fieldsOf(extension)['backend'], `${below(at('extensions', 'custom'), i)}.backend`),
+    ),
     ...ruleNames(settings.guardrails, at('guardrails')),
     ...ruleNames(settings.webhooks, at('webhooks')),
     ...sharedNames(settings.webhookConfig),

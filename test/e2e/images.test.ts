@@ -1,77 +1,19 @@
-/**
- * Assembles both images as root file systems, without an image builder: the packages of their base from this machine's
- * Debian, and the files that the last stage of their Dockerfiles copies. They contain no shell and no other program.
- *
- * Source: distroless, base/config.bzl and cc/config.bzl (the packages), base/README.md (the rest).
- */
+/** Runs both images from root file systems that are assembled without an image builder. */
 import { spawn, spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  copyFileSync,
-  cpSync,
-  existsSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, cpSync, globSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
 import { manifestsFolder } from '../helpers/hooks/manifests.ts'
-import { type Image, imageOfDockerfile } from '../helpers/kube/node/images.ts'
-
-/** Names of Debian 12 and 13. */
-const packages = [
-  ['libc6'],
-  ['libssl3', 'libssl3t64'],
-  ['libgcc-s1'],
-  ['libstdc++6'],
-  ['libgomp1'],
-  ['zlib1g'],
-  ['libzstd1'],
-]
-
-function filesOf(names: readonly string[]): readonly string[] {
-  for (const name of names) {
-    const { status, stdout } = spawnSync('dpkg', ['-L', name], { encoding: 'utf8' })
-    if (status === 0) return stdout.split('\n').filter((path) => path.startsWith('/') && path !== '/.')
-  }
-  return []
-}
-
-function missing(): string | false {
-  if (process.getuid?.() !== 0) return 'chroot needs root'
-  if (!existsSync('dist/gatehouse.js')) return 'not built: run `make build`'
-  const without = packages.find((names) => filesOf(names).length === 0)
-  return without ? `Debian's package ${without[0]} is not on this machine` : false
-}
-
-/** Creates the base: merged /usr, libraries, a user, writable folders. */
-function base(root: string): void {
-  for (const folder of ['usr/lib', 'usr/lib64', 'usr/bin', 'etc/ssl/certs', 'proc', 'dev', 'tmp'])
-    mkdirSync(join(root, folder), { recursive: true })
-  for (const name of ['lib', 'lib64', 'bin']) symlinkSync(`usr/${name}`, join(root, name))
-  chmodSync(join(root, 'tmp'), 0o1777)
-  for (const path of packages.flatMap(filesOf)) {
-    if (statSync(path).isDirectory() || path.startsWith('/usr/share/')) continue
-    mkdirSync(join(root, dirname(path)), { recursive: true })
-    copyFileSync(path, join(root, path))
-  }
-  writeFileSync(join(root, 'etc/passwd'), 'nonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n')
-  writeFileSync(join(root, 'etc/nsswitch.conf'), 'hosts: files dns\n')
-}
+import type { Image } from '../helpers/kube/node/images.ts'
+import { assembleRootfs, rootfsMissing } from '../helpers/release/rootfs.ts'
 
 function rootOf(t: Test, file: string): { readonly root: string; readonly image: Image } {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-rootfs-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const root = join(folder, 'root')
-  base(root)
-  return { root, image: imageOfDockerfile(file, root) }
+  return { root, image: assembleRootfs(file, root) }
 }
 
 /**
@@ -89,7 +31,7 @@ function run(root: string, image: Image, ...args: string[]) {
   return spawnSync(program, words, { encoding: 'utf8', timeout: 60_000 })
 }
 
-const skip = missing()
+const skip = rootfsMissing()
 
 t.test(
   'runtime image: contains Node, its libraries and the program, and no other program',

@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { home } from '../../schemas/index.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const run = promisify(execFile)
@@ -69,5 +70,6 @@ t.test('launcher: reports the required version to an old Node', async (t) => {
   })
   t.equal(ran.status, 1)
   t.match(ran.stderr, /requires Node 24 or newer, but this is Node 20\.20\.2/)
+  t.match(ran.stderr, `${home.repository}/releases`, 'names the download that needs no Node')
   t.ok(ran.stderr.includes(`npx --yes --package=node@24 --package="${installed}" gatehouse ...`), ran.stderr)
 })

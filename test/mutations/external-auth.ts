@@ -244,7 +244,7 @@ export const externalAuth: readonly Mutation[] = [
     file: 'hooks/externalauth/embedded-auth-server.ts',
     from: "hostname === 'localhost' || hostname === '[::1]'",
     to: "hostname.startsWith('localhost') || hostname === '[::1]'",
-    tests: ['unit/hooks/kinds/virtual-server-auth.test.ts'],
+    tests: ['unit/hooks/kinds/virtual-server/auth.test.ts'],
   },
   {
     id: '2.limit.cloudSts.sessionDuration',

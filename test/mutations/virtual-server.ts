@@ -42,7 +42,7 @@ export const virtualServer: readonly Mutation[] = [
     file: 'hooks/runtime-config/oidc.ts',
     from: ": ['openid'],",
     to: ": ['profile'],",
-    tests: ['unit/hooks/kinds/virtual-server-auth.test.ts'],
+    tests: ['unit/hooks/kinds/virtual-server/auth.test.ts'],
   },
   {
     id: '3.spec.outgoingAuth.source.inline',
@@ -91,7 +91,7 @@ export const virtualServer: readonly Mutation[] = [
     file: authServer,
     from: 'if (oidc.issuer !== server.issuer)',
     to: 'if (!oidc.issuer.startsWith(new URL(server.issuer).origin))',
-    tests: ['unit/hooks/kinds/virtual-server-auth.test.ts'],
+    tests: ['unit/hooks/kinds/virtual-server/auth.test.ts'],
   },
   {
     id: '3.auth.outgoing',
@@ -105,7 +105,7 @@ export const virtualServer: readonly Mutation[] = [
     file: 'hooks/kinds/virtualmcpserver/index.ts',
     from: "type: 'Warning', reason: deprecatedReason",
     to: "type: 'Normal', reason: deprecatedReason",
-    tests: ['unit/hooks/kinds/virtual-server-auth.test.ts'],
+    tests: ['unit/hooks/kinds/virtual-server/auth.test.ts'],
   },
   {
     id: '3.event.AuthzPrimaryUpstreamProviderIgnored',
@@ -182,7 +182,7 @@ export const virtualServer: readonly Mutation[] = [
     file: incoming,
     from: 'server.primaryUpstreamProvider ?? deprecated ?? server.upstreamProviders[0]?.name',
     to: 'deprecated ?? server.primaryUpstreamProvider ?? server.upstreamProviders[0]?.name',
-    tests: ['unit/hooks/kinds/virtual-server-auth.test.ts'],
+    tests: ['unit/hooks/kinds/virtual-server/auth.test.ts'],
   },
   {
     id: '3.version.telemetry',
@@ -245,6 +245,6 @@ export const virtualServer: readonly Mutation[] = [
     file: 'hooks/kinds/virtualmcpserver/config/auth-server.ts',
     from: "'AuthServerConfigValid',\n",
     to: "'AuthServerConfigured',\n",
-    tests: ['unit/hooks/kinds/virtual-server-auth.test.ts'],
+    tests: ['unit/hooks/kinds/virtual-server/auth.test.ts'],
   },
 ]

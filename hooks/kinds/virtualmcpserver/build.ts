@@ -21,11 +21,10 @@ import { authServerFileOf, checkAuthServer, checkInvalidAuthServer } from './con
 import type { ResolvedBackend } from './config/backends.ts'
 import { childrenOf, commonNeeds, podTemplate } from './children.ts'
 import { configOf, restartHash } from './config/config.ts'
-import { checkConsoleSecret } from './config/console.ts'
+import { checkConsoleSecret, mcpPort } from './config/console.ts'
 import { backendsWithNeeds } from './config/entries.ts'
-import { type CheckedFiles, checkFiles, type Files } from './config/files.ts'
+import { type CheckedFiles, checkFiles, configFile, type Files } from './config/files.ts'
 import { incomingAuth } from './config/incoming.ts'
-import { configFile, mcpPort } from './paths.ts'
 import { virtualServerReferences } from './references.ts'
 import { type ResolvedReferences, resolveReferences } from '../../references/reference.ts'
 import {

@@ -25,11 +25,14 @@ import { virtualServerNames } from '../../children/names.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
 import { exposureChildren } from '../common/exposure.ts'
 import { addTlsFiles, serving } from '../common/serving-tls.ts'
-import { consolePorts } from './config/console.ts'
-import { app, configDirectory, configFile, container, mcpPort } from './paths.ts'
+import { consolePorts, mcpPort } from './config/console.ts'
+import { configDirectory, configFile } from './config/files.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
+/** Value of the app label, and name of the container. */
+export const app = 'virtualmcpserver'
+export const container = 'vmcp'
 const checksumAnnotation = 'gatehouse.dev/content-checksum'
 const restartAnnotation = 'gatehouse.dev/runconfig-checksum'
 

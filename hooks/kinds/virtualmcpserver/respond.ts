@@ -15,12 +15,12 @@ import { ownIssuerReference } from '../../runtime-config/issuers.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { reportProgress } from '../../sync/progress.ts'
 import type { ResolvedBackend } from './config/backends.ts'
+import { app } from './children.ts'
 import { addressOf, externalAddressOf, type BuiltVirtualServer } from './build.ts'
 import { backendStatuses, type Phase, phaseOf, routableCount } from './status/health.ts'
 import { checkExcluded } from './status/excluded.ts'
 import { checkProblems } from './status/problems.ts'
 import { readReports } from './status/report.ts'
-import { app } from './paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 

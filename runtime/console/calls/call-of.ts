@@ -12,7 +12,7 @@ import {
   sessionHash,
 } from '../../observe/index.ts'
 import type { CallView, DeniedBy, CallResultKind } from '../api.ts'
-import { given, iso } from '../data/texts.ts'
+import { given, iso } from '../data/pages.ts'
 
 const clientLeft = 499
 const maxName = 512

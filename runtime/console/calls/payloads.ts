@@ -4,7 +4,7 @@
  */
 import { type ExchangeRecord, recordedPayload } from '../../observe/index.ts'
 import type { PayloadView } from '../api.ts'
-import { given } from '../data/texts.ts'
+import { given } from '../data/pages.ts'
 import { type RingEntry, Ring } from './ring.ts'
 
 const ringBytes = 32 * 1024 * 1024

@@ -1,8 +1,7 @@
 /** Finds calls, applying filters, paging and visibility rules. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type CallView, outcomes, type ListPage, type PayloadView } from '../api.ts'
-import { limitOf } from '../data/pages.ts'
-import { given, iso } from '../data/texts.ts'
+import { limitOf, given, iso } from '../data/pages.ts'
 import type { ApiRequest } from '../http/api-route.ts'
 import { type CallFilter, callTest } from './filter.ts'
 import type { CallRecorder, StoredCall } from './recorder.ts'

@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Events, ExchangeRecord, ExchangeRecorder } from '../../observe/index.ts'
 import type { CallView } from '../api.ts'
-import { given, iso } from '../data/texts.ts'
+import { given, iso } from '../data/pages.ts'
 import type { ConsoleView, Tried } from '../view.ts'
 import { callOf, denyingPolicies } from './call-of.ts'
 import { countsAsCall } from './filter.ts'

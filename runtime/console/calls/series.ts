@@ -5,7 +5,7 @@
  * Durations are counted in bins, which makes it possible to compute percentiles for any range of minutes.
  */
 import type { Health, Minute } from '../api.ts'
-import { given, iso } from '../data/texts.ts'
+import { given, iso } from '../data/pages.ts'
 
 const minuteMs = 60_000
 const minutes = 60

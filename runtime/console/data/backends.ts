@@ -3,7 +3,7 @@ import type { BackendView } from '../api.ts'
 import type { CallRecorder } from '../calls/recorder.ts'
 import type { ApiRequest } from '../http/api-route.ts'
 import type { ConsoleBackend, ConsoleView } from '../view.ts'
-import { given, iso } from './texts.ts'
+import { given, iso } from './pages.ts'
 
 /** Returns all backends, sorted by name, with the number of tools that the visitor may call. */
 export async function backendRows(

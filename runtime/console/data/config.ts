@@ -4,7 +4,7 @@ import { isFields } from '../../../schemas/index.ts'
 import { recordedPayload } from '../../observe/index.ts'
 import type { ConfigView } from '../api.ts'
 import type { ConsoleView } from '../view.ts'
-import { given } from './texts.ts'
+import { given } from './pages.ts'
 
 const maxBytes = 256 * 1024
 const blank = '[redacted]'

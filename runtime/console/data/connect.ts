@@ -1,7 +1,7 @@
 /** Instructions for connecting clients: commands, files and links, without credentials. */
 import type { Connect } from '../api.ts'
 import type { ConsoleView } from '../view.ts'
-import { given } from './texts.ts'
+import { given } from './pages.ts'
 
 const maxName = 32
 

@@ -1,7 +1,9 @@
-/** Paginates lists. A cursor contains the last entry of the page, so added or removed entries do not shift pages. */
+/**
+ * Paginates lists, and converts values for responses. A cursor contains the last entry of the page, so added or removed
+ * entries do not shift pages.
+ */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { ListPage } from '../api.ts'
-import { given, iso } from './texts.ts'
 
 const defaultLimit = 50
 const maxLimit = 200
@@ -41,4 +43,13 @@ export function limitOf(query: URLSearchParams): number {
   if (limit < 1 || limit > maxLimit)
     throw new GatehouseError('BAD_REQUEST', { detail: `limit must be a whole number from 1 to ${maxLimit}` })
   return limit
+}
+
+export function iso(ms: number): string {
+  return new Date(ms).toISOString()
+}
+
+/** Returns `{ [name]: value }`, or an empty object when the value is undefined. */
+export function given<K extends string, V>(name: K, value: V | undefined): { readonly [N in K]?: V } {
+  return value === undefined ? {} : ({ [name]: value } as { readonly [N in K]: V })
 }

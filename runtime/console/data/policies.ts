@@ -2,7 +2,7 @@
 import type { Policies } from '../api.ts'
 import type { CallRecorder } from '../calls/recorder.ts'
 import type { ConsoleView } from '../view.ts'
-import { given } from './texts.ts'
+import { given } from './pages.ts'
 
 const concerning: ReadonlySet<string> = new Set(['config_refused', 'decision_point', 'console_policies'])
 

@@ -2,7 +2,7 @@
 import { JsonObject } from '../../mcp/index.ts'
 import type { ListedSession } from '../api.ts'
 import type { ShownSession } from '../../observe/index.ts'
-import { given, iso } from './texts.ts'
+import { given, iso } from './pages.ts'
 
 const maxText = 128
 

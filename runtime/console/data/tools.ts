@@ -8,8 +8,7 @@ import { JsonObject } from '../../mcp/index.ts'
 import type { Tool, ToolDetail, ToolList } from '../api.ts'
 import type { ShownTool } from '../../observe/index.ts'
 import type { ConsoleView } from '../view.ts'
-import { pageOf, type ListFacts } from './pages.ts'
-import { given } from './texts.ts'
+import { pageOf, type ListFacts, given } from './pages.ts'
 
 const unpinned = 'unpinned'
 const turnMs = 5

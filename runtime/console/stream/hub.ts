@@ -8,7 +8,7 @@ import type { Events } from '../../observe/index.ts'
 import type { StreamEvent } from '../api.ts'
 import type { CallRecorder, StoredCall } from '../calls/recorder.ts'
 import { type RingEntry, Ring } from '../calls/ring.ts'
-import { iso } from '../data/texts.ts'
+import { iso } from '../data/pages.ts'
 
 const batchMs = 250
 const maxBatch = 500

@@ -8,7 +8,7 @@ import { type Ask, type AskReply, JsonObject } from '../../mcp/index.ts'
 import { type PolicyRecord, redactText } from '../../observe/index.ts'
 import type { AskAnswer, CallResultKind, TryEvent, TryRequest } from '../api.ts'
 import { deniedBy } from '../calls/call-of.ts'
-import { given } from '../data/texts.ts'
+import { given } from '../data/pages.ts'
 import type { ConsoleView, Tried } from '../view.ts'
 import type { Visitor } from '../access/visitor.ts'
 

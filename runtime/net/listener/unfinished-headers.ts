@@ -8,8 +8,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Log } from '../log.ts'
-import { limitToOncePerMinute } from './rate-limited-log.ts'
+import { type Log, limitToOncePerMinute } from '../log.ts'
 
 /** State of a connection. */
 export interface HeaderState {

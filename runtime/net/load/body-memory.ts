@@ -10,7 +10,7 @@
 import { totalmem } from 'node:os'
 import { localIssuer } from '../caller.ts'
 import type { Exchange } from '../pipeline.ts'
-import { peerAddress } from '../listener/forwarded-for.ts'
+import { peerAddress } from '../addresses.ts'
 
 /** Bodies up to this size are not counted. */
 export const smallBodyBytes = 16 * 1024

@@ -9,8 +9,7 @@ import { forwarded, hopByHop } from '../../../schemas/index.ts'
 import { connectionHeaderNames } from '../../net/index.ts'
 import { headerName } from '../../mcp/index.ts'
 import type { TargetAddress } from '../../config/index.ts'
-import { callerDigest, callerHeader } from '../model/caller-header.ts'
-import type { ProxyExchange } from '../model/exchange.ts'
+import { type ProxyExchange, callerDigest, callerHeader } from '../model/exchange.ts'
 
 export interface HeaderRules {
   /** Lowercase names of client headers that are not copied. */

@@ -1,6 +1,7 @@
 /**
  * The proxy's state for an exchange: the JSON-RPC message in the body, its session, and the outgoing credential's data.
  */
+import { hash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { clientRules, type Message, MessageError, scanMessage } from '../../mcp/index.ts'
@@ -8,6 +9,18 @@ import { Exchange } from '../../net/index.ts'
 import type { TokenProof } from '../../oauth/index.ts'
 import type { OutgoingRequest } from '../../outgoing/index.ts'
 import type { ProxiedSession } from './session.ts'
+
+/**
+ * The header that identifies callers to the bridge of a stdio server, so that the bridge never mixes their processes.
+ * The header contains a digest of the caller, and is set only when the configuration marks the target as such a bridge.
+ * A header with this name from a client is never forwarded.
+ * Lower case.
+ */
+export const callerHeader = 'x-gatehouse-caller'
+
+export function callerDigest(key: string): string {
+  return hash('sha256', key, 'base64url')
+}
 
 /** The raw socket of an upgrade request, and any bytes already read after its headers. */
 export interface Upgrade {

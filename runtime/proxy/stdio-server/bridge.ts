@@ -43,7 +43,7 @@ import {
   sendJson,
   type LocalTokens,
 } from '../../net/index.ts'
-import { callerDigest, callerHeader } from '../model/caller-header.ts'
+import { callerDigest, callerHeader } from '../model/exchange.ts'
 import { HttpReply } from './http-reply.ts'
 import { Openings } from './openings.ts'
 import type { PeerCommand } from './peer.ts'

@@ -15,10 +15,9 @@ import {
   invalidConfig,
 } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
-import type { AuthServerFacts } from '../../incoming/index.ts'
+import { addsCredentialAgain, type AuthServerFacts } from '../../incoming/index.ts'
 import { followCaBundle, followTls, type Log, type TlsMaterial } from '../../net/index.ts'
-import { injectionViolation } from './injection.ts'
-import type { OnDemandLogin } from '../../outgoing/index.ts'
+import type { OnDemandLogin, StrategyConfig } from '../../outgoing/index.ts'
 import { type BackendCredentials, type BackendStrategies, strategyOf } from './outgoing-auth.ts'
 import type { SignIns } from './sign-ins.ts'
 
@@ -109,4 +108,18 @@ function urlOf({ name, url, addresses }: RuntimeBackend): URL {
   const violation = addressViolation(url, addresses)
   if (violation !== undefined) throw invalidConfig(`backends.${name}.url: ${violation}`)
   return new URL(url)
+}
+
+/**
+ * Returns the reason why a strategy conflicts with the embedded authorization server. The server removes upstream
+ * tokens from requests. `field` is the strategy's path in the configuration.
+ */
+export function injectionViolation(
+  field: string,
+  { type }: Pick<StrategyConfig, 'type'>,
+  server: AuthServerFacts | undefined,
+): string | undefined {
+  return addsCredentialAgain(type, server)
+    ? `${field}: ${type} cannot be combined with disableUpstreamTokenInjection, because this type adds a credential again`
+    : undefined
 }

@@ -5,6 +5,7 @@
 import { type Changes, type JsonObject, type ResultPassage, ResultSplitter } from '../../mcp/index.ts'
 import type { AnySignal, Deadline } from '../../net/index.ts'
 import type { Ask, AskReply } from '../../mcp/index.ts'
+import type { ServerExtensions } from '../model/extensions.ts'
 import type { Outcome } from '../model/outcome.ts'
 import type { Sender } from './transport/target.ts'
 import type { Delivery, ResponseLimit } from '../model/delivery.ts'
@@ -14,6 +15,9 @@ export interface ServerInfo {
   readonly protocolVersion: string
   readonly capabilities: ServerCapabilities
   readonly instructions: string | undefined
+  readonly extensions: ServerExtensions
+  /** Reasons for ignored extensions, one line each. */
+  readonly extensionProblems?: readonly string[]
 }
 
 export interface ServerCapabilities {

@@ -2,21 +2,27 @@
  * Reads a backend's server information from the result of `initialize` or `server/discover`. Unknown members are
  * ignored. A member of the wrong type is treated as absent, except for a capability that is `true` or an array.
  */
+import { type Fields, isFields } from '../../../schemas/index.ts'
+import { readServerExtensions } from '../model/extensions.ts'
 import type { BackendSession } from '../model/session.ts'
 import type { ListKind, ServerCapabilities, ServerInfo } from './connection.ts'
 
-function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
+function record(value: unknown): Fields | undefined {
+  return isFields(value) ? value : undefined
 }
 
 /** Reads the server information. Throws SyntaxError if `result` is not JSON. */
 export function readServerInfo(result: Buffer, version?: string): ServerInfo {
   const body = record(JSON.parse(result.toString())) ?? {}
   const { protocolVersion, instructions } = body
+  const capabilities = record(body['capabilities']) ?? {}
+  const { extensions, problems } = readServerExtensions(capabilities['extensions'])
   return {
     protocolVersion: version ?? (typeof protocolVersion === 'string' ? protocolVersion : ''),
-    capabilities: readCapabilities(record(body['capabilities']) ?? {}),
+    capabilities: readCapabilities(capabilities),
     instructions: typeof instructions === 'string' ? instructions : undefined,
+    extensions,
+    ...(problems.length > 0 && { extensionProblems: problems }),
   }
 }
 
@@ -46,7 +52,7 @@ function isDeclared(value: unknown): boolean {
  * Returns the server information for a resumed session. The information contains only the members that are needed to
  * send requests.
  */
-export function resumedServer({ protocolVersion, logging }: BackendSession): ServerInfo {
+export function resumedServer({ protocolVersion, logging, extensions }: BackendSession): ServerInfo {
   return {
     protocolVersion,
     capabilities: {
@@ -59,5 +65,6 @@ export function resumedServer({ protocolVersion, logging }: BackendSession): Ser
       listChanged: new Set(),
     },
     instructions: undefined,
+    extensions: readServerExtensions(extensions).extensions,
   }
 }

@@ -1,4 +1,5 @@
 /** One backend's settings, derived from the configuration. */
+import { hash } from 'node:crypto'
 import type { PinRules } from '../model/catalog/pinning.ts'
 import type { ChannelTarget } from './transport/target.ts'
 
@@ -20,4 +21,12 @@ export interface BackendSettings {
    * undefined if there is no bundle.
    */
   readonly caEndsAt?: (() => number | undefined) | undefined
+}
+
+/**
+ * Identifies the backend to which a stored or sealed value belongs. Returns a digest of the backend's name and address.
+ * The identity changes if the name or the address changes.
+ */
+export function backendIdentity({ name, target }: Pick<BackendSettings, 'name' | 'target'>): string {
+  return hash('sha256', JSON.stringify([name, target.url.href]), 'base64url')
 }

@@ -34,6 +34,8 @@ export interface AuthorizeOptions {
    * core.
    */
   readonly originsOf?: ((result: Buffer) => ((id: string) => Origin | undefined) | undefined) | undefined
+  /** Returns the request on which policies decide, which differs from the operation for methods of extensions. */
+  readonly accessOf?: (operation: Operation) => Pick<Operation, 'method' | 'params'>
   /** Receives each decision on an operation. */
   readonly onDecision?: (
     operation: Operation,
@@ -50,10 +52,12 @@ export function authorize({
   factsOf,
   peekFacts,
   originsOf,
+  accessOf = (operation) => operation,
   onDecision = () => {},
 }: AuthorizeOptions): Link {
   return async function authorize(operation, next) {
-    const { method, params, client, context } = operation
+    const { client, context } = operation
+    const { method, params } = accessOf(operation)
     const { signal } = context
     let report: DecisionReport | undefined
     try {

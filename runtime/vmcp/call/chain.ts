@@ -16,8 +16,7 @@
  * Links that are not configured are skipped.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#endpoints.
  */
-import type { Feature } from '../model/feature.ts'
-import type { Link, Operation, Perform } from '../model/operation.ts'
+import type { Link, Operation, Perform, Feature } from '../model/operation.ts'
 import type { Outcome } from '../model/outcome.ts'
 
 /** The links that the configuration requires. A reload may replace any link. */

@@ -22,8 +22,11 @@ import {
   ifAdvertised,
 } from '../catalog/facts.ts'
 import { renderPage } from '../catalog/pages.ts'
+import { extensionTarget } from './extension-methods.ts'
+import { requireText } from './params.ts'
 import type { ItemKind, ToolEntry } from '../model/catalog/entries.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
+import type { ExtensionSet } from '../model/extensions.ts'
 import type { OperationClient, ClientSession } from '../model/session.ts'
 import type { Link, Operation, Target } from '../model/operation.ts'
 import { type Outcome, resultOutcome } from '../model/outcome.ts'
@@ -39,6 +42,8 @@ export interface CallParts extends LookupParts {
   readonly onlyBackend: string | undefined
   /** Resource URIs that backends returned in results. */
   readonly links: ResourceLinks
+  /** The enabled protocol extensions. */
+  readonly extensions: ExtensionSet
 }
 
 const listMethods: Readonly<Record<string, ItemKind>> = {
@@ -86,8 +91,7 @@ export class Core {
       if (operation.method !== 'tools/call')
         return next({ ...operation, target: await this.#targetOf(operation) })
       const { client, params, originalParams = params, headers, origin } = operation
-      const name = params.text('name')
-      if (name === undefined) throw notText('name')
+      const name = requireText(params, 'name')
       if (featureTools.has(name)) return next(operation)
       const args = params.raw('arguments')
       if (args !== undefined && args[0] !== 0x7b) {
@@ -97,14 +101,7 @@ export class Core {
       // If pinning is off and no backend is missing, almost every tool is in the current view.
       const view = views.awaitsAnnounced || leftOut.length > 0 ? undefined : views.ready(members, client)
       const known = view?.isComplete ? view.catalog.tools.get(name) : undefined
-      const entry = known?.advertised
-        ? known
-        : await this.#lookup.find(
-            client,
-            ({ tools, refusedTools }) => ifAdvertised(tools.get(name)) ?? refusedTools.get(name),
-          )
-      if (!entry) throw this.#notFound(client, 'tool', name)
-      if ('refused' in entry) throw refusal(entry, 'tools/call', this.pins)
+      const entry = known?.advertised ? known : await this.#findTool(client, name)
       if (origin) requireDecidedTarget(origin, entry)
       if (!entry.run && headers) requireMirrored(entry, originalParams, headers)
       const changes = entry.original === name ? {} : originalName(entry)
@@ -125,9 +122,31 @@ export class Core {
       case 'completion/complete':
         return this.#completionTarget(operation)
       default:
-        if (own(listMethods, operation.method)) return undefined
-        throw new GatehouseError('METHOD_NOT_FOUND')
+        return own(listMethods, operation.method) ? undefined : this.#extensionTarget(operation)
     }
+  }
+
+  async #extensionTarget(operation: Operation): Promise<Target> {
+    const { client, origin } = operation
+    const target = await extensionTarget(operation, this.parts.extensions, {
+      tool: (name) => this.#findTool(client, name),
+      resource: (uri) => this.#findResource(client, uri),
+    })
+    // Gatehouse's own tools have no backend.
+    if (target.entry.backend === '') throw this.#notFound(client, 'tool', target.entry.key)
+    if (origin) requireDecidedTarget(origin, target.entry)
+    return target
+  }
+
+  /** Returns an advertised tool. Rejects with INVALID_PARAMS if there is none, and with FORBIDDEN if it is withheld. */
+  async #findTool(client: OperationClient, name: string): Promise<ToolEntry> {
+    const entry = await this.#lookup.find(
+      client,
+      ({ tools, refusedTools }) => ifAdvertised(tools.get(name)) ?? refusedTools.get(name),
+    )
+    if (!entry) throw this.#notFound(client, 'tool', name)
+    if ('refused' in entry) throw refusal(entry, 'tools/call', this.pins)
+    return entry
   }
 
   /** Returns the catalog that a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE if any backend is down. */
@@ -188,14 +207,14 @@ export class Core {
   async #list(operation: Operation, kind: ItemKind): Promise<Outcome> {
     const { client, params } = operation
     const catalog = await this.#lookup.view(client, { waitForFresh: true, list: kind })
-    const entries = listOf(catalog, kind)
+    const entries = catalog.listOf(kind)
     const page = { era: client.era, cursor: params.text('cursor'), cursors: this.#cursors }
     return { kind: 'result', result: renderPage(kind, entries, page) }
   }
 
   /** Returns the raw result with the first page of a list. */
   firstPage(catalog: Catalog, kind: ItemKind, { era }: OperationClient): Buffer {
-    return renderPage(kind, listOf(catalog, kind), { era, cursor: undefined, cursors: this.#cursors })
+    return renderPage(kind, catalog.listOf(kind), { era, cursor: undefined, cursors: this.#cursors })
   }
 
   /**
@@ -370,30 +389,4 @@ function originalName({ original }: CatalogEntry): Changes {
 /** Returns the response to a completion request that no backend supports. */
 function noCompletion(): Outcome {
   return resultOutcome({ completion: { values: [], total: 0, hasMore: false } })
-}
-
-function listOf(catalog: Catalog, kind: ItemKind): readonly CatalogEntry[] {
-  switch (kind) {
-    case 'tools':
-      return catalog.toolList
-    case 'resources':
-      return catalog.resourceList
-    case 'templates':
-      return catalog.templateList
-    case 'prompts':
-      return catalog.promptList
-    default:
-      return []
-  }
-}
-
-/** Returns a string member of the params. Throws INVALID_PARAMS if the member is missing or has another type. */
-function requireText(params: JsonObject, member: string): string {
-  const value = params.text(member)
-  if (value === undefined) throw notText(member)
-  return value
-}
-
-function notText(member: string): GatehouseError {
-  return new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
 }

@@ -1,7 +1,7 @@
+import type { ResourceLinks } from '../catalog/resource-links.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { Events } from '../../observe/index.ts'
-import type { Feature } from '../model/feature.ts'
-import type { Link, Operation } from '../model/operation.ts'
+import type { Link, Operation, Feature } from '../model/operation.ts'
 import type { Outcome } from '../model/outcome.ts'
 import type { ToolEntry } from '../model/catalog/entries.ts'
 import type { SignIns } from '../backends/sign-ins.ts'
@@ -14,9 +14,9 @@ import { authorize, type AuthorizeOptions } from './authorize.ts'
 import type { ChainEntries, ChainLinks } from './chain.ts'
 import type { Core } from './core.ts'
 import type { Guards } from './guards.ts'
+import { accessOf, methodFacts } from './extension-methods.ts'
 import { rateLimit } from './rate-limit.ts'
 import { offerSignIn } from './offer-sign-in.ts'
-import { recordResourceLinks } from './resource-links.ts'
 import { checkState, readableErrors, route, send } from './send.ts'
 import { performStepWithWebhooks, askWebhooks } from './webhooks.ts'
 
@@ -53,7 +53,8 @@ export function makeLinks(
   const factsOf: AuthorizeOptions['factsOf'] = async (client, request) => {
     // The catalog does not contain tools provided by features.
     if (request.action === 'call_tool' && isOwnTool(request.id)) return undefined
-    return (await core.factsOf(client, request)) ?? 'no such thing'
+    const facts = methodFacts(request, callParts.extensions) ?? (await core.factsOf(client, request))
+    return facts ?? 'no such thing'
   }
   return {
     observe,
@@ -78,6 +79,7 @@ export function makeLinks(
         factsOf,
         peekFacts: (client, request) => core.peekFacts(client, request),
         originsOf: originsOfPage,
+        accessOf: (operation) => accessOf(operation, callParts.extensions),
       }),
     offerSignIn: signIns && offerSignIn(signIns, { requiresToken }),
     resolveTarget: (featureTools) => core.resolveTarget(featureTools),
@@ -113,4 +115,14 @@ export function stepPerformer(
       { name: tool.key, backend: tool.backend, original: tool.original },
       async (checked) => performStep({ ...checked, target: await core.stepTarget(checked, tool, timeoutMs) }),
     )
+}
+
+/** Records the resource links that the client receives. A later read of such a link reaches the same backend. */
+function recordResourceLinks(links: ResourceLinks): Link {
+  return async function recordResourceLinks(operation, next) {
+    const outcome = await next(operation)
+    const { target } = operation
+    if (target && !target.run) links.remember(operation, target.entry.backend, outcome)
+    return outcome
+  }
 }

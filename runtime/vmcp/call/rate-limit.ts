@@ -11,6 +11,7 @@
  * call".
  */
 import { errors } from '../../../schemas/index.ts'
+import { JsonObject } from '../../mcp/index.ts'
 import { limitedDenial } from '../../observe/index.ts'
 import { type LimitRefusal, rateLimitError, type RateLimiter } from '../../policy/index.ts'
 import type { Link, Operation, Perform } from '../model/operation.ts'
@@ -18,13 +19,16 @@ import { type Outcome, refusedOutcome } from '../model/outcome.ts'
 
 export function rateLimit(limiter: RateLimiter): Link {
   return function rateLimit(operation, next) {
-    return operation.method === 'tools/call' ? limited(operation, next) : next(operation)
+    const isCall = operation.method === 'tools/call' || operation.target?.isExtension === true
+    return isCall ? limited(operation, next) : next(operation)
   }
   async function limited(operation: Operation, next: Perform): Promise<Outcome> {
-    const { method, params, client } = operation
-    const refusal = await limiter.take(client.caller, method, params)
+    const { params, client, target } = operation
+    const name = target?.isExtension ? target.entry.key : undefined
+    const call = name === undefined ? params : new JsonObject(Buffer.from(JSON.stringify({ name })))
+    const refusal = await limiter.take(client.caller, 'tools/call', call)
     if (!refusal) return next(operation)
-    if (client.era === 'stateless') throw rateLimitError(refusal)
+    if (client.era === 'stateless' || name !== undefined) throw rateLimitError(refusal)
     return readableRefusal(refusal)
   }
 }

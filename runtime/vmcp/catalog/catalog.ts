@@ -17,6 +17,7 @@ import {
   type CatalogNotice,
   type CatalogItem,
   holdsName,
+  type ItemKind,
   type Refused,
   type RefusedEntry,
   type RefusedTool,
@@ -96,6 +97,22 @@ export class Catalog {
     this.resourceList = sortedByKey([...this.resources.values()])
     this.templateList = sortedByKey([...this.templates.values()])
     this.problems = problems.map(makeVisible)
+  }
+
+  /** Returns the listed entries of one kind, in catalog order. */
+  listOf(kind: ItemKind): readonly CatalogEntry[] {
+    switch (kind) {
+      case 'tools':
+        return this.toolList
+      case 'resources':
+        return this.resourceList
+      case 'templates':
+        return this.templateList
+      case 'prompts':
+        return this.promptList
+      default:
+        return []
+    }
   }
 
   /** One digest for each kind of list. A digest changes exactly when clients see a change. */

@@ -7,7 +7,7 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { ListKind, ServerInfo } from '../backends/connection.ts'
 import { ErrorCollector, type ListErrors } from './items/errors.ts'
-import { callableTool } from './items/mirrored.ts'
+import { callableTool } from './items/check.ts'
 import {
   errorOfLists,
   incompleteList,
@@ -78,6 +78,7 @@ export async function readListing(options: ListingOptions): Promise<Listing> {
   const { backend, server, pins } = options
   const violations = new ErrorCollector(backend)
   if ((server.instructions?.length ?? 0) > maxInstructions) violations.instructionsShortened(maxInstructions)
+  for (const problem of server.extensionProblems ?? []) violations.extensionIgnored(problem)
   const { expected, optional } = await readLists(options, violations)
   const failures = expected.flatMap(({ kind, failure: error }) => (error ? [{ kind, error }] : []))
   const closed = failures.find(({ error }) => isConnectionClosed(error))

@@ -5,7 +5,10 @@
  * target and advertises the target's capabilities.
  * Source: MCP 2025-11-25, lifecycle, "Capability Negotiation"; MCP 2026-07-28, `server/discover`.
  */
+import type { Fields } from '../../../schemas/index.ts'
+import type { Era } from '../../mcp/index.ts'
 import type { ServerInfo } from '../backends/connection.ts'
+import type { ExtensionSet } from '../model/extensions.ts'
 import type { OperationClient } from '../model/session.ts'
 
 export interface Advertised {
@@ -22,21 +25,34 @@ export type Advertise = (client: OperationClient) => Advertised | Promise<Advert
 
 const announcesChanges = { listChanged: true }
 
-export const allCapabilities: Omit<Advertised, 'instructions'> = {
-  capabilities: JSON.stringify({
-    tools: announcesChanges,
-    resources: { subscribe: true, ...announcesChanges },
-    prompts: announcesChanges,
-    logging: {},
-    completions: {},
-  }),
+/** Returns every capability of Gatehouse, and the enabled extensions. */
+export function allCapabilities(era: Era, extensions: ExtensionSet): Omit<Advertised, 'instructions'> {
+  return {
+    capabilities: JSON.stringify({
+      tools: announcesChanges,
+      resources: { subscribe: true, ...announcesChanges },
+      prompts: announcesChanges,
+      logging: {},
+      completions: {},
+      ...extensionsMember(extensions.advertised(era)),
+    }),
+  }
+}
+
+function extensionsMember(advertised: Fields): Fields {
+  return Object.keys(advertised).length > 0 ? { extensions: advertised } : {}
 }
 
 /**
- * Returns the union of the servers' capabilities. The result always includes the list-changed capabilities, even if no
+ * Returns the union of the servers' capabilities, and the enabled extensions that a server declares. The result always includes the list-changed capabilities, even if no
  * server announces changes.
  */
-export function combineCapabilities(servers: readonly ServerInfo[]): Omit<Advertised, 'instructions'> {
+export function combineCapabilities(
+  servers: readonly ServerInfo[],
+  era: Era,
+  extensions: ExtensionSet,
+): Omit<Advertised, 'instructions'> {
+  const offered = new Set(servers.flatMap((server) => [...server.extensions.keys()]))
   const has = (name: 'tools' | 'resources' | 'prompts' | 'logging' | 'completions' | 'subscribe'): boolean =>
     servers.some(({ capabilities }) => capabilities[name])
   return {
@@ -48,6 +64,7 @@ export function combineCapabilities(servers: readonly ServerInfo[]): Omit<Advert
       ...(has('prompts') && { prompts: announcesChanges }),
       ...(has('logging') && { logging: {} }),
       ...(has('completions') && { completions: {} }),
+      ...extensionsMember(extensions.advertised(era, offered)),
     }),
   }
 }

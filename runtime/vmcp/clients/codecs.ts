@@ -86,10 +86,17 @@ export function makeEdges(options: EdgesOptions): Edges {
   })
   const advertise: Advertise = async (client) => {
     if (options.advertise === 'everything')
-      return { ...allCapabilities, instructions: await instructionsFor(client, core, options.gate()) }
+      return {
+        ...allCapabilities(client.era, core.parts.extensions),
+        instructions: await instructionsFor(client, core, options.gate()),
+      }
     const catalog = await core.view(client, { waitForFresh: true })
     return {
-      ...combineCapabilities(catalog.listings.map(({ server }) => server)),
+      ...combineCapabilities(
+        catalog.listings.map(({ server }) => server),
+        client.era,
+        core.parts.extensions,
+      ),
       instructions: await instructionsIn(catalog, client, core, options.gate()),
     }
   }
@@ -99,6 +106,7 @@ export function makeEdges(options: EdgesOptions): Edges {
     life: makeSessionLife({ core, subscribe }, (session) => void sessions.save(session)),
     serverInfo,
     advertise,
+    extensions: () => core.parts.extensions,
     responses,
     log,
   })
@@ -112,6 +120,7 @@ export function makeEdges(options: EdgesOptions): Edges {
       checkHeaders: (client, params, headers) => core.checkMirrored(client, params, headers),
       serverInfo,
       advertise,
+      extensions: () => core.parts.extensions,
       allowlist,
       responses,
       sealer: makeStateSealer({

@@ -8,7 +8,6 @@ import type { Catalog } from '../catalog/catalog.ts'
 import type { Core } from '../call/core.ts'
 import { Resubscriber } from './session-era/resubscribe.ts'
 import type { SessionLife } from './session-era/protocol.ts'
-import type { Watcher } from './watcher.ts'
 import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
 import type { ServerSession } from './sessions/session.ts'
@@ -22,6 +21,15 @@ const kindOf: Readonly<Record<string, ListKind>> = {
 }
 
 const resubscribeMs = 30_000
+
+/** A session or listening request that is notified of list changes. */
+export interface Watcher {
+  /** Digest of each list that the client has read. Undefined until the client has read a list. */
+  seen: Readonly<Partial<Record<ListKind, string>>> | undefined
+  /** Returns the client's current catalog. Rejects if no list could be read. */
+  view(): Promise<Catalog>
+  notify(message: Buffer, kind: ListKind): void
+}
 
 /** Subscribes a client to a resource. */
 export type Subscribe = (client: OperationClient, uri: string, signal: AbortSignal) => Promise<Outcome>
@@ -38,6 +46,7 @@ export function makeSessionLife(
   const resubscriber = new Resubscriber()
   return {
     onFirstMessage(session) {
+      session.allowsNotification = (method) => core.parts.extensions.allowsNotification(method)
       session.onLost = (backend) => renewSubscriptions(subscribe, session, backend, resubscriber)
       if (!session.isRestored) return
       // The session comes from another replica, so this replica must subscribe to the session's resources.

@@ -2,8 +2,9 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError, byText } from '../../../schemas/index.ts'
-import { abilitiesIn, JsonError, JsonObject, MessageError, withoutTasks } from '../../mcp/index.ts'
+import { abilitiesIn, type Era, JsonError, JsonObject, MessageError } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
+import { ExtensionSet } from './extensions.ts'
 import type { ClientAbilities } from './session.ts'
 
 const maxCachedAbilities = 1_000
@@ -20,52 +21,95 @@ const protocolCapabilities: Readonly<Record<string, readonly string[]>> = {
   roots: ['listChanged'],
 }
 
-const abilitiesByText = new Map<string, ClientAbilities>()
+/** Selects the extensions that a client's capabilities keep, as raw JSON by id. Throws JsonError. */
+type SelectExtensions = (declared: JsonObject) => ReadonlyMap<string, Buffer>
 
-export const noAbilities: ClientAbilities = readAbilities(Buffer.from('{}'))
+const abilitiesBySet = new WeakMap<ExtensionSet, Map<string, ClientAbilities>>()
+
+const everyExtension = new ExtensionSet()
+
+export const noAbilities: ClientAbilities = restoreAbilities(Buffer.from('{}'))
 
 /**
- * Reads declared capabilities (raw JSON object). Omits the task capabilities of both eras, because Gatehouse does not
- * relay tasks. Throws INVALID_PARAMS if the capabilities are too large or contain duplicate members.
+ * Reads declared capabilities (raw JSON object). Omits extensions that are not enabled, and the tasks of the session
+ * era, because Gatehouse does not relay them. Throws INVALID_PARAMS if the capabilities are too large or contain
+ * duplicate members.
  */
-export function readAbilities(raw: Buffer): ClientAbilities {
+export function readAbilities(raw: Buffer, era: Era, extensions: ExtensionSet): ClientAbilities {
   if (raw.length > maxCapabilitiesBytes) throw invalidCapabilities(`more than ${maxCapabilitiesBytes} bytes`)
-  const text = raw.toString()
-  const cached = abilitiesByText.get(text)
+  const abilitiesByText = abilitiesBySet.get(extensions) ?? new Map<string, ClientAbilities>()
+  abilitiesBySet.set(extensions, abilitiesByText)
+  const key = era + raw.toString()
+  const cached = abilitiesByText.get(key)
   if (cached) return cached
-  const abilities = parseAbilities(raw)
+  const abilities = parseAbilities(raw, extensions, (declared) => extensions.declaredBy(declared, era))
   if (abilitiesByText.size >= maxCachedAbilities) abilitiesByText.clear()
-  abilitiesByText.set(text, abilities)
+  abilitiesByText.set(key, abilities)
   return abilities
 }
 
+/** Reads the capabilities that were stored with a session. They contain only extensions that were enabled. */
+export function restoreAbilities(raw: Buffer): ClientAbilities {
+  return parseAbilities(raw, everyExtension, (declared) => new Map(declared.object('extensions')?.entries()))
+}
+
 /** Like `readAbilities`, but throws a MessageError with the request's id. */
-export function abilitiesOf(raw: Buffer, id: string): ClientAbilities {
+export function abilitiesOf(raw: Buffer, id: string, era: Era, extensions: ExtensionSet): ClientAbilities {
   try {
-    return readAbilities(raw)
+    return readAbilities(raw, era, extensions)
   } catch (error) {
     if (!(error instanceof GatehouseError)) throw error
     throw new MessageError(error.code, id, { detail: error.message })
   }
 }
 
-function parseAbilities(raw: Buffer): ClientAbilities {
+function parseAbilities(
+  raw: Buffer,
+  extensions: ExtensionSet,
+  selectExtensions: SelectExtensions,
+): ClientAbilities {
   try {
     const declared = new JsonObject(raw)
-    const relayed = withoutTasks(declared)
-    const plainText = canonicalJson(pickProtocolCapabilities(declared))
+    const selected = selectExtensions(declared)
+    const relayed = relayedCapabilities(declared, selected)
+    const basic = {
+      ...pickProtocolCapabilities(declared),
+      ...(selected.size > 0 && {
+        extensions: Object.fromEntries([...selected.keys()].map((id) => [id, extensions.plainSettings(id)])),
+      }),
+    }
+    const plainText = canonicalJson(basic)
     const relayedText = canonicalJson(JSON.parse(relayed.toString()))
+    const ids = new Set(selected.keys())
     const plain =
-      plainText === relayedText ? undefined : withSignature(declared, Buffer.from(plainText), plainText)
-    return { ...withSignature(declared, relayed, relayedText), plain }
+      plainText === relayedText ? undefined : withSignature(declared, Buffer.from(plainText), plainText, ids)
+    return { ...withSignature(declared, relayed, relayedText, ids), plain }
   } catch (cause) {
     if (cause instanceof JsonError) throw invalidCapabilities('a member that occurs twice')
     throw cause
   }
 }
 
-function withSignature(declared: JsonObject, raw: Buffer, text: string): ClientAbilities {
-  return { ...abilitiesIn(declared), raw, signature: hash('sha256', text, 'base64url') }
+/** Returns the capabilities with the selected extensions and without the tasks of the session era. */
+function relayedCapabilities(declared: JsonObject, selected: ReadonlyMap<string, Buffer>): Buffer {
+  const offered = declared.raw('extensions')
+  const count = declared.object('extensions')?.entries().length ?? 0
+  const isUnchanged = offered === undefined || (count === selected.size && count > 0)
+  if (isUnchanged && !declared.raw('tasks')) return Buffer.from(declared.bytes)
+  const members = [...selected].map(([id, settings]) => `${JSON.stringify(id)}:${settings.toString()}`)
+  return declared.with({
+    tasks: undefined,
+    extensions: members.length > 0 ? `{${members.join(',')}}` : undefined,
+  })
+}
+
+function withSignature(
+  declared: JsonObject,
+  raw: Buffer,
+  text: string,
+  extensions: ReadonlySet<string>,
+): ClientAbilities {
+  return { ...abilitiesIn(declared), raw, signature: hash('sha256', text, 'base64url'), extensions }
 }
 
 function pickProtocolCapabilities(declared: JsonObject): Record<string, Record<string, unknown>> {

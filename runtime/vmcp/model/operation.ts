@@ -87,6 +87,8 @@ export interface Target {
   readonly bridges?: boolean | undefined
   /** True for a workflow step. The result of a step is not sent to the client. */
   readonly isStep?: boolean | undefined
+  /** True for a method of a custom extension. Rate limits and quotas count it like a tool call. */
+  readonly isExtension?: boolean | undefined
   /** Set by guardrails. */
   readonly limit?: ResponseLimit | undefined
   /** True if a link reads the result. The backend connection must then buffer the result. */
@@ -104,6 +106,23 @@ export type Perform = (operation: Operation) => Promise<Outcome>
  * links.
  */
 export type Link = (operation: Operation, next: Perform) => Promise<Outcome>
+
+/** One of Gatehouse's own tools. */
+export interface OwnTool {
+  readonly name: string
+  /** Runs the tool. `inside` runs an operation through the checks and all other links inside the feature's surface. */
+  run(operation: Operation, inside: Perform): ReturnType<Perform>
+}
+
+/** A feature that changes which tools clients see (tool search, scripts). */
+export interface Feature {
+  readonly surface: Link
+  /** Tools that clients call by name. Enabling the feature permits these tools, but a policy can still forbid them. */
+  readonly tools: readonly OwnTool[]
+  /** Returns problems for operators. The texts contain only names and states. */
+  readonly problems?: () => readonly string[]
+  close(): Promise<void>
+}
 
 /** Returns the error for a `requestState` that is unknown or expired, or that belongs to another request or backend. */
 export function invalidRequestStateError(): GatehouseError {

@@ -1,5 +1,6 @@
 /** An operation's client and session, as the core sees them in both protocol eras. */
 import type { Abilities, Ask, AskReply, Era } from '../../mcp/index.ts'
+import type { Fields } from '../../../schemas/index.ts'
 import { type Caller, localIssuer } from '../../net/index.ts'
 
 /**
@@ -7,7 +8,7 @@ import { type Caller, localIssuer } from '../../net/index.ts'
  * question.
  */
 export interface ClientAbilities extends Abilities {
-  /** Declared capabilities as a raw JSON object, which is forwarded to backends unchanged. */
+  /** Declared capabilities as a raw JSON object that backends receive. Extensions that are not enabled are omitted. */
   readonly raw: Buffer
   /** A signature that is equal for clients with equal declared capabilities. */
   readonly signature: string
@@ -17,6 +18,8 @@ export interface ClientAbilities extends Abilities {
    * left out.
    */
   readonly plain?: ClientAbilities | undefined
+  /** Ids of the enabled extensions that the client declared. */
+  readonly extensions: ReadonlySet<string>
 }
 
 /** The client as the core sees it during one operation. */
@@ -61,6 +64,8 @@ export interface BackendSession {
   readonly protocolVersion: string
   /** True if the backend accepts `logging/setLevel`. */
   readonly logging: boolean
+  /** Extensions that the backend declared, keyed by id. Undefined if it declared none. */
+  readonly extensions?: Fields | undefined
   /**
    * Digest of the backend's name, the backend's address, and the requester's identity. The session is used only for
    * this combination.

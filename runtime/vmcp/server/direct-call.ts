@@ -18,12 +18,12 @@ import {
   statelessVersion,
 } from '../../mcp/index.ts'
 import { type AuditTrail, type CallNotes, type PolicyRecord, withNotes } from '../../observe/index.ts'
-import { readAbilities } from '../model/client.ts'
+import { restoreAbilities } from '../model/client.ts'
 import { auditOutcome, type Outcome } from '../model/outcome.ts'
 import type { OperationClient, ClientSession } from '../model/session.ts'
 import type { Operation, OperationContext, Perform } from '../model/operation.ts'
 
-const abilities = readAbilities(Buffer.from('{"elicitation":{"form":{},"url":{}}}'))
+const abilities = restoreAbilities(Buffer.from('{"elicitation":{"form":{},"url":{}}}'))
 const info = Buffer.from('{"name":"gatehouse-console","version":"1"}')
 const maxRounds = 10
 

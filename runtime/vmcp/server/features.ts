@@ -9,7 +9,7 @@ import type { AuditTrail, Instruments, Observer } from '../../observe/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import { codeModeFeature } from '../features/scripts/index.ts'
 import { optimizerFeature } from '../features/search/index.ts'
-import type { Feature } from '../model/feature.ts'
+import type { Feature } from '../model/operation.ts'
 
 export interface FeatureParts {
   readonly env: Readonly<Record<string, string | undefined>>

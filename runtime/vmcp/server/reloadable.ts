@@ -18,7 +18,7 @@ import type { Clock } from '../model/time/clock.ts'
 import { closeRemovedFeatures, makeFeatures } from './features.ts'
 import { closeGuards, type Guards, makeGuards, makePermissionCheck } from '../call/guards.ts'
 import type { Observation } from './observation.ts'
-import type { Feature } from '../model/feature.ts'
+import type { Feature } from '../model/operation.ts'
 import { reportAuthentication } from './gauges.ts'
 import { incomingConfig, renamedClaims } from './incoming-config.ts'
 

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { kindOfField } from '../../../hooks/kinds/referrers.ts'
+import { objectKindOf } from '../../../hooks/references/secret-names.ts'
 import { pluralOf } from '../../../hooks/sync/rules.ts'
 
 interface Schema {
@@ -28,20 +29,12 @@ const crds = join(import.meta.dirname, '../../../manifests/crds')
 /** The referenced name in the `spec` of each field. */
 export const wantedName = 'wanted'
 
-/** Resource that a field refers to. For our kinds, it comes from their declarations. */
-const resources: ReadonlyMap<string, string> = new Map([
-  ...['configMap', 'configMapRef', 'caBundleRef', 'permissionProfile'].map(
-    (field) => [field, 'configmaps'] as const,
-  ),
-  ...[...kindOfField].map(([field, kind]) => [field, pluralOf(kind)] as const),
-])
-
+/** Returns the resource that a field refers to. */
 export function resourceOf(field: string): string | undefined {
-  return /^secrets$|[sS]ecret(Key)?Refs?$|[sS]ecretName$|^passwordRef$|^initialAccessTokenRef$|[pP]rivateKeyRef$/.test(
-    field,
-  )
-    ? 'secrets'
-    : resources.get(field)
+  const own = kindOfField.get(field)
+  if (own !== undefined) return pluralOf(own)
+  const kind = objectKindOf(field)
+  return kind && `${kind.toLowerCase()}s`
 }
 
 function namedIn(

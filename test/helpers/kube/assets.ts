@@ -1,6 +1,6 @@
 /**
  * Finds the programs of a Kubernetes control plane that tests use (real etcd, kube-apiserver and
- * kube-controller-manager), the definitions of the Gateway API, and Helm.
+ * kube-controller-manager), the definitions of the Gateway API, Helm, an OCI registry and cosign.
  *
  * `node test/helpers/kube/assets.ts` prints their paths. `node test/helpers/kube/assets.ts build` builds them once with
  * Go from the published modules, into the user's cache folder (about 3 GB of build cache, some minutes).
@@ -25,7 +25,16 @@ import { join, resolve } from 'node:path'
 const kubernetes = '1.36.3'
 const etcd = '3.6.8'
 const gatewayApi = '1.6.3'
-const helm = '3.21.4'
+
+/** Programs that Go builds with the dependency versions of their own module. */
+const goPrograms = {
+  helm: { version: '3.21.4', source: 'helm.sh/helm/v3/cmd/helm' },
+  registry: { version: '3.1.2', source: 'github.com/distribution/distribution/v3/cmd/registry' },
+  cosign: { version: '3.1.3', source: 'github.com/sigstore/cosign/v3/cmd/cosign' },
+} as const
+
+export type GoProgram = keyof typeof goPrograms
+const goProgramNames = Object.keys(goPrograms) as readonly GoProgram[]
 
 export interface KubeAssets {
   readonly etcd: string
@@ -62,19 +71,30 @@ export function findGatewayDefinitions(): string | undefined {
   return existsSync(folder) ? folder : undefined
 }
 
-function helmPath(): string {
-  return join(cacheFolder(), `helm-${helm}`)
+function builtPath(name: GoProgram): string {
+  return join(cacheFolder(), `${name}-${goPrograms[name].version}`)
 }
 
-/** Path of the Helm that this script built, or undefined. */
-export function findBuiltHelm(): string | undefined {
-  return existsSync(helmPath()) ? helmPath() : undefined
+/** Path of a program that this script built, or undefined. */
+export function findBuilt(name: GoProgram): string | undefined {
+  const path = builtPath(name)
+  return existsSync(path) ? path : undefined
+}
+
+/** Path of a program: the one that its variable names (`HELM`), in PATH, or built by this script. Otherwise undefined. */
+export function findProgram(name: GoProgram): string | undefined {
+  const named = process.env[name.toUpperCase()]
+  if (named !== undefined) return named
+  const { error } = spawnSync(name, ['--help'], { stdio: 'ignore' })
+  return error ? findBuilt(name) : name
 }
 
 /** True when nothing is left to build. */
 export function isEverythingBuilt(): boolean {
   const control = findKubeAssets()?.controllerManager
-  return [control, findGatewayDefinitions(), findBuiltHelm()].every((path) => path !== undefined)
+  return [control, findGatewayDefinitions(), ...goProgramNames.map(findBuilt)].every(
+    (path) => path !== undefined,
+  )
 }
 
 /** Skip reason of tests that need the missing programs. */
@@ -87,8 +107,10 @@ export const controllerManagerMissing =
 export const gatewayDefinitionsMissing =
   'no definitions of the Gateway API: run `node test/helpers/kube/assets.ts build` (needs Go)'
 
-export const helmAbsent =
-  'no helm: set HELM, have it in PATH, or run `node test/helpers/kube/assets.ts build` (needs Go)'
+/** Skip reason of tests that need a program that is absent. */
+export function programAbsent(name: GoProgram): string {
+  return `no ${name}: set ${name.toUpperCase()}, have it in PATH, or run \`node test/helpers/kube/assets.ts build\` (needs Go)`
+}
 
 /** The staging modules of Kubernetes are published separately, with major version 0. */
 const staging = `
@@ -115,15 +137,15 @@ function fetchGatewayDefinitions(): void {
   renameSync(partial, gatewayFolder())
 }
 
-/** An ordinary module, whose program Go builds with the module's own dependency versions. */
-function buildHelm(): void {
-  const partial = mkdtempSync(join(cacheFolder(), 'helm-build-'))
-  const args = ['install', '-trimpath', '-ldflags', '-s -w', `helm.sh/helm/v3/cmd/helm@v${helm}`]
+function buildGoProgram(name: GoProgram): void {
+  const { version, source } = goPrograms[name]
+  const partial = mkdtempSync(join(cacheFolder(), `${name}-build-`))
+  const args = ['install', '-trimpath', '-ldflags', '-s -w', `${source}@v${version}`]
   const env = { ...process.env, CGO_ENABLED: '0', GOBIN: partial }
   const { status, error } = spawnSync('go', args, { stdio: 'inherit', env })
-  if (status === 0) renameSync(join(partial, 'helm'), helmPath())
+  if (status === 0) renameSync(join(partial, name), builtPath(name))
   rmSync(partial, { recursive: true })
-  if (status !== 0) throw new Error('go install of helm failed', { cause: error })
+  if (status !== 0) throw new Error(`go install of ${name} failed`, { cause: error })
 }
 
 function build(folder: string): void {
@@ -172,9 +194,9 @@ if (process.argv[1] && resolve(process.argv[1]) === import.meta.filename) {
     mkdirSync(cacheFolder(), { recursive: true })
     if (!findGatewayDefinitions()) fetchGatewayDefinitions()
     if (!findKubeAssets()?.controllerManager) build(cacheFolder())
-    if (!findBuiltHelm()) buildHelm()
+    for (const name of goProgramNames) if (!findBuilt(name)) buildGoProgram(name)
   }
   console.log(findKubeAssets() ?? kubeAssetsMissing)
   console.log(findGatewayDefinitions() ?? gatewayDefinitionsMissing)
-  console.log(findBuiltHelm() ?? helmAbsent)
+  for (const name of goProgramNames) console.log(findBuilt(name) ?? programAbsent(name))
 }

@@ -1,22 +1,18 @@
 /** Runs a real Helm for tests: the program in HELM, in PATH, or the one that assets.ts has built. */
 import { spawnSync } from 'node:child_process'
 import type { KubeApiserver, Ran } from './apiserver.ts'
-import { findBuiltHelm, helmAbsent } from './assets.ts'
+import { findProgram, programAbsent } from './assets.ts'
 
-const program = process.env['HELM'] ?? (isInPath() ? 'helm' : findBuiltHelm())
-
-function isInPath(): boolean {
-  return spawnSync('helm', ['version']).status === 0
-}
+const program = findProgram('helm')
 
 /** Reason that there is no Helm, for `{ skip }`; otherwise false. */
 export function helmMissing(): string | false {
-  return program !== undefined && spawnSync(program, ['version']).status === 0 ? false : helmAbsent
+  return program !== undefined && spawnSync(program, ['version']).status === 0 ? false : programAbsent('helm')
 }
 
 /** Runs Helm, with `kube` as administrator of that cluster. A failure does not throw; see `code` and `stderr`. */
 export function helm(args: readonly string[], kube?: Pick<KubeApiserver, 'kubeconfig'>, input = ''): Ran {
-  if (program === undefined) throw new Error(helmAbsent)
+  if (program === undefined) throw new Error(programAbsent('helm'))
   const env = { ...process.env, ...(kube && { KUBECONFIG: kube.kubeconfig }) }
   const { status, stdout, stderr } = spawnSync(program, args, {
     env,

@@ -172,6 +172,7 @@ export async function rig(definition: CompositeTool, options: RigOptions = {}): 
             sampling: false,
             roots: false,
             signature: '',
+            extensions: new Set(),
           },
           info: undefined,
           headers: {},

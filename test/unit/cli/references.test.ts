@@ -252,6 +252,22 @@ t.test('references: a missing key of a given ConfigMap is an error', async (t) =
   t.match(unchecked(remote('other'), bundle({})), [{ kind: 'ConfigMap', name: 'other' }])
 })
 
+t.test(
+  'references: a built-in permission profile is not a ConfigMap, and a TLS Secret has no key',
+  async (t) => {
+    const profile = (type: string) =>
+      named('a', server('a', { permissionProfile: { type, name: 'network' } }))
+    t.same(unchecked(profile('builtin')), [])
+    t.same(unchecked(profile('configmap')), [{ kind: 'ConfigMap', name: 'network' }])
+    const served = named('a', server('a', { tls: { secretName: 'served' } }))
+    t.same(unchecked(served), [{ kind: 'Secret', name: 'served' }])
+    t.match(check(served, named('serve', secret('serve', {}))).warnings, [
+      /MCPGroup/,
+      'spec.tls.secretName: Secret "served" is not among the given files; did you mean "serve"?',
+    ])
+  },
+)
+
 t.test('references: a missing Secret causes a warning if a given one has a similar name', async (t) => {
   const header = named('header', auth.header)
   t.same(check(header), { violations: [], warnings: [] })

@@ -1,8 +1,9 @@
 /**
  * `customize` must request every field of the CRDs that names another object. Otherwise a sync would always treat the
- * object as missing.
+ * object as missing. The offline check of Secrets and ConfigMaps must find the same fields.
  */
 import t from 'tap'
+import { secretReferences } from '../../../hooks/admission/secret-check.ts'
 import { makeHooks } from '../../../hooks/index.ts'
 import { referenceFields, resourceOf, wantedName } from '../../helpers/hooks/reference-fields.ts'
 import { resource, testSettings } from '../../hooks/world.ts'
@@ -30,6 +31,8 @@ for (const { kind, fields } of referenceFields()) {
       const plural = resourceOf(field)
       if (plural !== 'secrets')
         t.notOk(isAsked(kind, spec, 'secrets'), `${path}: no Secret of that name reaches the hooks`)
+      if (plural === 'secrets' || plural === 'configmaps')
+        t.match(secretReferences(spec), [{ name: wantedName }], `${path}: found offline`)
       if (Object.hasOwn(unread, field)) continue
       if (plural === undefined) t.fail(`${path}: what does it name?`)
       else t.ok(isAsked(kind, spec, plural), `${path}: ${plural}`)

@@ -51,3 +51,33 @@ await t.test(
     t.equal(text.split('\n').length, 12)
   },
 )
+
+await t.test('line file: a stalled reader costs bounded memory and no repeated copies', async (t) => {
+  let full = true
+  let attempted = 0
+  let text = ''
+  const losses: number[] = []
+  const file = makeLineFile(9, {
+    writeSync(_fd, bytes) {
+      if (full) {
+        attempted = Math.max(attempted, bytes.length)
+        throw Object.assign(new Error('full'), { code: 'EAGAIN' })
+      }
+      text += bytes.toString()
+      return bytes.length
+    },
+    onLoss: (lines) => losses.push(lines),
+  })
+  const line = `${'x'.repeat(9_999)}\n`
+  for (let i = 0; i < 1_000; i++) {
+    file.write(line)
+    file.flushSync()
+  }
+  t.equal(attempted, 10_000, 'each retry writes only the first batch')
+  const lost = losses.reduce((sum, lines) => sum + lines, 0)
+  t.equal(lost, 1_000 - 1 - 104, 'losses are reported during the stall')
+  full = false
+  file.flushSync()
+  t.match(text, new RegExp(`"dropped":${lost},`))
+  t.equal(text.split(line).length - 1, 1_000 - lost)
+})

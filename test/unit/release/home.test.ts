@@ -11,10 +11,13 @@ const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const { hostname: forge, pathname } = new URL(home.repository)
 const [registryHost = '', ...registryFolder] = home.registry.split('/')
 
-/** Public addresses of a project with Gatehouse's name, with the part before the name. */
+/**
+ * Public addresses of a project with Gatehouse's name, with the part before the name. `docker.io/library` is the prefix of
+ * local images.
+ */
 const addresses = [
   /\b(?<host>github\.com|raw\.githubusercontent\.com|gitlab\.com|codeberg\.org)(?<folder>\/[\w.-]+\/gatehouse)\b/g,
-  /\b(?<host>ghcr\.io|quay\.io|docker\.io|registry\.gitlab\.com)(?<folder>\/[\w./-]+?)(?:\/charts)?\/gatehouse(?:-hooks)?\b/g,
+  /\b(?<host>ghcr\.io|quay\.io|docker\.io(?!\/library\/)|registry\.gitlab\.com)(?<folder>\/[\w./-]+?)(?:\/charts)?\/gatehouse(?:-hooks)?\b/g,
 ]
 
 function isOurs(host: string, folder: string): boolean {

@@ -27,6 +27,7 @@ const modules: readonly string[] = [
   'runtime/authserver/model/oauth-error.ts OAuthError',
   'runtime/authserver/upstream/renewals.ts UpstreamTokenGone',
   'runtime/toolkit/local/session.ts UnwritableFile',
+  'runtime/tools/registry/errors.ts EntryRejected',
   'runtime/tools/shell/client.ts ConversationOver',
   'runtime/tools/shell/client.ts ServerError',
   'runtime/toolkit/clients/convert/context.ts NotTaken',

@@ -8,13 +8,14 @@ import {
   type Link,
   type Operation,
   ownOperation,
+  type Feature,
+  type OwnTool,
 } from '../../../runtime/vmcp/model/operation.ts'
 import { resultOutcome } from '../../../runtime/vmcp/model/outcome.ts'
 import { type ChainLinks, makeChain } from '../../../runtime/vmcp/call/chain.ts'
 import type { CallParts } from '../../../runtime/vmcp/call/core.ts'
 import { checkState } from '../../../runtime/vmcp/call/send.ts'
-import { backendIdentity } from '../../../runtime/vmcp/backends/backend-identity.ts'
-import type { Feature, OwnTool } from '../../../runtime/vmcp/model/feature.ts'
+import { backendIdentity } from '../../../runtime/vmcp/backends/settings.ts'
 import { listTools } from '../../../runtime/vmcp/model/list-tools.ts'
 
 const json = (value: unknown) => new JsonObject(Buffer.from(JSON.stringify(value)))
@@ -22,7 +23,14 @@ const client: OperationClient = {
   era: 'session',
   protocolVersion: '2025-11-25',
   caller: makeCaller({ issuer: 'i', subject: 'ada', claims: { sub: 'ada' } }),
-  abilities: { raw: Buffer.from('{}'), elicitation: false, sampling: false, roots: false, signature: '' },
+  abilities: {
+    raw: Buffer.from('{}'),
+    elicitation: false,
+    sampling: false,
+    roots: false,
+    signature: '',
+    extensions: new Set(),
+  },
   info: undefined,
   headers: {},
   session: undefined,

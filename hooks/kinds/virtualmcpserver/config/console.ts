@@ -9,7 +9,9 @@ import {
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
-import { mcpPort } from '../paths.ts'
+
+/** Port of the MCP endpoint in the pod, which the console cannot use. */
+export const mcpPort = 4483
 
 type Context = SyncContext<'VirtualMCPServer'>
 

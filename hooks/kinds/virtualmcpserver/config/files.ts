@@ -14,6 +14,10 @@ import type { SyncContext } from '../../../sync/context.ts'
 import { specFailure } from '../../../references/resolve.ts'
 import type { ResolvedBackend } from './backends.ts'
 
+/** The mounted ConfigMap and its file for the server. */
+export const configDirectory = '/etc/vmcp-config'
+export const configFile = 'config.yaml'
+
 /** Contents of the ConfigMap before serialization. */
 export interface Files {
   readonly config: input.VmcpFile

@@ -28,14 +28,13 @@ import {
   BackendSessionLost,
   WrongEra,
 } from './channel.ts'
-import type { Sender } from '../transport/target.ts'
+import { type Sender, LatestSender } from '../transport/target.ts'
 import type { BackendConnection, ConnectionEvents, Request, ServerInfo } from '../connection.ts'
 import { makeSplitter } from '../connection.ts'
 import { explainRpcError, type SentHeaders } from '../transport/backend-answer.ts'
 import { isCredentialError } from '../backend-errors.ts'
 import { type Assignment, Inbound, type Pending } from './inbound.ts'
 import { readServerInfo, resumedServer } from '../server-info.ts'
-import { LatestSender } from './latest-sender.ts'
 
 export interface SessionConnectionOptions {
   readonly makeChannel: (events: ChannelEvents, resume?: BackendSession) => BackendChannel
@@ -161,8 +160,13 @@ export class SessionConnection implements BackendConnection {
       const { sessionId } = channel
       this.#triedSession = sessionId
       if (!resume && sessionId !== undefined) {
-        const { protocolVersion, capabilities } = server
-        this.#options.onOpened?.({ sessionId, protocolVersion, logging: capabilities.logging })
+        const { protocolVersion, capabilities, extensions } = server
+        this.#options.onOpened?.({
+          sessionId,
+          protocolVersion,
+          logging: capabilities.logging,
+          ...(extensions.size > 0 && { extensions: Object.fromEntries(extensions) }),
+        })
       }
       return { channel, inbound, server }
     } catch (error) {

@@ -8,8 +8,8 @@
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool, Resource, ResourceTemplate, Prompt).
  */
 import { isFields } from '../../../../schemas/index.ts'
-import { isNull, JsonError, JsonObject } from '../../../mcp/index.ts'
-import type { ItemKind } from '../../model/catalog/entries.ts'
+import { isNull, JsonError, JsonObject, mirroredArguments } from '../../../mcp/index.ts'
+import type { CatalogItem, ItemKind, ToolItem } from '../../model/catalog/entries.ts'
 import {
   anyObject,
   boolean,
@@ -189,4 +189,17 @@ function argumentsOf(item: JsonObject, repairs: Repairs): string | undefined {
   if (!usable && !isNull(given)) return 'arguments must be a list of named arguments'
   if (usable !== given) repairs['arguments'] = usable
   return undefined
+}
+
+/**
+ * Returns the tool. If the tool's arguments are mirrored incorrectly, returns the reason why clients cannot call the
+ * tool.
+ */
+export function callableTool(item: CatalogItem): ToolItem | string {
+  if (!item.json.includes('x-mcp-header')) return { ...item, mirrored: [] }
+  try {
+    return { ...item, mirrored: mirroredArguments(new JsonObject(item.json).value('inputSchema')) }
+  } catch (error) {
+    return error instanceof Error ? error.message : 'x-mcp-header'
+  }
 }

@@ -60,6 +60,13 @@ export class ErrorCollector {
     this.#repaired.named.push({ kind: this.#notices, subject: this.#backend, message })
   }
 
+  /** Adds a problem with an extension that the server declares. */
+  extensionIgnored(why: string): void {
+    this.#repaired.count++
+    const message = `backend ${this.#backend}: ${why}`
+    this.#repaired.named.push({ kind: this.#notices, subject: this.#backend, message })
+  }
+
   repaired(kind: ItemKind, key: string, members: readonly string[]): void {
     this.#add(
       this.#repaired,

@@ -21,8 +21,8 @@ export function sameServer({ server: a }: Listing, { server: b }: Listing): bool
   const { listChanged, ...ours } = a.capabilities
   const { listChanged: announced, ...theirs } = b.capabilities
   return (
-    JSON.stringify([a.protocolVersion, a.instructions, ours, [...listChanged]]) ===
-    JSON.stringify([b.protocolVersion, b.instructions, theirs, [...announced]])
+    JSON.stringify([a.protocolVersion, a.instructions, ours, [...listChanged], [...a.extensions]]) ===
+    JSON.stringify([b.protocolVersion, b.instructions, theirs, [...announced], [...b.extensions]])
   )
 }
 

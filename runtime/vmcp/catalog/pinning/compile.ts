@@ -4,9 +4,8 @@
  */
 import type { RuntimeLockedItem, RuntimeToolLock } from '../../../../schemas/index.ts'
 import { JsonError, nextShare, shareIsOver } from '../../../mcp/index.ts'
-import { checkItem } from '../items/check.ts'
+import { checkItem, callableTool } from '../items/check.ts'
 import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
-import { callableTool } from '../items/mirrored.ts'
 import { promptArgumentCheck, toolArgumentCheck } from './arguments.ts'
 import { digestsOf } from './digest.ts'
 import type { ArgumentCheck, PinKind } from '../../model/catalog/pinning.ts'

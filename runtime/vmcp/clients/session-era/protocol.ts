@@ -23,6 +23,7 @@ import {
   sessionResultInTurns,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight, Log } from '../../../net/index.ts'
+import type { ExtensionSet } from '../../model/extensions.ts'
 import type { Operation } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import { maxInFlight, maxSubscriptions, type ServerSession } from '../sessions/session.ts'
@@ -43,6 +44,8 @@ export interface SessionProtocolOptions {
   readonly life: SessionLife
   readonly serverInfo: string
   readonly advertise: Advertise
+  /** Returns the enabled protocol extensions. */
+  readonly extensions: () => ExtensionSet
   /** Pending responses. Used to keep the connection alive while a response takes a long time. */
   readonly responses: InFlight<ClientResponse>
   readonly log: Log
@@ -96,7 +99,9 @@ export class SessionProtocol {
     const protocolVersion = sessionVersionFor(requestedVersion)
     const facts = {
       protocolVersion,
-      abilities: capabilities ? abilitiesOf(capabilities, id) : noAbilities,
+      abilities: capabilities
+        ? abilitiesOf(capabilities, id, 'session', this.#options.extensions())
+        : noAbilities,
       info: readInfo(params.raw('clientInfo')),
     }
     const advertised = await this.#options.advertise({

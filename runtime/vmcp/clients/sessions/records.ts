@@ -3,9 +3,9 @@
  * subscriptions, but no tokens or lists.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage).
  */
-import { GatehouseError } from '../../../../schemas/index.ts'
+import { GatehouseError, isFields } from '../../../../schemas/index.ts'
 import type { Store } from '../../../store/index.ts'
-import { readAbilities } from '../../model/client.ts'
+import { restoreAbilities } from '../../model/client.ts'
 import type { BackendSession } from '../../model/session.ts'
 import type { ServerSession, SessionChanges, SessionFacts } from './session.ts'
 
@@ -110,7 +110,7 @@ function parse(id: string, value: string, server: string): SessionRecord | undef
         id,
         owner,
         protocolVersion,
-        abilities: readAbilities(Buffer.from(capabilities)),
+        abilities: restoreAbilities(Buffer.from(capabilities)),
         info: typeof info === 'string' ? Buffer.from(info) : undefined,
       },
       logLevel: typeof logLevel === 'string' ? logLevel : undefined,
@@ -129,15 +129,16 @@ function isPair(value: unknown): value is [string, string] {
 
 function readBackends(value: unknown): [string, BackendSession][] {
   if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([name, session]: [string, unknown]): [string, BackendSession][] => {
-    if (typeof session !== 'object' || session === null) return []
-    const read: Partial<Record<keyof BackendSession, unknown>> = session
-    const { sessionId, protocolVersion, logging, binding } = read
+  return Object.entries(value).flatMap(([name, value]: [string, unknown]): [string, BackendSession][] => {
+    if (typeof value !== 'object' || value === null) return []
+    const read: Partial<Record<keyof BackendSession, unknown>> = value
+    const { sessionId, protocolVersion, logging, binding, extensions } = read
     // A record from an earlier build has no binding. The owner of the stored backend session is unknown, so a new
     // session is opened at the backend.
     if (typeof sessionId !== 'string' || typeof protocolVersion !== 'string' || typeof binding !== 'string')
       return []
-    return [[name, { sessionId, protocolVersion, logging: logging === true, binding }]]
+    const session: BackendSession = { sessionId, protocolVersion, logging: logging === true, binding }
+    return [[name, isFields(extensions) ? { ...session, extensions } : session]]
   })
 }
 

@@ -104,6 +104,8 @@ export class ServerSession implements ClientSession {
   onChange: (() => void) | undefined
   /** Called when a backend has lost its session for this client session. */
   onLost: ((backend: string) => void) | undefined
+  /** Returns true for a notification of an extension that the configuration allows. */
+  allowsNotification: ((method: string) => boolean) | undefined
   /** True once the session has ended in this process. */
   isOver = false
   /** Digests of the lists that the client has seen, keyed by kind. */
@@ -233,6 +235,7 @@ export class ServerSession implements ClientSession {
       if (allowedParams) this.#forwardUpdate(backend, new JsonObject(allowedParams))
     } else if (method === 'notifications/elicitation/complete')
       this.push(notificationMessage(method, allowedParams))
+    else if (this.allowsNotification?.(method)) this.push(notificationMessage(method, allowedParams))
   }
 
   resume(backend: string, binding: string): BackendSession | undefined {

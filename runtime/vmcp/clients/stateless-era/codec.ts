@@ -34,6 +34,7 @@ import {
   visitRequests,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight } from '../../../net/index.ts'
+import type { ExtensionSet } from '../../model/extensions.ts'
 import { invalidRequestStateError, type Operation } from '../../model/operation.ts'
 import type { OperationClient } from '../../model/session.ts'
 import type { Outcome } from '../../model/outcome.ts'
@@ -58,6 +59,8 @@ export interface StatelessEdgeOptions {
   ) => Promise<void>
   readonly serverInfo: string
   readonly advertise: Advertise
+  /** Returns the enabled protocol extensions. */
+  readonly extensions: () => ExtensionSet
   readonly allowlist: HeaderAllowlist
   readonly responses: InFlight<ClientResponse>
   readonly sealer: StateSealer
@@ -113,7 +116,7 @@ export class StatelessEdge {
     const discovered = message.method === 'server/discover' ? await this.#discover(client) : undefined
     const reply = new Reply(exchange.req, exchange.res, { headers: noStore })
     if (discovered) await this.#finish(reply, message.id, message.method, discovered)
-    else if (knownMethods.has(message.method))
+    else if (knownMethods.has(message.method) || this.#options.extensions().routeOf(message.method))
       await this.#operate(exchange, message, message.id, params, client, meta, reply)
     else throw new MessageError('METHOD_NOT_FOUND', message.id)
   }
@@ -123,7 +126,7 @@ export class StatelessEdge {
       era: 'stateless',
       protocolVersion: meta.protocolVersion,
       caller,
-      abilities: abilitiesOf(meta.clientCapabilities, id),
+      abilities: abilitiesOf(meta.clientCapabilities, id, 'stateless', this.#options.extensions()),
       info: meta.clientInfo,
       headers: selectHeaders(exchange.req.headers, this.#options.allowlist.passthroughHeaders),
       session: undefined,

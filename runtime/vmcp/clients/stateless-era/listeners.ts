@@ -27,7 +27,7 @@ import {
 import { registerCallerStream } from '../../../net/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import type { Watcher } from '../watcher.ts'
+import type { Watcher } from '../session-life.ts'
 import type { Ask, AskReply } from '../../../mcp/index.ts'
 import type { OperationClient, ClientSession } from '../../model/session.ts'
 import { isShared } from '../../model/client.ts'

@@ -46,7 +46,9 @@ class Spending {
     const { backend, original: tool } = target.entry
     const { quotas } = this.#parts
     const reservation =
-      method === 'tools/call' ? await quotas.reserve({ caller: client.caller, backend, tool }) : undefined
+      method === 'tools/call' || target.isExtension
+        ? await quotas.reserve({ caller: client.caller, backend, tool })
+        : undefined
     if (!reservation) return next(operation)
     const delivery: Delivery = { sent: false }
     let outcome: Outcome

@@ -1,6 +1,6 @@
 /** Public API of code mode (`config.codeMode`): scripts that call tools. */
 import type { CodeMode } from '../../../../schemas/index.ts'
-import type { Feature } from '../../model/feature.ts'
+import type { Feature } from '../../model/operation.ts'
 import { type CodeModeParts, makeCodeMode, scriptWorker } from './feature.ts'
 import { workerViolations } from '../../../process/index.ts'
 import { scriptSettings } from './settings.ts'

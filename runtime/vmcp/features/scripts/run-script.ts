@@ -15,7 +15,6 @@ import {
 } from './messages.ts'
 import type { ScriptSettings } from './settings.ts'
 import type { ToolCalls } from './tool-calls.ts'
-import { bufferOf } from '../../model/bytes.ts'
 
 export interface SubmittedScript {
   readonly text: string
@@ -154,4 +153,11 @@ function inOrder(lines: Line[]): string[] {
 function comparePaths(a: readonly number[], b: readonly number[]): number {
   const at = a.findIndex((step, i) => step !== b[i])
   return at < 0 ? a.length - b.length : (a[at] ?? 0) - (b[at] ?? -1)
+}
+
+/**
+ * Returns a Buffer for bytes from another thread, which arrive as a Uint8Array. The Buffer shares the bytes' memory.
+ */
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

@@ -14,9 +14,14 @@ import type { Caller, Log } from '../../../net/index.ts'
 import { comma, JsonObject, objectEnd } from '../../../mcp/index.ts'
 import type { Instruments, Observer } from '../../../observe/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
-import { deriveContext, innerOperation, type Operation, type Perform } from '../../model/operation.ts'
+import {
+  deriveContext,
+  innerOperation,
+  type Operation,
+  type Perform,
+  type Feature,
+} from '../../model/operation.ts'
 import { type Outcome, toolErrorOutcome } from '../../model/outcome.ts'
-import type { Feature } from '../../model/feature.ts'
 import { Measure, notFound } from './measure.ts'
 import {
   ArgumentError,

@@ -1,7 +1,7 @@
 /** Public API of tool search (`config.optimizer`). */
 import { hash } from 'node:crypto'
 import type { Optimizer } from '../../../../schemas/index.ts'
-import type { Feature } from '../../model/feature.ts'
+import type { Feature } from '../../model/operation.ts'
 import { makeOptimizer, type OptimizerParts } from './feature.ts'
 import { searchSettings } from './settings.ts'
 

@@ -6,7 +6,7 @@ import type { PerformStep } from '../../call/links.ts'
 import type { LockKeeper } from '../../catalog/pinning/first-seen.ts'
 import type { Clock } from '../../model/time/clock.ts'
 import type { Observation } from '../observation.ts'
-import type { Watcher } from '../../clients/watcher.ts'
+import type { Watcher } from '../../clients/session-life.ts'
 
 /** The components and settings that the server provides to its backend side. */
 export interface EngineOptions {

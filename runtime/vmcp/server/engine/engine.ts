@@ -25,6 +25,7 @@ import { HealthMonitor } from '../../backends/health/monitor.ts'
 import { healthSettings } from '../../backends/health/settings.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { Notifier } from './notifier.ts'
+import { ExtensionSet } from '../../model/extensions.ts'
 import type { ClientSession } from '../../model/session.ts'
 import { type PinParts, reportRefusals } from '../../features/pinning/refusal.ts'
 import { makeOutgoingAuth, type BackendStrategies } from '../../backends/outgoing-auth.ts'
@@ -228,6 +229,7 @@ export class VmcpEngine {
       guard: this.#guards.for(config),
       onlyBackend: onlyBackend(config, this.#invalid),
       links: this.#links,
+      extensions: new ExtensionSet(config.extensions),
     }
   }
 

@@ -7,7 +7,7 @@
  */
 import { notificationMessage } from '../../../mcp/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
-import type { Watcher } from '../../clients/watcher.ts'
+import type { Watcher } from '../../clients/session-life.ts'
 
 const settleMs = 20
 const maxParallel = 16

@@ -1,6 +1,8 @@
+/** Reasons why clients do not see an item. */
 import { type Aggregation, reservedTools } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
-import type { ToolEntry } from '../../model/catalog/entries.ts'
+import { pinRefusal } from '../../../observe/index.ts'
+import type { Refused, ToolEntry } from '../../model/catalog/entries.ts'
 
 /** Returns a function that finds the rule that hides a tool from clients. */
 export function hidingRuleOf(config: VmcpConfig): (entry: ToolEntry) => string | undefined {
@@ -24,4 +26,18 @@ function describeRule(
     return `aggregation.defaultToolVisibility is deny, and aggregation.tools does not list ${backend}`
   if (settings?.excludeAll) return `aggregation.tools: excludeAll is set for ${backend}`
   return `aggregation.tools: the filter for ${backend} does not include ${base}`
+}
+
+/**
+ * Returns the reason why an item is withheld from clients. `gatehouse explain` and the console need pinning reasons and
+ * other rules as separate members.
+ */
+export function withheldReason(refused: Refused): { readonly refused: string } | { readonly hidden: string } {
+  if (typeof refused === 'string') return { refused }
+  return { hidden: `guardrail ${refused.guardrail} rejects hidden characters in the item` }
+}
+
+export function withheldText(refused: Refused): string {
+  const found = withheldReason(refused)
+  return 'hidden' in found ? found.hidden : `pinning: ${pinRefusal(found.refused)}`
 }

@@ -9,13 +9,11 @@ import { type Cause, causeFix, causeText, isSignInRequired } from '../../../obse
 import { type Action, hintsIn, externalPoint, methodOf, type Origin } from '../../../policy/index.ts'
 import type { BackendState } from '../engine/backend-state.ts'
 import { Catalog } from '../../catalog/catalog.ts'
-import { checkItem } from '../../catalog/items/check.ts'
+import { checkItem, callableTool } from '../../catalog/items/check.ts'
 import { noErrors } from '../../catalog/items/errors.ts'
-import { callableTool } from '../../catalog/items/mirrored.ts'
-import { withheldReason } from '../../catalog/refused.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import type { QuotaUsage } from '../../features/quotas/guard.ts'
-import { hidingRuleOf } from './hidden.ts'
+import { hidingRuleOf, withheldReason } from './hidden.ts'
 import { explainGuardrails } from '../../features/guardrails/explain.ts'
 
 export type ServerSnapshot = ReturnType<typeof snapshotOf>
@@ -216,6 +214,7 @@ function listingOf(backend: string, serial: number, tools: readonly string[]) {
     server: {
       protocolVersion: '',
       instructions: undefined,
+      extensions: new Map(),
       capabilities: {
         tools: true,
         resources: false,

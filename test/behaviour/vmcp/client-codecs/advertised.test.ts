@@ -24,6 +24,7 @@ await t.test(
       prompts: changing,
       logging: {},
       completions: {},
+      extensions: { 'io.modelcontextprotocol/ui': {} },
     }
     t.same((await openSession(vmcp.url)).initialized.result?.['capabilities'], everything)
     t.same((await stateless(vmcp.url, 'server/discover')).response?.result?.['capabilities'], everything)

@@ -64,7 +64,7 @@ export async function insideNamespaces(t: Test, file: string): Promise<void> {
 /** Starts API server, controller manager and node, and ends them with the test. */
 export async function startCluster(
   t: Pick<Test, 'teardown'>,
-  images: (folder: string) => ReadonlyMap<string, Image>,
+  images: (folder: string) => ReadonlyMap<string, Image> | Promise<ReadonlyMap<string, Image>>,
 ): Promise<{ readonly kube: KubeApiserver; readonly node: LocalNode }> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-node-'))
   t.teardown(() => {
@@ -91,7 +91,8 @@ export async function startCluster(
     return value
   }
   const { url, token, authority } = kube
-  await ask({ kube: { url, token, authority }, folder, images: [...images(join(folder, 'images'))] })
+  const named = await images(join(folder, 'images'))
+  await ask({ kube: { url, token, authority }, folder, images: [...named] })
   return {
     kube,
     node: {

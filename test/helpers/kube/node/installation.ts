@@ -38,33 +38,41 @@ export function imageFolder(folder: string, name: string): string {
   return join(folder, name)
 }
 
-export function installationImages(folder: string): readonly (readonly [name: string, image: Image])[] {
+type NamedImage = readonly [name: string, image: Image]
+
+export function installationImages(folder: string): readonly NamedImage[] {
   const at = (name: string) => imageFolder(folder, name)
   return [
     [imageReference('gatehouse-hooks', '0.1.0'), imageOfDockerfile('hooks/Dockerfile', at('hooks'))],
     [imageReference('gatehouse', '0.1.0'), imageOfDockerfile('runtime/Dockerfile', at('runtime'))],
-    [
-      'ghcr.io/metacontroller/metacontroller:v4.17.2',
-      imageOfProgram(at('metacontroller'), '/usr/bin/metacontroller', metacontrollerProgram()),
-    ],
+    metacontrollerImage(folder),
   ]
+}
+
+export function metacontrollerImage(folder: string): NamedImage {
+  const root = imageFolder(folder, 'metacontroller')
+  const image = imageOfProgram(root, '/usr/bin/metacontroller', metacontrollerProgram())
+  return ['ghcr.io/metacontroller/metacontroller:v4.17.2', image]
 }
 
 /** Images of the installation, and of the servers of the quickstart. */
 export function quickstartImages(folder: string): ReadonlyMap<string, Image> {
+  return new Map([...installationImages(folder), ...quickstartServerImages(folder)])
+}
+
+/** Images like their publishers' Dockerfiles: two entrypoints, and a command that arguments replace. */
+export function quickstartServerImages(folder: string): readonly NamedImage[] {
   const at = (name: string) => imageFolder(folder, name)
   const server = (name: string) => `@modelcontextprotocol/server-${name}`
   const runs = { entrypoint: ['node', 'dist/index.js'], cmd: [] }
-  return new Map([
-    ...installationImages(folder),
-    // Images like their publishers' Dockerfiles: two entrypoints, and a command that arguments replace.
+  return [
     [
       'docker.io/mcp/everything:latest',
       imageOfPackage(at('everything'), server('everything'), { entrypoint: [], cmd: runs.entrypoint }),
     ],
     ['docker.io/mcp/memory:latest', imageOfPackage(at('memory'), server('memory'), runs)],
     ['docker.io/mcp/filesystem:latest', imageOfPackage(at('filesystem'), server('filesystem'), runs)],
-  ])
+  ]
 }
 
 /** Installs with a private Metacontroller, as docs/guides/install.md describes without Helm. */

@@ -266,6 +266,61 @@ const pinning: Table = {
   ],
 }
 
+const custom = `${at}.extensions.custom[0]`
+
+const extensions: Table = {
+  name: 'config.extensions',
+  base: config({
+    extensions: { apps: {}, custom: [{ id: 'com.example/x', methods: ['x/run'], routeBy: 'name' }] },
+  }),
+  rows: [
+    { id: '', at: `${at}.extensions.unknown`, bad: [1] },
+    booleanRow('', `${at}.extensions.apps.enabled`, true),
+    booleanRow('', `${at}.extensions.apps.listOriginalNames`, true),
+    {
+      id: '',
+      at: `${at}.extensions.apps.allowedOrigins`,
+      good: [absent, [], ['https://a.example'], ['https://*.a.example:8443', 'wss://b.example']],
+      bad: [['a.example'], ['https://a.example/'], ['https://a.example; script-src *'], ['*'], ['https:']],
+      failure: '*',
+    },
+    {
+      id: '',
+      at: `${at}.extensions.apps.allowedPermissions`,
+      good: [absent, [], ['camera', 'microphone', 'geolocation', 'clipboardWrite']],
+      bad: [['usb'], 'camera', ['camera', 'camera']],
+      failure: '*',
+    },
+    {
+      id: '',
+      at: `${custom}.id`,
+      required: true,
+      good: ['a/b', 'com.example-x/y.z'],
+      bad: ['b', '/b', 'a/', '1a/b', 'io.modelcontextprotocol/ui'],
+    },
+    {
+      id: '',
+      at: `${custom}.methods`,
+      required: true,
+      good: [['a/b', 'a/b/c']],
+      bad: [[], ['run'], ['tools/call'], ['tasks/get'], ['notifications/x'], ['ui/initialize']],
+      failure: '*',
+    },
+    {
+      id: '',
+      at: `${custom}.notifications`,
+      good: [absent, [], ['notifications/x', 'notifications/x/ready']],
+      bad: [['x/ready'], ['notifications/message'], ['notifications/tools/list_changed']],
+      failure: '*',
+    },
+    { id: '', at: `${custom}.routeBy`, required: true, good: ['uri', 'name'], bad: ['method', ''] },
+    { id: '', at: `${custom}.routeBy`, bad: ['backend'], failure: `${custom}.backend` },
+    { id: '', at: `${custom}.param`, good: [absent, 'target'], bad: ['', 'x'.repeat(65)] },
+    { id: '', at: `${custom}.backend`, bad: ['b'] },
+    { id: '', at: `${custom}.unknown`, bad: [1] },
+  ],
+}
+
 const rule = `${at}.guardrails.redact[0]`
 const mark = `${at}.guardrails.mark[0]`
 const size = `${at}.guardrails.sizes[0]`
@@ -768,6 +823,7 @@ export const vmcpConfigTables: readonly Table[] = [
   backends,
   codeMode,
   pinning,
+  extensions,
   guardrails,
   authentication,
   outgoing,

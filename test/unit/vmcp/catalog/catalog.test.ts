@@ -51,6 +51,7 @@ function listing(
         listChanged: new Set(),
       },
       instructions: undefined,
+      extensions: new Map(),
     },
     tools: tools.map((tool) => {
       const value = typeof tool === 'string' ? { name: tool, inputSchema: { type: 'object' } } : tool

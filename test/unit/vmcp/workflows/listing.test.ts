@@ -96,7 +96,12 @@ t.test('catalog: only the workflow with a colliding name is excluded, and it is 
     backend: 'x',
     serial: 1,
     violations: noErrors,
-    server: { protocolVersion: '2025-11-25', capabilities: {} as never, instructions: undefined },
+    server: {
+      protocolVersion: '2025-11-25',
+      capabilities: {} as never,
+      instructions: undefined,
+      extensions: new Map(),
+    },
     tools: ['a', 'taken'].map((key) => ({ key, json: json(key), mirrored: [] })),
     resources: [],
     templates: [],

@@ -14,7 +14,6 @@ import {
 } from '../../../../expr/template/index.ts'
 import type { WorkflowProgram } from './program.ts'
 import { readToolResult } from './tool-result.ts'
-import { bufferOf } from '../../../model/bytes.ts'
 
 /** JSON text of an execution in shared memory. The server stores the text, and workers read it without copying it. */
 export type SharedBytes = Uint8Array<SharedArrayBuffer>
@@ -26,7 +25,7 @@ export function shared(bytes: Uint8Array): SharedBytes {
 }
 
 export function textOf(bytes: Uint8Array): string {
-  return bufferOf(bytes).toString()
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
 }
 
 export interface IterationState {

@@ -2,9 +2,9 @@
 import t from 'tap'
 import { parse } from 'yaml'
 
-import { condition, configOf, dataOf, door, statusOf } from '../../../hooks/rendered.ts'
-import { validateRuntime } from '../../../../schemas/index.ts'
-import { proves } from '../../../helpers/proves.ts'
+import { condition, configOf, dataOf, door, statusOf } from '../../../../hooks/rendered.ts'
+import { validateRuntime } from '../../../../../schemas/index.ts'
+import { proves } from '../../../../helpers/proves.ts'
 import {
   authzConfig,
   configMap,
@@ -14,8 +14,8 @@ import {
   policy,
   resource,
   virtual,
-} from '../../../hooks/resources.ts'
-import type { World } from '../../../hooks/world.ts'
+} from '../../../../hooks/resources.ts'
+import type { World } from '../../../../hooks/world.ts'
 
 t.test(
   "incomingAuth: OIDC settings combine the shared configuration with this server's values",

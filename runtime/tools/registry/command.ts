@@ -1,0 +1,122 @@
+/** Adds `gatehouse add`, which turns a registry's entry for a server into manifests. */
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { invalidConfig } from '../../../schemas/index.ts'
+import { refuseIdle } from '../../toolkit/terminal/options.ts'
+import { exitCode, printError } from '../../toolkit/terminal/output.ts'
+import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
+import type { RegistryOptions } from './add.ts'
+import { EntryRejected } from './errors.ts'
+import type { InputValues } from './inputs.ts'
+import { sources } from './target.ts'
+
+interface CommandOptions extends RegistryOptions {
+  readonly update: boolean
+  readonly check: boolean
+}
+
+export function addAddCommand(program: Command): void {
+  program
+    .command('add')
+    .summary('add an MCP server from a registry to manifests')
+    .description(
+      'Finds a server in an MCP registry, shows what it runs or connects to, which secrets it needs and a diff, and writes\n' +
+        'its manifest and registry.lock. Does not start or download the server.',
+    )
+    .argument(
+      '[NAME[@VERSION]]',
+      'server, such as io.github.user/weather (default: the locked or the latest version)',
+    )
+    .option(
+      '--registry <url>',
+      'registry of this namespace (default: the registry in registry.lock, or https://registry.modelcontextprotocol.io)',
+    )
+    .option('--registry-file <file>', 'mirror of a registry, as JSON; searched before the registry')
+    .option('--bearer-token-file <file>', 'file that contains a bearer token for the registry')
+    .option('--offline', 'use only --registry-file', false)
+    .option(
+      '-o, --output <folder>',
+      'folder for the manifests and registry.lock (default: show the plan only)',
+    )
+    .option('--name <name>', 'name of the object and its file (default: derived from NAME)')
+    .option('--group <name>', 'group of the server (default: the group in the folder, or servers)')
+    .addOption(
+      new Option(
+        '--source <source>',
+        'what to use of the entry (default: the remote, or the first usable package)',
+      ).choices(sources),
+    )
+    .option(
+      '--set <input=value>',
+      'value of an input; an optional secret or flag is selected by its name alone; repeatable',
+      collectInput,
+      new Map(),
+    )
+    .option('--allow-private', 'allow a remote with a private address, or without https', false)
+    .option('--update', 'move the servers in registry.lock, or NAME, to the latest version', false)
+    .option(
+      '--check',
+      'report servers in registry.lock whose entry was changed or deleted, and write nothing',
+      false,
+    )
+    .option('--dry-run', 'show the plan and the diff without writing', false)
+    .option('--force', 'replace manifests that exist with different contents', false)
+    .addOption(new Option('--format <format>', 'output format').choices(['text', 'json']).default('text'))
+    .addHelpText(
+      'after',
+      '\nExamples:\n' +
+        '  gatehouse add io.github.user/weather                     show what the server runs and needs\n' +
+        '  gatehouse add io.github.user/weather@1.2.0 -o mcp/       write mcp/weather.yaml and mcp/registry.lock\n' +
+        '  gatehouse add com.acme/crm -o mcp/ --registry https://registry.acme.example --set region=eu\n' +
+        '  gatehouse add --update -o mcp/                           move all servers to their latest version\n' +
+        '  gatehouse add --check -o mcp/ --offline --registry-file mirror.json\n' +
+        '\nExit codes: 0 done; 1 the entry is missing, deleted, changed or rejected; 2 invalid usage, missing inputs, or an\n' +
+        'unreadable file or registry.',
+    )
+    .action(async (name: string | undefined, options: CommandOptions, command: Command) => {
+      refuseUnusable(name, options, command)
+      try {
+        process.exitCode = await run(name, options)
+      } catch (error) {
+        if (!(error instanceof EntryRejected)) throw error
+        printError(`Error: ${forTerminal(error.message)}`)
+        process.exitCode = exitCode.failed
+      }
+    })
+}
+
+function refuseUnusable(name: string | undefined, options: CommandOptions, command: Command): void {
+  const { update, check, output, offline, registryFile } = options
+  if (update && check) throw invalidConfig('--check: cannot be combined with --update')
+  if (name === undefined && !update && !check) throw invalidConfig('NAME is missing')
+  if ((update || check) && output === undefined)
+    throw invalidConfig(`${update ? '--update' : '--check'}: requires -o with the folder of registry.lock`)
+  if (offline && registryFile === undefined) throw invalidConfig('--offline: requires --registry-file')
+  const isOne = !update && !check
+  refuseIdle(command, [
+    ['name', isOne, 'applies only when a server is added'],
+    ['group', isOne, 'applies only when a server is added'],
+    ['source', isOne, 'applies only when a server is added'],
+    ['set', isOne || (update && name !== undefined), 'requires NAME, and has no effect with --check'],
+    ['allowPrivate', isOne, 'applies only when a server is added'],
+    ['force', output !== undefined && !check, 'has no effect without -o, or with --check'],
+    ['dryRun', !check, 'has no effect with --check, which writes nothing'],
+  ])
+}
+
+async function run(name: string | undefined, options: CommandOptions): Promise<number> {
+  const { output } = options
+  if (output !== undefined && (options.update || options.check)) {
+    const { updateServers, checkServers } = await import('./maintain.ts')
+    return (options.update ? updateServers : checkServers)(name, { ...options, output })
+  }
+  const { addServer } = await import('./add.ts')
+  return addServer(name ?? '', options)
+}
+
+function collectInput(text: string, before: InputValues): InputValues {
+  // An argument's name can begin with dashes, but contains no equals sign.
+  const [, name = '', value] = /^([^=]+)(?:=(.*))?$/s.exec(text) ?? []
+  if (name === '') throw new InvalidArgumentError('Must be INPUT=VALUE.')
+  const values = value === undefined ? [] : [value]
+  return new Map([...before, [name, [...(before.get(name) ?? []), ...values]]])
+}

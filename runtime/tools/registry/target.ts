@@ -1,0 +1,216 @@
+/**
+ * Chooses a remote or a package of an entry and converts it to a server as `gatehouse import` knows it. Nothing is
+ * downloaded, and no shell is involved.
+ */
+import { addressViolation, headerValueViolation } from '../../../schemas/index.ts'
+import { type ClientEntry, secretInUrl, type Value } from '../../toolkit/clients/index.ts'
+import type { EntryArgument, RegistryPackage, RegistryRemote, ServerDocument } from './entry.ts'
+import { EntryRejected } from './errors.ts'
+import { Inputs, type InputValues, type KnownInput } from './inputs.ts'
+
+export const sources = ['remote', 'npm', 'pypi', 'oci'] as const
+export type SourceName = (typeof sources)[number]
+
+export interface ChosenTarget {
+  readonly source: SourceName
+  readonly target: ClientEntry['target']
+  /** The package and version, the image, or the URL. */
+  readonly runs: string
+  /** Variables that the entry declares as not secret. */
+  readonly plain: readonly string[]
+  readonly secrets: readonly KnownInput[]
+  readonly inputs: Inputs
+  /** Digest that identifies the package's content: of an image, or the file hash from the entry. */
+  readonly digest: string | undefined
+}
+
+export interface TargetOptions {
+  readonly source: SourceName | undefined
+  readonly values: InputValues
+  readonly allowPrivate: boolean
+  /** Returns the digest of an image that the entry names by its tag. */
+  readonly digestOf: (image: string) => Promise<string>
+}
+
+/** Throws EntryRejected when no remote or package can be used. */
+export async function chooseTarget(server: ServerDocument, options: TargetOptions): Promise<ChosenTarget> {
+  const remotes = server.remotes ?? []
+  const packages = server.packages ?? []
+  const remote = remotes.find(({ type }) => type === 'streamable-http') ?? remotes[0]
+  if (remote && (options.source ?? 'remote') === 'remote') return remoteTarget(remote, options)
+  const reasons: string[] = []
+  for (const one of packages) {
+    if (options.source !== undefined && options.source !== one.registryType) continue
+    const reason = packageProblem(one)
+    if (reason === undefined) return packageTarget(one, options)
+    reasons.push(`${one.registryType} package ${one.identifier}: ${reason}`)
+  }
+  const offered = [...(remote ? ['remote'] : []), ...packages.map(({ registryType }) => registryType)]
+  throw new EntryRejected(
+    reasons.length > 0
+      ? `${server.name}: no package can be used:\n${reasons.join('\n')}`
+      : `${server.name}: the entry has no ${options.source ?? 'remote or package'}; it has: ${[...new Set(offered)].join(', ') || 'nothing'}`,
+  )
+}
+
+function remoteTarget(remote: RegistryRemote, { values, allowPrivate }: TargetOptions): ChosenTarget {
+  const inputs = new Inputs(values)
+  const url = remoteUrl(remote, inputs)
+  const problem = url === undefined ? undefined : urlProblem(url, { allowPrivate })
+  if (problem !== undefined) throw new EntryRejected(`remote URL ${problem}`)
+  const headers = new Map<string, Value>()
+  for (const header of remote.headers ?? []) {
+    const [value] = inputs.values(header.name, header)
+    if (value !== undefined) headers.set(header.name, value)
+  }
+  for (const [name, value] of headers) {
+    const violation = headerValueViolation(value.filter((part) => typeof part === 'string').join(''))
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || violation !== undefined)
+      throw new EntryRejected(`remote header ${name}: ${violation ?? 'is not a header name'}`)
+  }
+  return {
+    source: 'remote',
+    target: { kind: 'remote', url: [url ?? ''], transport: remote.type, headers },
+    runs: url ?? remote.url,
+    plain: [],
+    secrets: secretsOf(inputs),
+    inputs,
+    digest: undefined,
+  }
+}
+
+/** Returns the URL, or undefined when a variable has no value. */
+function remoteUrl({ url, variables = {} }: RegistryRemote, inputs: Inputs): string | undefined {
+  // The host ends at the first slash after the scheme.
+  const hostEnd = /^[a-z]+:\/\/[^/]*/i.exec(url)?.[0].length ?? url.length
+  let isComplete = true
+  const filled = url.replaceAll(/\{([^{}]*)\}/g, (_all, name: string, at: number) => {
+    const variable = Object.hasOwn(variables, name) ? variables[name] : undefined
+    const part = inputs.urlPart(name, variable ?? {}, { isHost: at < hostEnd })
+    if (part === undefined) isComplete = false
+    return part ?? ''
+  })
+  return isComplete ? filled : undefined
+}
+
+function urlProblem(url: string, { allowPrivate }: { readonly allowPrivate: boolean }): string | undefined {
+  const violation = addressViolation(url, allowPrivate ? 'private' : 'public')
+  if (violation !== undefined)
+    return violation.replace(/; set allowPrivateEndpoint.*/, '; use --allow-private')
+  const parsed = new URL(url)
+  if (parsed.protocol !== 'https:' && !allowPrivate) return 'must start with https://'
+  return secretInUrl(parsed)
+}
+
+/** Flags that only repeat what Gatehouse does. Any other runtime argument could widen what the package may do. */
+const harmlessFlags: ReadonlySet<string> = new Set(['-y', '--yes', '-i', '--interactive', '--rm'])
+
+const npmName = /^(?:@[A-Za-z0-9~][\w.~-]*\/)?[A-Za-z0-9~][\w.~-]*$/
+const npmVersion = /^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/
+const pypiName = /^[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?$/
+const pypiVersion = /^\d[\w.!+-]*$/
+const ociName = /^(?:[a-z0-9.-]+(?::\d+)?\/)?[a-z0-9._/-]+(?::[\w][\w.-]{0,127})?(?:@sha256:[a-f0-9]{64})?$/
+
+/** The registry that each package runner uses by default. Another one would need settings outside the manifest. */
+const defaultRegistries: Readonly<Record<string, string>> = {
+  npm: 'registry.npmjs.org',
+  pypi: 'pypi.org',
+}
+
+/** Variables that change which code runs, or where the package comes from. */
+const reservedVariable =
+  /^(?:npm_|UV_|PIP_|LD_|DYLD_|GATEHOUSE_|NODE_OPTIONS$|NODE_PATH$|PYTHONPATH$|PYTHONHOME$|PYTHONSTARTUP$|PATH$|HOME$|DOCKER_|CONTAINERS?_)/i
+
+/** Returns why a package cannot be used. */
+function packageProblem(one: RegistryPackage): string | undefined {
+  const { registryType: type, identifier, version = '', transport } = one
+  if (type === 'mcpb') return 'MCPB files are not supported; use another package or the remote'
+  if (type !== 'npm' && type !== 'pypi' && type !== 'oci') return `the package type ${type} is not supported`
+  if (transport.type !== 'stdio')
+    return `the transport ${transport.type} of a package is not supported; only stdio is`
+  const names = { npm: npmName, pypi: pypiName, oci: ociName }[type]
+  if (!names.test(identifier)) return 'the identifier is not a valid name'
+  if (type === 'npm' && !npmVersion.test(version)) return 'requires an exact version such as 1.2.3'
+  if (type === 'pypi' && !pypiVersion.test(version)) return 'requires an exact version such as 1.2.3'
+  const registry = defaultRegistries[type]
+  if (one.registryBaseUrl !== undefined && registry !== undefined) {
+    if (URL.parse(one.registryBaseUrl)?.host !== registry)
+      return `registryBaseUrl must be https://${registry}, because ${type === 'npm' ? 'npx' : 'uvx'} downloads from there`
+  }
+  const flag = (one.runtimeArguments ?? []).find(({ type: kind, name, value }) => {
+    const word = kind === 'named' ? name : value
+    return word === undefined || !harmlessFlags.has(word) || (kind === 'named' && value !== undefined)
+  })
+  if (flag) return 'runtimeArguments are rejected, because they can widen what the package may do'
+  const variable = (one.environmentVariables ?? []).find(
+    ({ name }) => !/^[A-Za-z_]\w*$/.test(name) || reservedVariable.test(name),
+  )
+  return variable ? `the variable ${variable.name} is not allowed` : undefined
+}
+
+async function packageTarget(
+  one: RegistryPackage,
+  { values, digestOf }: TargetOptions,
+): Promise<ChosenTarget> {
+  const inputs = new Inputs(values)
+  const env = new Map<string, Value>()
+  const plain: string[] = []
+  for (const variable of one.environmentVariables ?? []) {
+    const [value] = inputs.values(variable.name, variable)
+    if (value === undefined) continue
+    env.set(variable.name, value)
+    if (inputs.known.get(variable.name)?.isSecret !== true && variable.isSecret !== true)
+      plain.push(variable.name)
+  }
+  const args = (one.packageArguments ?? []).flatMap((argument, index) => words(argument, index, inputs))
+  const type = one.registryType === 'npm' ? 'npm' : one.registryType === 'pypi' ? 'pypi' : 'oci'
+  const image = type === 'oci' ? await pinnedImage(one.identifier, digestOf) : ''
+  const spec = `${one.identifier}@${one.version}`
+  const words0: Readonly<Record<typeof type, readonly string[]>> = {
+    npm: ['npx', '-y', spec],
+    pypi: ['uvx', spec],
+    oci: ['docker', 'run', '-i', '--rm', ...[...env.keys()].flatMap((name) => ['-e', name]), image],
+  }
+  const [command = '', ...before] = words0[type]
+  return {
+    source: type,
+    target: {
+      kind: 'program',
+      command: [command],
+      args: [...before.map((word) => [word]), ...args],
+      env,
+      ...(type === 'oci' && { container: { image, args, volumes: [] } }),
+    },
+    runs: type === 'oci' ? image : `${command} ${spec}`,
+    plain,
+    secrets: secretsOf(inputs),
+    inputs,
+    digest: type === 'oci' ? image.slice(image.indexOf('@') + 1) : one.fileSha256,
+  }
+}
+
+function words(argument: EntryArgument, index: number, inputs: Inputs): readonly Value[] {
+  const { type, name = '', valueHint, isRepeated = false } = argument
+  if (type === 'positional') return inputs.values(valueHint ?? `argument ${index + 1}`, argument, isRepeated)
+  if (takesNoValue(argument) && inputs.isFlag(name, argument))
+    return inputs.isSwitchedOn(name, argument) ? [[name]] : []
+  const values = inputs.values(name, argument, isRepeated)
+  if (argument.value === undefined && argument.format === 'boolean')
+    return values.some(([text]) => text === 'true') ? [[name]] : []
+  return values.flatMap((value) => [[name], value])
+}
+
+/** True when nothing in a named argument describes a value. */
+function takesNoValue(argument: EntryArgument): boolean {
+  const { value, format, isSecret, choices, variables, placeholder, valueHint } = argument
+  const described = [value, argument.default, format, isSecret, choices, variables, placeholder, valueHint]
+  return described.every((member) => member === undefined)
+}
+
+async function pinnedImage(identifier: string, digestOf: TargetOptions['digestOf']): Promise<string> {
+  return identifier.includes('@') ? identifier : `${identifier}@${await digestOf(identifier)}`
+}
+
+function secretsOf({ known }: Inputs): readonly KnownInput[] {
+  return [...known.values()].filter(({ isSecret }) => isSecret)
+}

@@ -1,0 +1,60 @@
+/**
+ * Routes the methods of extensions that Gatehouse does not implement (`extensions.custom`). A route is always
+ * configured, never inferred from the name of a method, and policies decide on the item that the route selects.
+ * Source: docs/guides/extensions.md.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { JsonObject } from '../../mcp/index.ts'
+import type { AccessRequest, Facts } from '../../policy/index.ts'
+import type { CatalogEntry } from '../model/catalog/entry.ts'
+import type { ExtensionSet } from '../model/extensions.ts'
+import type { Operation, Target } from '../model/operation.ts'
+import { requireText } from './params.ts'
+
+type Access = Pick<Operation, 'method' | 'params'>
+
+/**
+ * Returns the request on which policies decide. For a routed method, this is the read of the resource or the call of
+ * the tool that the params name. For a method with a fixed backend, it is the call of a tool with the method's name.
+ * Throws INVALID_PARAMS if the params do not name an item.
+ */
+export function accessOf({ method, params }: Access, extensions: ExtensionSet): Access {
+  const route = extensions.routeOf(method)
+  if (!route) return { method, params }
+  if (route.by === 'backend') return accessTo('tools/call', 'name', method)
+  const id = requireText(params, route.param)
+  return route.by === 'uri' ? accessTo('resources/read', 'uri', id) : accessTo('tools/call', 'name', id)
+}
+
+function accessTo(method: string, member: string, id: string): Access {
+  return { method, params: new JsonObject(Buffer.from(JSON.stringify({ [member]: id }))) }
+}
+
+/** Returns facts for policies about a method that always uses the same backend. */
+export function methodFacts({ action, id }: AccessRequest, extensions: ExtensionSet): Facts | undefined {
+  const route = action === 'call_tool' ? extensions.routeOf(id) : undefined
+  return route?.by === 'backend' ? { hints: {}, origin: { backend: route.backend, original: id } } : undefined
+}
+
+/** Finds catalog entries. Each function rejects if the entry does not exist or is withheld. */
+export interface EntryFinder {
+  readonly tool: (name: string) => Promise<CatalogEntry>
+  readonly resource: (uri: string) => Promise<CatalogEntry>
+}
+
+/** Returns the target of a routed method. Rejects with METHOD_NOT_FOUND if the method has no route. */
+export async function extensionTarget(
+  { method, params }: Operation,
+  extensions: ExtensionSet,
+  find: EntryFinder,
+): Promise<Target> {
+  const route = extensions.routeOf(method)
+  if (!route) throw new GatehouseError('METHOD_NOT_FOUND')
+  if (route.by === 'backend') {
+    const entry = { key: method, backend: route.backend, original: method, json: Buffer.from('{}') }
+    return { entry, changes: {}, isExtension: true }
+  }
+  const id = requireText(params, route.param)
+  const entry = route.by === 'uri' ? await find.resource(id) : await find.tool(id)
+  return { entry, changes: { [route.param]: JSON.stringify(entry.original) }, isExtension: true }
+}
