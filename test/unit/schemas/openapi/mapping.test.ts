@@ -1,6 +1,7 @@
 /** OpenAPI to tools: one case for each rule of the mapping. */
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import t from 'tap'
-import { buildRequest, convertOpenApi } from '../../../../schemas/openapi/index.ts'
+import { buildRequest, convertOpenApi, type OpenApiSettings } from '../../../../schemas/openapi/index.ts'
 import {
   documentWith,
   everyMethod,
@@ -10,6 +11,7 @@ import {
   toolFor,
 } from '../../../helpers/openapi/documents.ts'
 
+const enforced = { ...everyMethod, response: { output: 'enforce' } } as const
 const inputOf = (...args: Parameters<typeof toolFor>) => toolFor(...args).inputSchema
 const propertiesOf = (...args: Parameters<typeof toolFor>) => inputOf(...args)['properties']
 const id = { name: 'id', in: 'path', required: true, schema: { type: 'string' } }
@@ -303,6 +305,7 @@ await t.test(
     const tool = toolFor(
       { ...bodyOf(schema), responses: { 200: json(schema) } },
       { at: 'post /things', schemas },
+      enforced,
     )
     t.same(tool.inputSchema['properties'], { key: {} })
     t.same(tool.inputSchema['required'], ['key'])
@@ -312,7 +315,8 @@ await t.test(
 
 await t.test('mapping: the first successful JSON response is the output', async (t) => {
   const object = { type: 'object', properties: { a: {} } }
-  const output = (responses: object, settings = everyMethod) => toolFor({ responses }, {}, settings)
+  const output = (responses: object, settings: OpenApiSettings = enforced) =>
+    toolFor({ responses }, {}, settings)
   const found = output({
     404: json({}),
     202: json({ type: 'string' }),
@@ -320,7 +324,9 @@ await t.test('mapping: the first successful JSON response is the output', async 
     200: { description: '' },
   })
   t.same(found.outputSchema, object)
-  t.same(found.request.response, { kind: 'json', accept: 'application/json', isWrapped: false })
+  t.same(found.request.response, {
+    ...{ kind: 'json', accept: 'application/json', isWrapped: false, schema: object },
+  })
   const list = output({ 200: json({ type: 'array' }) })
   t.same(list.outputSchema, {
     type: 'object',
@@ -328,10 +334,7 @@ await t.test('mapping: the first successful JSON response is the output', async 
     required: ['result'],
   })
   t.equal(list.request.response.isWrapped, true)
-  t.equal(
-    output({ 200: json(object) }, { response: { includeOutputSchemas: false } }).outputSchema,
-    undefined,
-  )
+  t.equal(output({ 200: json(object) }, { response: { output: 'off' } }).outputSchema, undefined)
   t.match(output({ '2XX': json(object) }).outputSchema, object)
   t.match(output({ default: json(object) }).outputSchema, object)
   t.same(output({ 204: {} }).request.response, { kind: 'empty', isWrapped: false })
@@ -340,6 +343,89 @@ await t.test('mapping: the first successful JSON response is the output', async 
     accept: 'text/csv',
   })
   t.match(output({ 200: { content: { 'image/png': {} } } }).request.response, { kind: 'binary' })
+})
+
+await t.test(
+  'mapping: by default, the output schema describes the members and accepts every value',
+  async (t) => {
+    const schema = {
+      type: 'object',
+      required: ['id', 'tags'],
+      properties: {
+        id: { type: 'integer', description: 'Number of the pet' },
+        tags: { type: 'array', minItems: 1, items: { type: 'string', enum: ['a'] } },
+        note: { type: 'string', format: 'date' },
+      },
+      additionalProperties: false,
+    }
+    const { outputSchema = {}, request } = toolFor({ responses: { 200: json(schema) } })
+    t.same(outputSchema, {
+      type: 'object',
+      properties: {
+        id: { description: 'Number of the pet' },
+        tags: { items: { description: 'string' } },
+        note: { description: 'string' },
+      },
+    })
+    t.same(request.response.schema, schema, 'the gateway compares responses with the schema of the document')
+    const accepts = new Ajv2020({ strict: false }).compile(outputSchema)
+    for (const value of [{}, { id: 'x', tags: 7, note: null, more: 1 }, { tags: [1] }]) t.ok(accepts(value))
+  },
+)
+
+await t.test('mapping: overrides change texts, annotations and fixed values', async (t) => {
+  const operation = {
+    operationId: 'list',
+    parameters: [
+      query('q', { required: true, schema: {} }),
+      query('version', { required: true, schema: {} }),
+    ],
+  }
+  const withSet = (set: Record<string, string>, given: object = operation, at?: string) =>
+    outcomeOf(given, at === undefined ? {} : { at }, { ...everyMethod, overrides: { list: { set } } })
+  const { tool, notices } = outcomeOf(
+    operation,
+    {},
+    {
+      overrides: {
+        list: {
+          name: 'find',
+          title: 'Find',
+          description: 'Finds',
+          annotations: { readOnlyHint: false, title: null, openWorldHint: true },
+          set: { 'query.version': '7' },
+        },
+        missing: { name: 'x' },
+      },
+    },
+  )
+  t.match(tool, { name: 'find', title: 'Find', description: 'Finds' })
+  t.same(tool?.annotations, { readOnlyHint: false, openWorldHint: true })
+  t.same(tool?.inputSchema, {
+    type: 'object',
+    properties: { q: {} },
+    required: ['q'],
+    additionalProperties: false,
+  })
+  t.match(notices, [{ code: 'unused_override', message: /"missing"/ }])
+  if (!tool) return
+  t.equal(buildRequest(tool.request, { q: 'a' }).query, 'q=a&version=7')
+  t.throws(() => buildRequest(tool.request, { q: 'a', version: '8' }), /unknown arguments: "version"/)
+  t.match(withSet({ 'query.other': '1' }), { reason: 'override', tool: undefined })
+  t.match(withSet({ version: '1' }), { reason: 'override' })
+  const body = {
+    operationId: 'list',
+    ...bodyOf({ type: 'object', properties: { dry: { type: 'boolean' }, n: {} } }),
+  }
+  const typed = withSet({ 'body.dry': 'true', 'body.n': '1' }, body, 'post /things').tool
+  t.same(typed && buildRequest(typed.request, {}).body, '{"dry":true,"n":"1"}')
+  t.match(withSet({ 'body.dry': 'yes' }, body, 'post /things'), { reason: 'override' })
+  const byId = { operationId: 'list', parameters: [id] }
+  t.match(withSet({ 'path.id': '../x' }, byId, 'get /things/{id}'), { reason: 'override' })
+  const header = { operationId: 'list', parameters: [{ name: 'X-Tenant', in: 'header', schema: {} }] }
+  t.match(withSet({ 'header.x-tenant': 'a\nb' }, header), { reason: 'override' })
+  const tenant = withSet({ 'header.x-tenant': 'a' }, header).tool
+  t.same(tenant && buildRequest(tenant.request, {}).headers, [['X-Tenant', 'a']])
 })
 
 await t.test('mapping: response fields select members of the output', async (t) => {
@@ -352,7 +438,7 @@ await t.test('mapping: response fields select members of the output', async (t) 
   const { outputSchema, request } = toolFor(
     { responses: { 200: json(schema) } },
     {},
-    { response: { fields: ['data.id'] } },
+    { response: { fields: ['data.id'], output: 'enforce' } },
   )
   t.same(outputSchema, {
     type: 'object',
@@ -381,7 +467,7 @@ await t.test('mapping: the method determines the annotations', async (t) => {
 
 await t.test('mapping: deprecated operations are left out by default', async (t) => {
   t.match(outcomeOf({ deprecated: true }).unselected, [{ reason: 'deprecated' }])
-  t.ok(outcomeOf({ deprecated: true }, {}, { includeDeprecated: true }).tool)
+  t.ok(outcomeOf({ deprecated: true }, {}, { operations: { includeDeprecated: true } }).tool)
 })
 
 await t.test('mapping: cookies, callbacks and TRACE are refused, and webhooks ignored', async (t) => {
