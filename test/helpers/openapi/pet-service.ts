@@ -13,7 +13,7 @@ const json = (schema: object) => ({ content: { 'application/json': { schema } } 
 const petId = { name: 'petId', in: 'path', required: true, schema: { type: 'integer' } }
 
 /** The document. `more` adds paths. */
-function petDocument(more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+export function petDocument(more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   return {
     openapi: '3.0.3',
     info: { title: 'Pets', version: '1' },

@@ -17,6 +17,7 @@ import { buildRequest, type BuiltRequest, type RequestPlan } from '../../../../s
 import { rpcCode, statelessVersion } from '../../../mcp/index.ts'
 import { type AnySignal, Deadline } from '../../../net/index.ts'
 import type { Events } from '../../../observe/index.ts'
+import { noServerExtensions } from '../../model/extensions.ts'
 import { type Outcome, toolErrorOutcome } from '../../model/outcome.ts'
 import type { BackendConnection, Request, ServerInfo } from '../connection.ts'
 import { exchangeWithBackend } from '../transport/http.ts'
@@ -24,7 +25,7 @@ import { describeRequest, sendToBackend } from '../transport/send.ts'
 import { errorOf, HttpStatusError } from '../transport/status-error.ts'
 import type { ChannelTarget, Sender } from '../transport/target.ts'
 import type { ConvertedTool, ConvertedTools } from './convert.ts'
-import type { OpenApiDocument } from './documents.ts'
+import type { RestDocument } from './documents.ts'
 import { ReadableFailure } from './readable-failure.ts'
 import { type CheckOutput, OutputCheck } from './output-check.ts'
 import { resultOf } from './result.ts'
@@ -44,7 +45,7 @@ const gatewayStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
 export interface RestOptions {
   readonly target: ChannelTarget
-  readonly document: OpenApiDocument
+  readonly document: RestDocument
   /** Name of the backend. */
   readonly name: string
   readonly settings: Partial<OpenApiResponse>
@@ -83,6 +84,7 @@ export class RestConnection implements BackendConnection {
         listChanged: new Set(['tools']),
       },
       instructions: undefined,
+      extensions: noServerExtensions,
     }
   }
 

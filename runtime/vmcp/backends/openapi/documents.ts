@@ -21,7 +21,7 @@ interface Kept {
   readonly tools: ConvertedTools
 }
 
-export class OpenApiDocuments {
+export class RestDocuments {
   readonly #events: Events
   readonly #now: () => number
   readonly #converter = new Converter()
@@ -33,7 +33,7 @@ export class OpenApiDocuments {
     this.#now = now
   }
 
-  open(backend: string, options: DocumentOptions): OpenApiDocument {
+  open(backend: string, options: DocumentOptions): RestDocument {
     const { operations, overrides, response } = options.openapi
     const settings = {
       ...(operations && { operations }),
@@ -42,7 +42,7 @@ export class OpenApiDocuments {
     }
     const key = JSON.stringify(settings)
     const kept = this.#kept.get(backend)
-    return new OpenApiDocument({
+    return new RestDocument({
       ...options,
       now: this.#now,
       tools: kept?.settings === key ? kept.tools : undefined,
@@ -92,7 +92,7 @@ interface DocumentParts extends DocumentOptions {
 }
 
 /** The document of one backend. */
-export class OpenApiDocument {
+export class RestDocument {
   readonly #parts: DocumentParts
   readonly #closing = new AbortController()
   readonly #stopWatching: () => void

@@ -10,7 +10,7 @@ import { type Dispatcher, type Log, makeDispatcher, type TlsMaterial } from '../
 import type { Events } from '../../../observe/index.ts'
 import { Backend, type BackendLinks } from '../../backends/backend.ts'
 import { RestConnection } from '../../backends/openapi/connection.ts'
-import { OpenApiDocuments } from '../../backends/openapi/documents.ts'
+import { RestDocuments } from '../../backends/openapi/documents.ts'
 import type { CheckOutput } from '../../backends/openapi/output-check.ts'
 import { Deviations } from '../../backends/deviations.ts'
 import type { HealthMonitor } from '../../backends/health/monitor.ts'
@@ -64,11 +64,11 @@ export class Fleet {
   readonly #options: FleetOptions
   readonly #members = new Map<string, AggregatedBackend>()
   readonly #dispatchers = new Map<string, Dispatcher>()
-  readonly #documents: OpenApiDocuments
+  readonly #documents: RestDocuments
 
   constructor(options: FleetOptions) {
     this.#options = options
-    this.#documents = new OpenApiDocuments(options.events, options.clock.now)
+    this.#documents = new RestDocuments(options.events, options.clock.now)
   }
 
   get members(): ReadonlyMap<string, AggregatedBackend> {
