@@ -1414,7 +1414,7 @@ export type MCPOpenAPIServer = {
   readonly metadata: ObjectMeta
   /** A REST service that the group's virtual servers call directly. The address and the credentials come from this resource only; servers and securitySchemes in the document are ignored. */
   readonly spec: MCPOpenAPIServerSpec
-  /** Observed state. The counts and the digest describe the last valid document in the ConfigMap; they are unset for a document at a URL. */
+  /** Observed state. The counts and the digest describe the last valid document in the ConfigMap. They are unset for a document at a URL. */
   readonly status?: MCPOpenAPIServerStatus
 }
 
@@ -1444,7 +1444,7 @@ export type MCPOpenAPIServerSpec = {
   readonly clientCertificateSecretRef?: ObjectRef
 }
 
-/** Observed state. The counts and the digest describe the last valid document in the ConfigMap; they are unset for a document at a URL. */
+/** Observed state. The counts and the digest describe the last valid document in the ConfigMap. They are unset for a document at a URL. */
 export type MCPOpenAPIServerStatus = {
   /** Current phase. Degraded: the document cannot be used, and the virtual servers keep the tools of the last valid document. Failed: the service is not part of its group. See the conditions for the reason. */
   readonly phase: "Pending" | "Ready" | "Degraded" | "Failed"

@@ -44,6 +44,15 @@ export const openApiCases: Readonly<Record<string, () => Record<string, unknown>
       .settle()
       .request('MCPOpenAPIServer', 'pets'),
   'MCPOpenAPIServer/url': service(pets(remoteDocument)),
+  'MCPOpenAPIServer/url-not-usable': () => {
+    const w = world(pets(remoteDocument), virtual()).ready()
+    const message = 'the document URL returned HTTP 404'
+    const problems = [{ type: 'openapi_document', backend: 'pets', message }]
+    return w
+      .setData('door-vmcp-status', { 'pod-1.json': JSON.stringify({ problems }) })
+      .settle()
+      .request('MCPOpenAPIServer', 'pets')
+  },
   'MCPOpenAPIServer/loopback-address': service(
     pets({ baseUrl: 'http://127.0.0.1/v1', allowPrivateEndpoint: true }),
     document(),

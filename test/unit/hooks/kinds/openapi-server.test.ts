@@ -122,6 +122,38 @@ t.test('a document at a URL is Unknown, and its service is a backend', async (t)
   t.notMatch(JSON.stringify(w.get('Deployment', 'vmcp-door')), 'openapi-pets', 'nothing is mounted')
 })
 
+t.test('a document at a URL: the reports of virtual servers determine the condition', async (t) => {
+  const source = { url: 'https://pets.example.com/openapi.json', sha256: 'a'.repeat(64) }
+  const w = door({}, openApi('pets', { document: source }))
+  const report = (...reports: readonly object[]) =>
+    w
+      .setData(
+        'door-vmcp-status',
+        Object.fromEntries(reports.map((item, index) => [`pod-${index}.json`, JSON.stringify(item)])),
+      )
+      .settle()
+  const backend = { name: 'pets', url: 'https://pets.example.com/v1' }
+  const problem = { type: 'openapi_document', backend: 'pets', message: 'the digest is wrong\u202e' }
+  t.match(conditionOf(w, 'DocumentReady'), { status: 'Unknown', reason: 'DocumentAtURL' })
+  report({ backends: [{ ...backend, status: 'unknown' }], problems: [{ ...problem, backend: 'other' }] })
+  t.match(conditionOf(w, 'DocumentReady'), { status: 'Unknown' }, 'no server has read the document')
+  report({ backends: [{ ...backend, url: 'https://old.example.com', status: 'ready' }] })
+  t.match(conditionOf(w, 'DocumentReady'), { status: 'Unknown' }, 'a report about an earlier address')
+  report({ backends: [{ ...backend, status: 'unavailable' }] })
+  t.match(conditionOf(w, 'DocumentReady'), { status: 'True', reason: 'DocumentValid' })
+  t.match(serviceOf(w), { phase: 'Ready' })
+  report({ backends: [{ ...backend, status: 'ready' }] }, { problems: [problem] })
+  t.match(conditionOf(w, 'DocumentReady'), {
+    status: 'False',
+    reason: 'DocumentInvalid',
+    message: 'the digest is wrong\\u202e',
+  })
+  t.match(serviceOf(w), { phase: 'Degraded' })
+  t.strictSame(backendsOf(w), ['pets'], 'the service stays a backend')
+  report({ problems: [5, { ...problem, message: 7 }, { ...problem, type: 'other' }], backends: 'x' })
+  t.match(conditionOf(w, 'DocumentReady'), { status: 'Unknown' }, 'invalid reports are skipped')
+})
+
 t.test('a service with a broken reference is not a backend', async (t) => {
   const w = door({}, openApi('pets', { externalAuthConfigRef: { name: 'header' } }), auth.header, document())
   t.strictSame(backendsOf(w), ['pets'])
