@@ -112,7 +112,7 @@ const maxFailure = 1_024
 
 function convert(text: string, spec: Spec, documentSha256: string): ConfigPart<DocumentStatus> {
   try {
-    const { tools, operations, skipped } = convertOpenApi(text, settingsOf(spec))
+    const { tools, operations, skipped } = convertOpenApi(text, spec)
     return {
       value: {
         documentSha256,
@@ -130,15 +130,6 @@ function convert(text: string, spec: Spec, documentSha256: string): ConfigPart<D
     if (!(error instanceof GatehouseError)) throw error
     return failed('DocumentInvalid', visible(error.message, maxFailure))
   }
-}
-
-function settingsOf({ operations, response }: Spec) {
-  const { include, exclude, includeDeprecated } = operations ?? {}
-  return definedFields({
-    operations: definedFields({ include, exclude }),
-    includeDeprecated,
-    response: definedFields({ fields: response?.fields, includeOutputSchemas: response?.output !== 'off' }),
-  })
 }
 
 /** Escapes hidden characters and limits the length. The text contains names from the document. */

@@ -17,7 +17,7 @@ interface Status {
   readonly documentSha256?: string
   readonly conditions: readonly Condition[]
 }
-const serviceOf = (w: World) => w.get('MCPOpenAPIServer', 'pets')['status'] as unknown as Status
+const serviceOf = (w: World) => w.get('MCPOpenAPIServer', 'pets')['status'] as Status
 const conditionOf = (w: World, name: string) => serviceOf(w).conditions.find(({ type }) => type === name)
 const backendsOf = (w: World) =>
   ((configOf(w)['backends'] ?? []) as unknown as { name: string; url: string }[]).map(({ name }) => name)
