@@ -13,7 +13,7 @@ import {
   type MCPOpenAPIServer,
   unicodeEscape,
 } from '../../../schemas/index.ts'
-import { convertOpenApi } from '../../../schemas/openapi/index.ts'
+import { summarizeOpenApi } from '../../../schemas/openapi/index.ts'
 import { definedFields, fieldsOf, type KubeObject } from '../../base/kube.ts'
 import { failed, type ConfigPart, type SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -122,7 +122,7 @@ const maxFailure = 1_024
 
 function convert(text: string, spec: Spec, documentSha256: string): ConfigPart<DocumentStatus> {
   try {
-    const { tools, operations, skipped } = convertOpenApi(text, spec)
+    const { tools, operations, skipped } = summarizeOpenApi(text, spec)
     return {
       value: {
         documentSha256,
