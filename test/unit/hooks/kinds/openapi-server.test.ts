@@ -2,7 +2,7 @@
 import t from 'tap'
 import { validateResource } from '../../../../hooks/index.ts'
 import { configOf, door, statusOf } from '../../../hooks/rendered.ts'
-import { auth, configMap, entry, openApi, petstore, world } from '../../../hooks/resources.ts'
+import { auth, configMap, entry, openApi, petstore, resource, world } from '../../../hooks/resources.ts'
 import type { Condition, Stored, World } from '../../../hooks/world.ts'
 
 const document = (text = petstore) => configMap('petstore', { 'openapi.json': text })
@@ -152,6 +152,25 @@ t.test('a document at a URL: the reports of virtual servers determine the condit
   t.strictSame(backendsOf(w), ['pets'], 'the service stays a backend')
   report({ problems: [5, { ...problem, message: 7 }, { ...problem, type: 'other' }], backends: 'x' })
   t.match(conditionOf(w, 'DocumentReady'), { status: 'Unknown' }, 'invalid reports are skipped')
+})
+
+t.test('a tool lock applies to a service by kind and name', async (t) => {
+  const lock = (kind: string) =>
+    resource('MCPToolLock', kind.toLowerCase(), { backendRef: { kind, name: 'pets' }, onNew: 'block' })
+  const pinning = { config: { pinning: { onChanged: 'block' } } }
+  const w = door(pinning, openApi('pets'), document(), lock('MCPOpenAPIServer'), lock('MCPServerEntry'))
+  t.match(configOf(w)['toolLocks'], [{ name: 'mcpopenapiserver', backend: 'pets', onNew: 'block' }])
+  t.equal((configOf(w)['toolLocks'] as unknown as object[]).length, 1)
+})
+
+t.test('a member of another kind with the same name takes precedence', async (t) => {
+  const w = door({}, openApi('pets'), entry('pets'), document())
+  t.match(configOf(w)['backends'], [{ transport: 'streamable-http', url: 'https://pets.example.com/mcp' }])
+  t.match(w.get('MCPGroup', 'tools')['status'], {
+    entryCount: 1,
+    openApiServers: ['pets'],
+    openApiServerCount: 1,
+  })
 })
 
 t.test('a service with a broken reference is not a backend', async (t) => {
