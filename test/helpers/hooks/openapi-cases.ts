@@ -15,6 +15,7 @@ const everything = {
     addHeadersFromSecret: [{ headerName: 'X-Key', valueSecretRef: { name: 'tokens', key: 'api' } }],
   },
   operations: { include: [{ methods: ['GET'] }], exclude: [{ tags: ['internal'] }] },
+  apiKeyQuery: { header: 'X-Key', parameter: 'api_key' },
   overrides: { listPets: { title: 'List the pets' } },
   response: { fields: ['data'], maxBytes: 65_536, timeout: '20s', output: 'off' },
 }
