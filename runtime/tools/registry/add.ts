@@ -118,12 +118,15 @@ export async function prepare(input: PrepareInput): Promise<PreparedServer> {
   }
   const values: InputValues = new Map([...Object.entries(locked?.set ?? {}), ...options.set])
   const allowPrivate = options.allowPrivate || locked?.allowPrivate === true
+  // A tag can move, so the digest from the first run stays with its version.
+  const isPinned = locked?.version === server.version && locked.source === 'oci'
+  const pinned = isPinned ? locked.digest : undefined
   const group = groupFor(options.group, locked, existing)
   const chosen = await chooseTarget(server, {
     source: options.source ?? locked?.source,
     values,
     allowPrivate,
-    digestOf: (image) => imageDigest(image, { offline: options.offline }),
+    digestOf: async (image) => pinned ?? (await imageDigest(image, { offline: options.offline })),
   })
   refuseInputs(chosen, options.set, server.name)
   const manifests = serverManifests(server, chosen, { object, group })
