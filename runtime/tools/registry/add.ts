@@ -68,7 +68,9 @@ export async function addServer(text: string, options: RegistryOptions): Promise
   const isWritten = folder !== undefined && !options.dryRun
   if (options.format === 'text') print(forTerminal(planText(prepared)))
   if (isWritten) refuseConflicts(folder, prepared.plan, options)
-  const written = isWritten ? writePlan(folder, prepared.plan, withServer(lock, prepared)) : []
+  const written = isWritten
+    ? writePlan(folder, prepared.plan, { before: lock, after: withServer(lock, prepared) })
+    : []
   if (options.format === 'json') printJson(planObject(prepared, written))
   else showNext(prepared.plan, { folder, written, isWritten })
   return exitCode.ok
@@ -76,7 +78,7 @@ export async function addServer(text: string, options: RegistryOptions): Promise
 
 /** Returns the registry bound to the namespace, or the given one. Throws INVALID_CONFIG when they differ. */
 export function registryFor(name: string, typed: string | undefined, lock: RegistryLock): string {
-  const bound = boundRegistry(lock, name)
+  const bound = boundRegistry(lock, name) ?? lock.servers[name]?.registry
   const given = typed === undefined ? undefined : registryUrl(typed)
   if (bound !== undefined && given !== undefined && registryUrl(bound) !== given)
     throw invalidConfig(

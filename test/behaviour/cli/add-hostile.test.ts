@@ -155,6 +155,7 @@ await t.test('add: usage errors', async (t) => {
     [['a/b@'], /VERSION: must be an exact version/],
     [['a/b', '--update', '--check', '-o', base], /--check: cannot be combined with --update/],
     [['--update'], /--update: requires -o/],
+    [['a/b', '--bearer-token-file', 'x'], /--bearer-token-file: requires --registry/],
     [['--check', '-o', join(base, 'none')], /has no registry\.lock; add a server first/],
     [['a/b', '--force'], /--force: has no effect without -o/],
     [
