@@ -192,7 +192,10 @@ await t.test('add: an image’s tag becomes a digest, with an anonymous token', 
   const manifest = JSON.stringify({ schemaVersion: 2, manifests: [] })
   const digest = `sha256:${createHash('sha256').update(manifest).digest('hex')}`
   let declared = digest
+  const registry = await startRegistry(t)
   const network = await startIsolatedNetwork({
+    'registry.example': ({ path }, res) =>
+      void fetch(registry.url + path).then(async (response) => res.end(await response.text())),
     'images.example': ({ path, headers }, res) => {
       if (headers.authorization !== 'Bearer canary-4711') {
         const challenge =
@@ -208,7 +211,6 @@ await t.test('add: an image’s tag becomes a digest, with an anonymous token', 
     },
   })
   t.teardown(() => network.close())
-  const registry = await startRegistry(t)
   const publish = (identifier: string) =>
     registry.publish({
       name: 'io.github.test/one',
@@ -225,7 +227,7 @@ await t.test('add: an image’s tag becomes a digest, with an anonymous token', 
     NODE_EXTRA_CA_CERTS: join(base, 'ca.pem'),
   }
   const addImage = (...args: string[]) =>
-    runGatehouse(['add', 'io.github.test/one', '--registry', registry.url, ...args], '', env)
+    runGatehouse(['add', 'io.github.test/one', '--registry', 'https://registry.example', ...args], '', env)
   publish('images.example/acme/one:1.0.0')
   const folder = join(base, 'mcp')
   const added = await addImage('-o', folder)
@@ -251,4 +253,5 @@ await t.test('add: an image’s tag becomes a digest, with an anonymous token', 
   t.match(await addImage(), { code: 1, stderr: /images\.example responded with 404/ })
   publish('127.0.0.1:1/acme/one:1.0.0')
   t.match(await addImage(), { code: 1, stderr: /refused to connect to 127\.0\.0\.1/ })
+  t.equal(network.direct, 0, 'every connection goes through the HTTP proxy')
 })
