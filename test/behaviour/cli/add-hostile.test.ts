@@ -1,6 +1,6 @@
 /** `gatehouse add` against registries, images and files that misbehave. */
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommanderError } from 'commander'
 import t from 'tap'
@@ -254,4 +254,29 @@ await t.test('add: an image’s tag becomes a digest, with an anonymous token', 
   publish('127.0.0.1:1/acme/one:1.0.0')
   t.match(await addImage(), { code: 1, stderr: /refused to connect to 127\.0\.0\.1/ })
   t.equal(network.direct, 0, 'every connection goes through the HTTP proxy')
+})
+
+await t.test('add: files, locks and diffs are bounded', async (t) => {
+  const namespaces = Object.fromEntries(
+    Array.from({ length: 1001 }, (_, i) => [`n${i}`, 'https://a.example']),
+  )
+  const base = t.testdir({
+    'mirror.json': '',
+    'registry.lock': JSON.stringify({ version: 1, namespaces, servers: {} }),
+  })
+  const mirror = join(base, 'mirror.json')
+  truncateSync(mirror, 268_435_457)
+  t.match(await usageError('a/b', '--registry-file', mirror), /mirror\.json: is larger than 256 MiB/)
+  t.match(await usageError('--check', '-o', base), /namespaces: has 1001 entries; at most 1000/)
+  const registry = await startRegistry(t)
+  const many = (member: (index: number) => object) => Array.from({ length: 100 }, (_, i) => member(i))
+  registry.publish(
+    npmServer(name, '1.0.0', {
+      packageArguments: many((i) => ({ type: 'named', name: `--a${i}`, value: `${i}` })),
+      environmentVariables: many((i) => ({ name: `V${i}`, value: `${i}` })),
+    }),
+  )
+  const { code, stdout } = await add(name, '--registry', registry.url)
+  t.equal(code, 0)
+  t.match(stdout, /^… and \d+ more lines$/m)
 })

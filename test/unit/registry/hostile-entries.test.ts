@@ -85,6 +85,14 @@ t.test('an entry that is too deep or too long is rejected', (t) => {
     () => read({ ...npmServer(name, '1.0.0'), packages }),
     /packages: has 21 entries; at most 20 items/,
   )
+  const invalid = Array.from({ length: 100 }, () => ({ type: 'named' }))
+  let message = ''
+  try {
+    read(npmServer(name, '1.0.0', { packageArguments: invalid }))
+  } catch (error) {
+    message = String(error)
+  }
+  t.equal(message.split('\n').length, 21, 'at most 20 violations')
   t.end()
 })
 
