@@ -26,6 +26,7 @@ export const programs: readonly BuiltProgram[] = [
       kubectl: 'runtime/tools/cluster/plugin.ts',
       'script-worker': 'runtime/vmcp/features/scripts/worker.ts',
       'workflow-worker': 'runtime/vmcp/features/workflows/evaluation/worker.ts',
+      'openapi-worker': 'runtime/vmcp/backends/openapi/worker.ts',
       'lock-worker': 'runtime/tools/lock/worker.ts',
       ...bundleParts,
     },

@@ -2155,7 +2155,7 @@ export type OpenApiOverride = {
 
 /** Handling of responses. */
 export type OpenApiResponse = {
-  /** Maximum size of a response, in bytes after decompression. A call with a larger response fails with an error. */
+  /** Maximum size of a response in bytes. A call with a larger response fails with an error. */
   readonly maxBytes: number
   /** Time limit of a call. Default: the time limit of the backend in operational.timeouts. */
   readonly timeout?: string

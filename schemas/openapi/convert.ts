@@ -23,6 +23,7 @@ import type {
   UnselectedOperation,
 } from './model.ts'
 import { type ApiOperation, operationsOf, selectOperations } from './operations.ts'
+import { overrideOf, unusedOverrides, withOverride } from './overrides.ts'
 import { responseOf } from './response.ts'
 import {
   clipped,
@@ -46,17 +47,18 @@ export function convertOpenApi(source: unknown, settings: OpenApiSettings = {}):
   const schemas = new SchemaConverter(references, document)
   const operations = operationsOf(document, references)
   const { selected, unselected, unused } = selectOperations(operations, settings)
-  const notices: ConversionNotice[] = unused.map((filter) => ({
-    code: 'unused_filter',
-    message: `${filter} matches no operation`,
-  }))
+  const notices: ConversionNotice[] = [
+    ...unused.map((filter) => ({ code: 'unused_filter', message: `${filter} matches no operation` })),
+    ...unusedOverrides(selected, settings),
+  ]
   const made: MadeTool[] = []
   const skipped: SkippedOperation[] = []
   for (const operation of selected) {
     const own: ConversionNotice[] = []
     const note: ReportNotice = (code, message) => own.push({ operation: operation.label, code, message })
     try {
-      made.push({ operation, tool: toolOf(operation, settings, { references, schemas, note }) })
+      const tool = toolOf(operation, settings, { references, schemas, note })
+      made.push({ operation, tool: withOverride(tool, overrideOf(operation, settings)) })
       notices.push(...own)
     } catch (error) {
       if (!(error instanceof OperationSkipped)) throw error

@@ -45,6 +45,7 @@ export const skipReasons = {
   unresolved_reference: 'Correct the $ref, or add the missing component.',
   equal_names: 'Give each operation its own operationId, or exclude all but one of them.',
   invalid_name: 'Give the operation an operationId of at most 128 characters.',
+  override: 'Correct the override, or exclude the operation.',
   structure: 'Correct the operation in the document.',
 } as const
 

@@ -1,4 +1,10 @@
 /** Public API for OpenAPI documents: conversion to tools, and construction of the request that a tool call sends. */
 export { convertOpenApi } from './convert.ts'
-export type { OpenApiConversion, OpenApiSettings, OpenApiTool, OperationFilter } from './model.ts'
+export type {
+  OpenApiConversion,
+  OpenApiSettings,
+  OpenApiTool,
+  OperationFilter,
+  RequestPlan,
+} from './model.ts'
 export { buildRequest, type BuiltRequest } from './request/build.ts'

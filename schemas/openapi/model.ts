@@ -18,6 +18,7 @@ export interface ApiToolAnnotations {
   readonly readOnlyHint?: boolean
   readonly destructiveHint?: boolean
   readonly idempotentHint?: boolean
+  readonly [name: string]: unknown
 }
 
 export interface OpenApiSettings {
@@ -25,14 +26,31 @@ export interface OpenApiSettings {
     /** Default: all GET and HEAD operations. Other methods require an entry that names the method or the operation. */
     readonly include?: readonly OperationFilter[]
     readonly exclude?: readonly OperationFilter[]
+    readonly includeDeprecated?: boolean
   }
-  readonly includeDeprecated?: boolean
+  /** Changes to tools, keyed by operationId or generated name. */
+  readonly overrides?: Readonly<Record<string, ToolChange>>
   readonly response?: {
-    /** Default: true. */
-    readonly includeOutputSchemas?: boolean
     /** Paths of response members to keep, such as `data.id`. For a list, the path applies to each item. */
     readonly fields?: readonly string[]
+    /** Default: warn. */
+    readonly output?: OutputMode
   }
+}
+
+/**
+ * Use of response schemas. `off`: no output schemas. `warn`: output schemas describe the members without restricting
+ * their values, so that a client accepts every response. `enforce`: the output schemas are the response schemas.
+ */
+export type OutputMode = 'off' | 'warn' | 'enforce'
+
+export interface ToolChange {
+  readonly name?: string
+  readonly title?: string
+  readonly description?: string
+  readonly annotations?: Readonly<Record<string, string | boolean | null>>
+  /** Fixed values, keyed by location and name, such as `query.api-version`. Clients cannot see or change them. */
+  readonly set?: Readonly<Record<string, string>>
 }
 
 export type ParameterLocation = 'path' | 'query' | 'header'
@@ -61,6 +79,8 @@ export interface RequestInput {
   readonly explode: boolean
   /** Keeps some reserved characters of a query value unencoded. */
   readonly allowReserved: boolean
+  /** Value from the configuration, which arguments cannot change. */
+  readonly fixed?: unknown
 }
 
 /** A part of the path: fixed text, already encoded, or the name of a path parameter. */
@@ -89,6 +109,8 @@ export interface ResponsePlan {
    */
   readonly isWrapped: boolean
   readonly fields?: readonly string[]
+  /** Schema of the structured content, as the document describes it. Absent if `output` is off. */
+  readonly schema?: Fields
 }
 
 export interface OpenApiTool {

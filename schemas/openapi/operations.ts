@@ -96,9 +96,9 @@ export interface Selection {
 
 export function selectOperations(
   operations: readonly ApiOperation[],
-  { operations: filters = {}, includeDeprecated = false }: OpenApiSettings,
+  { operations: filters = {} }: OpenApiSettings,
 ): Selection {
-  const { include = [], exclude = [] } = filters
+  const { include = [], exclude = [], includeDeprecated = false } = filters
   const selected: ApiOperation[] = []
   const unselected: UnselectedOperation[] = []
   for (const one of operations) {

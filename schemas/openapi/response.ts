@@ -24,12 +24,37 @@ export function responseOf(
   if (!json) return { plan: planWithoutJson(contents) }
   const selected = response.fields?.length ? { fields: response.fields } : {}
   const plan = { kind: 'json', accept: json.media, isWrapped: false, ...selected } as const
-  const schema = outputOf(json, response, context)
-  if (schema === undefined) return { plan }
-  const isObject = schema['type'] === 'object'
+  const found = outputOf(json, response, context)
+  if (found === undefined) return { plan }
+  const isWrapped = found['type'] !== 'object'
+  const { output = 'warn' } = response
+  if (output === 'off') return { plan: { ...plan, isWrapped } }
+  const schema = isWrapped ? wrapped(found) : found
   return {
-    plan: { ...plan, isWrapped: !isObject },
-    ...(response.includeOutputSchemas !== false && { outputSchema: isObject ? schema : wrapped(schema) }),
+    plan: { ...plan, isWrapped, schema },
+    outputSchema: output === 'enforce' ? schema : { ...descriptionOf(schema), type: 'object' },
+  }
+}
+
+const typeNames: ReadonlySet<unknown> = new Set(['array', 'boolean', 'integer', 'number', 'object', 'string'])
+
+/**
+ * Returns a schema that describes the same members but accepts every value. Clients reject a result that does not match
+ * the output schema, and responses of real services often differ from their documents.
+ */
+function descriptionOf(schema: Fields): Fields {
+  const { title, description, type, properties, items } = schema
+  const isNested = isFields(properties) || isFields(items)
+  const text = description ?? (!isNested && typeNames.has(type) ? type : undefined)
+  return {
+    ...(title !== undefined && { title }),
+    ...(text !== undefined && { description: text }),
+    ...(isFields(properties) && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([name, member]) => [name, descriptionOf(fieldsOf(member))]),
+      ),
+    }),
+    ...(isFields(items) && { items: descriptionOf(items) }),
   }
 }
 

@@ -35,6 +35,26 @@ export interface EventFields extends AttachEventFields {
     readonly reason: string
     readonly err?: unknown
   }
+  /**
+   * The OpenAPI document of a REST service was read. `reason` is set if the document cannot be used; `isServing` is
+   * true if the backend has tools.
+   */
+  readonly openapi_document: {
+    readonly backend: string
+    readonly isServing: boolean
+    readonly reason?: string | undefined
+    readonly tools?: number | undefined
+    /** Number of selected operations that are not offered. */
+    readonly skipped?: number | undefined
+    /** The first skipped operations, one line each. */
+    readonly skipped_operations?: readonly string[] | undefined
+  }
+  /** A response of a REST service does not match the OpenAPI document. */
+  readonly openapi_response_mismatch: {
+    readonly backend: string
+    readonly tool: string
+    readonly reason: string
+  }
   readonly backend_excluded: { readonly backend: string; readonly problems: readonly string[] }
   /** An excluded backend is being served again, or was removed from the configuration. */
   readonly backend_included: { readonly backend: string }

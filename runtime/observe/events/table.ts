@@ -10,6 +10,7 @@ import { certificateRows } from './rows/certificates.ts'
 import { consoleRows } from './rows/console.ts'
 import { deviationText } from './deviations.ts'
 import type { EventFields } from './fields.ts'
+import { openApiRows } from './rows/openapi.ts'
 import { quotaRows } from './rows/quotas.ts'
 import type { EventTable } from './row.ts'
 import { type Cause, causeFix, causeText, withDetail } from '../causes.ts'
@@ -271,6 +272,7 @@ export const eventTable: EventTable = {
     level: 'info',
   },
   ...callRows,
+  ...openApiRows,
   ...quotaRows,
   config_reloaded: {
     message: 'configuration reloaded',

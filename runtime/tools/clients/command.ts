@@ -9,7 +9,7 @@ import { NamedArgument } from '../../toolkit/terminal/command.ts'
 import { collect, refuseIdle } from '../../toolkit/terminal/options.ts'
 import type { StatusOptions } from './client.ts'
 import type { ImportOptions } from './import.ts'
-import type { LinkOptions } from './link.ts'
+import type { ClientLinkOptions } from './link.ts'
 
 export function addClientCommand(program: Command): void {
   const client = program
@@ -132,7 +132,7 @@ function addLink(client: Command): void {
     .option('-n, --namespace <namespace>', 'namespace of the resource')
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText('after', '\nExit codes: 0 done, 1 the cluster does not respond, 2 invalid usage.')
-    .action(async (target: string, options: LinkOptions) => {
+    .action(async (target: string, options: ClientLinkOptions) => {
       const { printLinks } = await import('./link.ts')
       process.exitCode = await printLinks(target, options)
     })

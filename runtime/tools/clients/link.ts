@@ -6,14 +6,17 @@ import { runningServer, runningServerAt } from '../../toolkit/targets/running.ts
 import { urlOfTarget } from '../../toolkit/targets/resolve.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 
-export interface LinkOptions {
+export interface ClientLinkOptions {
   readonly name?: string
   readonly namespace?: string
   readonly output: 'text' | 'json'
 }
 
 /** Throws INVALID_CONFIG for an unknown server, and for a URL that contains a secret. */
-export async function printLinks(target: string, { name, namespace, output }: LinkOptions): Promise<number> {
+export async function printLinks(
+  target: string,
+  { name, namespace, output }: ClientLinkOptions,
+): Promise<number> {
   const url = await urlOfTarget(target, namespace)
   const secret = secretInUrl(url)
   if (secret !== undefined) throw invalidConfig(`${secret}, and a link must not contain a secret`)

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type DirectoryName, directoryNames } from './directory/model.ts'
 import type { DoctorFlags } from './commands/doctor.ts'
 import { NamedArgument } from '../../toolkit/terminal/command.ts'
 import { runningNames } from '../../toolkit/targets/running.ts'
@@ -65,6 +66,11 @@ export function addDoctorCommand(program: Command): void {
       secondsParser(0, 600),
       0,
     )
+    .option(
+      '--directory <names>',
+      'check the requirements of these directories, separated by commas: claude, openai',
+      directoriesParser,
+    )
     .option('--provider <id>', 'identity provider, if it uses a custom domain')
     .option('--ca-file <path>', 'file with PEM certificates to trust in addition to the system’s')
     .option('--timeout <seconds>', 'time limit for each request', secondsParser(1, 120), 10)
@@ -82,6 +88,7 @@ export function addDoctorCommand(program: Command): void {
         '  gatehouse doctor --login https://mcp.example.com/mcp\n' +
         '  gatehouse doctor https://mcp.example.com/mcp --client-id 0oa1 --provider okta\n' +
         '  gatehouse doctor https://mcp.example.com/mcp -o json\n' +
+        '  gatehouse doctor https://mcp.example.com/mcp --directory claude,openai\n' +
         '  gatehouse doctor -f manifests/\n' +
         '  gatehouse doctor gatehouse                       a server that gatehouse run started\n' +
         '  gatehouse doctor --gateway http://127.0.0.1:4483\n' +
@@ -95,6 +102,14 @@ export function addDoctorCommand(program: Command): void {
       const { doctor } = await import('./commands/doctor.ts')
       process.exitCode = await doctor(url, flags, command)
     })
+}
+
+function directoriesParser(text: string): readonly DirectoryName[] {
+  const names = text.split(',').map((name) => name.trim())
+  const known = directoryNames.filter((name) => names.includes(name))
+  if (known.length !== new Set(names).size)
+    throw new InvalidArgumentError(`must be a list of ${directoryNames.join(', ')}.`)
+  return known
 }
 
 function secondsParser(min: number, max: number): (text: string) => number {

@@ -97,9 +97,12 @@ function showTools(file: string, options: Options): number {
 /** Returns the conversion, or the error if the whole document is rejected. */
 function converted(text: string, options: Options): OpenApiConversion | GatehouseError {
   const settings: OpenApiSettings = {
-    operations: { include: options.include, exclude: options.exclude },
-    includeDeprecated: options.includeDeprecated,
-    response: { includeOutputSchemas: options.outputSchemas, fields: options.field },
+    operations: {
+      include: options.include,
+      exclude: options.exclude,
+      includeDeprecated: options.includeDeprecated,
+    },
+    response: { output: options.outputSchemas ? 'warn' : 'off', fields: options.field },
   }
   try {
     return convertOpenApi(text, settings)

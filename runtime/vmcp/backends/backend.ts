@@ -13,7 +13,7 @@ import type { Events } from '../../observe/index.ts'
 import { isShared } from '../model/client.ts'
 import { unavailableError } from '../model/unavailable.ts'
 import { requesterIdentity } from '../model/identity.ts'
-import type { OperationClient, ClientAbilities, ClientSession } from '../model/session.ts'
+import type { OperationClient, ClientSession } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
 import { WrongEra } from './session-era/channel.ts'
 import { noSender, type Sender } from './transport/target.ts'
@@ -31,8 +31,11 @@ import {
 import type { HealthMonitor } from './health/monitor.ts'
 import { LivenessCheck } from './liveness.ts'
 import { type BackendObservation, observeRequest } from './transport/measure.ts'
+import { ClientKinds } from './session-era/client-kinds.ts'
 import { NewClientLimiter } from './session-era/new-client-limiter.ts'
 import type { ProbedEra } from './era/probe.ts'
+import { ReadableFailure } from './openapi/readable-failure.ts'
+import type { RestConnection } from './openapi/connection.ts'
 import type { BackendSettings } from './settings.ts'
 import { withinLimit } from './transport/send.ts'
 import { StatelessBackend } from './stateless-era/stateless-backend.ts'
@@ -55,14 +58,13 @@ export interface BackendHealthReports {
   readonly monitor: Pick<HealthMonitor, 'admit' | 'admitCall' | 'isAvailable' | 'report' | 'release'>
 }
 
-/** Maximum number of client kinds to remember. */
-const maxClientKinds = 1_024
-
 export interface BackendOptions {
   readonly links: BackendLinks
   readonly health: BackendHealthReports
   readonly events: Events
   readonly observation?: BackendObservation | undefined
+  /** Present if the backend is a REST service. */
+  readonly rest?: RestConnection | undefined
   readonly info: string
   readonly log: Log
   readonly now: () => number
@@ -78,8 +80,7 @@ export class Backend {
   readonly #connections: Connections
   readonly #liveness: LivenessCheck
   readonly #era: BackendEra
-  /** Client kinds (identity and capabilities) that the backend has seen, oldest first. */
-  readonly #clientKinds = new Set<string>()
+  readonly #clientKinds: ClientKinds
   #stateless: StatelessBackend | undefined
   #revision: string | undefined
 
@@ -90,6 +91,7 @@ export class Backend {
     this.#options = options
     const { links, info, log, now } = options
     this.newClients = new NewClientLimiter(now)
+    this.#clientKinds = new ClientKinds(this.newClients)
     this.#connections = new Connections({
       settings,
       info,
@@ -164,12 +166,13 @@ export class Backend {
   /** Sends a request in the backend's era, and reports the outcome to the backend's health. */
   async #send(client: OperationClient, request: Request): Promise<Outcome> {
     const { sender, signal, method } = request
+    const { rest } = this.#options
     try {
       let outcome: Outcome
       const era =
         this.#era.current === 'unknown' ? await this.#era.determine(sender, signal) : this.#era.current
       try {
-        outcome = await this.#sendIn(era, client, request)
+        outcome = rest ? await rest.request(request) : await this.#sendIn(era, client, request)
       } catch (error) {
         outcome = await this.#era
           .retryInOtherEra(error, { era, sender, signal }, (other) => this.#sendIn(other, client, request))
@@ -179,7 +182,9 @@ export class Backend {
       this.#health.monitor.report(this.name, undefined)
       return limited
     } catch (error) {
-      throw this.#reportFailure(error)
+      const failure = this.#reportFailure(error)
+      if (error instanceof ReadableFailure) return error.outcome
+      throw failure
     }
   }
 
@@ -221,6 +226,8 @@ export class Backend {
     sender: Sender,
     signal: AbortSignal,
   ): Promise<{ connection: BackendConnection; server: ServerInfo }> {
+    const { rest } = this.#options
+    if (rest) return { connection: rest, server: await rest.open(sender, signal) }
     return this.#trackHealth(() =>
       this.#era.run(sender, signal, async (era) => {
         if (era === 'stateless') {
@@ -321,7 +328,7 @@ export class Backend {
 
   async #pooledRequest(client: OperationClient, request: Request, identity: string): Promise<Outcome> {
     const { sender, relay } = request
-    const { elicitation, sampling, roots, raw, signature } = this.#abilitiesToDeclare(
+    const { elicitation, sampling, roots, raw, signature } = this.#clientKinds.abilitiesToDeclare(
       identity,
       client.abilities,
     )
@@ -343,21 +350,6 @@ export class Backend {
     }
   }
 
-  /**
-   * Returns the capabilities that Gatehouse declares to the backend on behalf of a client. If too many new kinds of
-   * clients have arrived recently, returns only the capabilities that a protocol revision defines.
-   */
-  #abilitiesToDeclare(identity: string, abilities: ClientAbilities): ClientAbilities {
-    const kind = `${identity} ${abilities.signature}`
-    if (!abilities.plain || this.#clientKinds.has(kind)) return abilities
-    if (!this.newClients.hasCapacity) return abilities.plain
-    this.newClients.take()
-    const [oldest] = this.#clientKinds
-    if (oldest !== undefined && this.#clientKinds.size >= maxClientKinds) this.#clientKinds.delete(oldest)
-    this.#clientKinds.add(kind)
-    return abilities
-  }
-
   /** Closes a session's connections. If `end` is false, the backend's session stays open for another replica. */
   async endSession(session: ClientSession, { end }: { readonly end: boolean }): Promise<void> {
     const all = this.#connections.ofSession(session, { forget: true })
@@ -372,12 +364,14 @@ export class Backend {
   }
 
   async close(): Promise<void> {
+    await this.#options.rest?.close()
     this.#stateless?.close()
     await this.#connections.close()
   }
 
   /** Checks that the backend responds. Rejects with BACKEND_* errors. */
   async check(signal: AbortSignal): Promise<void> {
+    if (this.#options.rest) return this.#options.rest.check(signal)
     await this.#era.run(noSender, signal, async (era) => {
       if (era === 'stateless') {
         this.#recordRevision(await this.#getStatelessBackend().connection.discover(noSender, signal))

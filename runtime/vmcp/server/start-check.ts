@@ -32,6 +32,7 @@ import { externalPoint, externalViolations, webhookViolations } from '../../poli
 import { findBrokenBackends, injectionViolation } from '../backends/backend-settings.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
 import { codeModeViolations } from '../features/scripts/index.ts'
+import { openApiWorker } from '../backends/openapi/convert.ts'
 import { embeddedViolations } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { optimizerViolations } from '../features/search/index.ts'
@@ -183,6 +184,7 @@ function serverViolations(
     ...codeModeViolations(config.codeMode),
     ...workflowErrors(config.compositeTools),
     ...evaluationViolations(config),
+    ...(config.backends?.some(({ openapi }) => openapi) ? workerViolations(openApiWorker) : []),
     ...workersViolations(config),
   ]
 }

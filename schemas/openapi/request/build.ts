@@ -44,7 +44,7 @@ type Given = readonly (readonly [RequestInput, unknown])[]
 
 /** Rejects unknown arguments, because a misspelled filter would otherwise select everything. */
 function refuseUnknown({ inputs }: RequestPlan, args: Fields): void {
-  const known = new Set(inputs.map(({ argument }) => argument))
+  const known = new Set(inputs.filter(({ fixed }) => fixed === undefined).map(({ argument }) => argument))
   const unknown = Object.keys(args).filter((name) => !known.has(name))
   if (unknown.length === 0) return
   const shown = unknown.slice(0, 5).map((name) => JSON.stringify(name.slice(0, 80)))
@@ -53,6 +53,7 @@ function refuseUnknown({ inputs }: RequestPlan, args: Fields): void {
 
 /** Returns the argument; undefined for an absent optional argument. Outside a body, null counts as absent. */
 function valueOf(input: RequestInput, args: Fields): unknown {
+  if (input.fixed !== undefined) return input.fixed
   const value = own(args, input.argument)
   const isAbsent = value === undefined || (value === null && input.in !== 'body' && input.in !== 'wholeBody')
   if (!isAbsent) return value

@@ -6,12 +6,18 @@ import { readFileSync } from 'node:fs'
 import addFormats from 'ajv-formats'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { convertOpenApi, type OpenApiConversion } from '../../../schemas/openapi/index.ts'
+import {
+  convertOpenApi,
+  type OpenApiConversion,
+  type OpenApiSettings,
+} from '../../../schemas/openapi/index.ts'
 
 const [file = '', selection] = process.argv.slice(2)
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
-const settings =
-  selection === 'all' ? { includeDeprecated: true, operations: { include: [{ methods }] } } : {}
+const settings: OpenApiSettings = {
+  ...(selection === 'all' && { operations: { include: [{ methods }], includeDeprecated: true } }),
+  response: { output: 'enforce' },
+}
 
 function invalidSchemas({ tools }: OpenApiConversion): readonly string[] {
   const ajv = new Ajv2020({ strict: false, logger: false })

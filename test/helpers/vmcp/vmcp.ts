@@ -4,7 +4,7 @@ import { type StartOptions, startVmcp, type VmcpServer } from '../../../runtime/
 
 export interface BackendInput {
   readonly url: string
-  readonly transport?: 'streamable-http' | 'sse'
+  readonly transport?: 'streamable-http' | 'sse' | 'openapi'
 }
 
 /** Returns a configuration as in a file; `more` replaces whole top-level fields. */

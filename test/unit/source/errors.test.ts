@@ -32,6 +32,7 @@ const modules: readonly string[] = [
   'runtime/tools/shell/client.ts ServerError',
   'runtime/toolkit/clients/convert/context.ts NotTaken',
   'runtime/kube/attachment.ts AttachRefused',
+  'runtime/vmcp/backends/openapi/convert.ts DocumentRejected',
   'runtime/mcp/json/errors.ts JsonError',
   'runtime/net/outgoing/address-rule.ts AddressRefusedError',
   'runtime/net/outgoing/proxy-server.ts HttpProxyError',

@@ -18,6 +18,7 @@ import { runningHint, runningServer } from '../../../toolkit/targets/running.ts'
 import { skippedServer } from '../../../toolkit/targets/skipped.ts'
 import { isUrl } from '../../../toolkit/targets/proxy-flags.ts'
 import { urlOfTarget } from '../../../toolkit/targets/resolve.ts'
+import type { DirectoryName } from '../directory/model.ts'
 import { examineGateway, failedProgram } from '../gateway/examine.ts'
 import { examineRedis } from '../store/examine.ts'
 import { profileNamed, profiles } from '../profiles/index.ts'
@@ -34,6 +35,7 @@ export interface DoctorFlags extends LoginFlags {
   readonly passwordFile?: string
   readonly origin?: string
   readonly watch: number
+  readonly directory?: readonly DirectoryName[]
   readonly provider?: string
   readonly caFile?: string
   readonly timeout: number
@@ -83,9 +85,12 @@ const everywhere: readonly string[] = ['failOn', 'output']
 
 /** The possible targets, with the options that apply to each. */
 const targets = {
-  url: { name: 'a URL', takes: [...loginOptionNames, ...signInOptionNames, 'caFile', 'timeout'] },
+  url: {
+    name: 'a URL',
+    takes: [...loginOptionNames, ...signInOptionNames, 'directory', 'caFile', 'timeout'],
+  },
   filename: { name: '-f', takes: ['provider', 'caFile', 'timeout'] },
-  gateway: { name: '--gateway', takes: [...loginOptionNames, 'caFile', 'timeout'] },
+  gateway: { name: '--gateway', takes: [...loginOptionNames, 'directory', 'caFile', 'timeout'] },
   client: { name: '--client', takes: ['entry', ...loginOptionNames, 'caFile', 'timeout'] },
   redis: { name: '--redis', takes: ['passwordFile', 'caFile', 'timeout'] },
   cluster: { name: '--cluster', takes: [] },
@@ -148,6 +153,7 @@ function commonOptions(flags: DoctorFlags): CommonOptions {
     timeoutMs: flags.timeout * 1000,
     watchMs: flags.watch * 1000,
     register: flags.register,
+    directories: flags.directory ?? [],
     proxy: proxyEnvironment(environment()),
     ...(origin !== undefined && { origin }),
     ...(redirectUri !== undefined && { redirectUri }),

@@ -5,6 +5,8 @@ import { type Profile, profileNamed, profileOf } from '../profiles/index.ts'
 import type { Finding } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
+import { directoryChecks } from '../directory/checks.ts'
+import type { DirectoryName } from '../directory/model.ts'
 import { checkBrowser } from '../sign-in/authorize.ts'
 import { checkLoginClient } from '../sign-in/client.ts'
 import { cleanUpLogin } from '../sign-in/clean-up.ts'
@@ -182,14 +184,13 @@ const checksOf: Readonly<Record<Depth, readonly Row[]>> = {
   issuer: issuerChecks,
 }
 
-/** Checks with `login`. */
+/** Checks with `login`, without the clean-up at the end. */
 const loginChecks: readonly Row[] = [
   ...network,
   ...endpoint,
   ...login.filter(({ id }) => id !== 'client' && id !== 'register'),
   ...signIn,
   ...session,
-  end,
 ]
 
 export interface ExamineOptions extends Partial<RemoteOptions> {
@@ -209,6 +210,8 @@ export interface ExamineOptions extends Partial<RemoteOptions> {
   readonly provider?: string | undefined
   /** Replaces the system's resolver (for tests). */
   readonly lookup?: LookupAll | undefined
+  /** Directories whose requirements are checked. Allowed only for depth `client`. */
+  readonly directories?: readonly DirectoryName[] | undefined
   readonly onFinding?: ((finding: Finding) => void) | undefined
 }
 
@@ -231,6 +234,7 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
     login: signInOptions,
     onFinding,
     depth = 'client',
+    directories = [],
   } = options
   const { target: url, clientId, redirectUri, register = false, watchMs = 0, origin } = options
   const secrets = [presetToken, signInOptions?.clientSecret, ...url.searchParams.values()].filter(
@@ -256,7 +260,9 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
     facts.profile ??= profileOf(facts.issuer)
   }
   try {
-    const findings = await walk(signInOptions ? loginChecks : checksOf[depth], {
+    const listing = directoryChecks(directories)
+    const checks = signInOptions ? [...loginChecks, ...listing, end] : [...checksOf[depth], ...listing]
+    const findings = await walk(checks, {
       facts,
       clean,
       onFinding,

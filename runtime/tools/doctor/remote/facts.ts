@@ -7,6 +7,7 @@ import type { Peers } from '../../../toolkit/mcp-client/peers.ts'
 import type { Profile } from '../profiles/index.ts'
 import type { Clean } from '../report/text.ts'
 import type { SignIn } from '../sign-in/state.ts'
+import type { ReviewedTools } from '../directory/model.ts'
 
 export interface RemoteOptions {
   /** A registered client's id. */
@@ -51,6 +52,8 @@ export interface RemoteFacts {
   profile?: Profile | undefined
   session?: { readonly id: string | undefined; readonly version: string }
   isStateless?: boolean
+  /** All tools, if a directory's requirements are checked. */
+  tools?: ReviewedTools
 }
 
 /** `scope`: the server requires different scopes. */

@@ -3,6 +3,7 @@
  * fix when the fix depends on the response; a profile does so when it depends on the identity provider.
  */
 import { clusterCodes } from '../../../toolkit/cluster/codes.ts'
+import { directoryCodes } from './codes-directory.ts'
 import { loginCodes } from './codes-login.ts'
 import { metadataCodes } from './codes-metadata.ts'
 import { networkCodes } from './codes-network.ts'
@@ -24,6 +25,7 @@ export const codes = {
   ...loginCodes,
   ...signInCodes,
   ...sessionCodes,
+  ...directoryCodes,
   ...otherCodes,
   ...clusterCodes,
 } as const satisfies CodeTable

@@ -14,6 +14,9 @@ import { WrongEra } from '../session-era/channel.ts'
 import type { Sender } from '../transport/target.ts'
 import type { BackendSettings } from '../settings.ts'
 
+/** Eras of transports that need no probe. A REST service has no sessions. */
+const fixedEras: Readonly<Record<string, Era>> = { sse: 'session', openapi: 'stateless' }
+
 export class BackendEra {
   readonly #settings: BackendSettings
   readonly #info: string
@@ -27,7 +30,7 @@ export class BackendEra {
     this.#settings = settings
     this.#info = info
     this.#onChange = onChange
-    this.current = settings.transport === 'sse' ? 'session' : 'unknown'
+    this.current = fixedEras[settings.transport] ?? 'unknown'
   }
 
   /** Runs `work` in the backend's era. Runs `work` again in the other era if the backend has switched eras. */
@@ -76,7 +79,7 @@ export class BackendEra {
   }
 
   async #mayHaveChanged(era: Era, sender: Sender, signal: AnySignal): Promise<boolean> {
-    if (this.#settings.transport === 'sse') return false
+    if (fixedEras[this.#settings.transport] !== undefined) return false
     if (this.current !== 'unknown' && this.current !== era) return true
     const found = await this.#probe(sender, signal)
     return found !== 'unknown' && found !== era

@@ -2,6 +2,7 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { type Breaker, knownFailure, networkFailureText } from '../../../net/index.ts'
 import { type Cause, isSignInRequired, signInFix } from '../../../observe/index.ts'
+import { documentReason } from '../openapi/document-unusable.ts'
 import { findAnswer, type AnswerKind } from '../transport/backend-answer.ts'
 
 /** True if the error is a response from the backend. */
@@ -73,6 +74,8 @@ function categoryOf(error: unknown): string {
  * name of this virtual server.
  */
 export function causeOf(error: unknown, server: string): Cause {
+  const document = documentReason(error)
+  if (document !== undefined) return { category: 'configuration_invalid', detail: document }
   const answer = findAnswer(error)
   const category = categoryOf(error)
   return {

@@ -180,6 +180,11 @@ export function explainRpcError(
   )
 }
 
+/** Masks the credentials of recent requests, and shortens the text. */
+export function maskedText(text: string, request: AnsweredRequest): string {
+  return maskSecrets(text, request, [])
+}
+
 const uuid = /\b[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}\b/gi
 
 function maskSecrets(text: string, { sentHeaders }: AnsweredRequest, secrets: readonly string[]): string {

@@ -44,7 +44,7 @@ const maxDiscardMs = 2_000
 export const envelopeBytes = 4_096
 
 export interface BackendRequest {
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: string
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   /** Signs a proof for each attempt, if the credential in the headers is bound to a key. */
@@ -74,6 +74,10 @@ export interface BackendRequest {
   readonly onStream?: (headers: IncomingHttpHeaders) => void
   /** If true, a successful response is complete once its head has arrived. The body is then discarded. */
   readonly discardsBody?: boolean
+  /** If true, a redirect is returned instead of followed. */
+  readonly refusesRedirects?: boolean
+  /** Number of bytes of an unsuccessful response to read. The rest is discarded. Default: the whole response. */
+  readonly maxErrorBytes?: number
   /** Called if a response's content type does not match its body. The body takes precedence. */
   readonly onMislabelled?: (() => void) | undefined
 }
@@ -133,7 +137,7 @@ export async function exchangeWithBackend(
       hasRenewedProof = true
       continue
     }
-    const next = redirectTarget(response, url)
+    const next = request.refusesRedirects ? undefined : redirectTarget(response, url)
     if (next === undefined) return response
     if (hops++ === maxRedirects) throw protocolError('too many redirects')
     url = next
@@ -275,8 +279,17 @@ class ResponseHandler implements DispatchHandler {
     if (this.#size > this.#maxBytes) return this.fail(this.#tooLarge())
     if (this.#arriving) this.#arriving.push(chunk)
     else this.#body.add(chunk)
+    if (this.#status >= 300 && this.#size > (this.#request.maxErrorBytes ?? Infinity))
+      return this.#endEarly(controller)
     if (before < largeMemberBytes && this.#size >= largeMemberBytes) this.#beginArriving()
     this.#holdBack(controller)
+  }
+
+  /** Resolves with the part of an unsuccessful response that has arrived, and closes the connection. */
+  #endEarly(controller: DispatchController): void {
+    if (!this.#finish()) return
+    this.#resolve({ status: this.#status, headers: this.#headers, stream: false, body: this.#body.whole() })
+    controller.abort(new Error('the rest of the body is discarded'))
   }
 
   /** Streams the rest of a large response to the client if the limit permits this. */

@@ -145,6 +145,8 @@ export interface AuthorizedRequest
   readonly url?: URL
   /** Headers required by the protocol, with lowercase names. */
   readonly headers: Readonly<Record<string, string>>
+  /** Overrides the rule of the JSON-RPC method: true if the request has no side effects. */
+  readonly repeatable?: boolean
 }
 
 /**
@@ -159,7 +161,7 @@ export async function sendToBackend(
   const { credentials, dispatcher, login, sentHeaders, limits } = target
   const url = request.url ?? target.url
   const { rpcMethod } = request
-  const repeatable = rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
+  const repeatable = request.repeatable ?? (rpcMethod !== undefined && repeatableMethods.has(rpcMethod))
   const isLimited = request.limit !== undefined || limits?.maxResultBytes !== undefined
   const limit = isLimited ? resultLimit(rpcMethod, limits, request.limit) : ownLimits.get(rpcMethod)
   const onMislabelled = (): void => target.deviations?.note('content_type')

@@ -25,6 +25,7 @@ import { HealthMonitor } from '../../backends/health/monitor.ts'
 import { healthSettings } from '../../backends/health/settings.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { Notifier } from './notifier.ts'
+import { outputCheck } from './output-check.ts'
 import { ExtensionSet } from '../../model/extensions.ts'
 import type { ClientSession } from '../../model/session.ts'
 import { type PinParts, reportRefusals } from '../../features/pinning/refusal.ts'
@@ -153,10 +154,8 @@ export class VmcpEngine {
   #makeFleet(): Fleet {
     const { info, log, clock, events } = this.#options
     return new Fleet({
-      info,
-      log,
-      events,
-      clock,
+      ...{ info, log, events, clock },
+      checkOutput: outputCheck(this.#evaluator),
       observation: this.#options.observation.backends,
       links: {
         listChanged: (backend, _kind, scope) => this.#listsChanged(backend, scope),

@@ -9,6 +9,9 @@ import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
 import { type Dispatcher, type Log, makeDispatcher, type TlsMaterial } from '../../../net/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import { Backend, type BackendLinks } from '../../backends/backend.ts'
+import { RestConnection } from '../../backends/openapi/connection.ts'
+import { RestDocuments } from '../../backends/openapi/documents.ts'
+import type { CheckOutput } from '../../backends/openapi/output-check.ts'
 import { Deviations } from '../../backends/deviations.ts'
 import type { HealthMonitor } from '../../backends/health/monitor.ts'
 import type { BackendObservation } from '../../backends/transport/measure.ts'
@@ -40,6 +43,8 @@ export interface FleetOptions {
    * reread soon.
    */
   readonly ready: (name: string, listing: Listing) => Promise<boolean>
+  /** Checks the responses of REST services. */
+  readonly checkOutput: CheckOutput
   readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => BackendConfiguration
 }
 
@@ -50,13 +55,20 @@ export interface FleetChange {
   readonly excluded: readonly ExcludedBackend[]
 }
 
+interface WantedBackend {
+  readonly settings: BackendSettings
+  readonly declared: RuntimeBackend
+}
+
 export class Fleet {
   readonly #options: FleetOptions
   readonly #members = new Map<string, AggregatedBackend>()
   readonly #dispatchers = new Map<string, Dispatcher>()
+  readonly #documents: RestDocuments
 
   constructor(options: FleetOptions) {
     this.#options = options
+    this.#documents = new RestDocuments(options.events, options.clock.now)
   }
 
   get members(): ReadonlyMap<string, AggregatedBackend> {
@@ -65,26 +77,30 @@ export class Fleet {
 
   /** Applies a configuration. Excludes backends that cannot be set up. Never throws. */
   apply(config: VmcpConfig): FleetChange {
-    const wanted = new Map<string, BackendSettings>()
+    const wanted = new Map<string, WantedBackend>()
     const excluded: ExcludedBackend[] = []
     for (const backend of config.backends ?? []) {
       const { ready, problems } = this.#options.configure(backend, config)
-      if (ready) wanted.set(backend.name, this.#settings(backend, ready, config))
+      if (ready)
+        wanted.set(backend.name, { settings: this.#settings(backend, ready, config), declared: backend })
       else excluded.push({ name: backend.name, problems })
     }
     const added: string[] = []
     const removed: string[] = []
     const closing: Promise<void>[] = []
     for (const [name, member] of this.#members) {
-      if (wanted.get(name)?.fingerprint === member.backend.settings.fingerprint) continue
+      if (wanted.get(name)?.settings.fingerprint === member.backend.settings.fingerprint) continue
       this.#members.delete(name)
       removed.push(name)
       member.listings.close()
       closing.push(member.backend.close())
     }
-    for (const [name, settings] of wanted) {
+    this.#documents.retain(
+      new Set(wanted.values().flatMap(({ declared }) => (declared.openapi ? [declared.name] : []))),
+    )
+    for (const [name, one] of wanted) {
       if (this.#members.has(name)) continue
-      this.#members.set(name, this.#makeMember(settings))
+      this.#members.set(name, this.#makeMember(one))
       added.push(name)
     }
     // Removed backends still need their connection pools to end their sessions.
@@ -104,12 +120,15 @@ export class Fleet {
     }
   }
 
-  #makeMember(settings: BackendSettings): AggregatedBackend {
+  #makeMember({ settings, declared }: WantedBackend): AggregatedBackend {
     const { info, log, clock, links, events, observation, onListing, health } = this.#options
     const backendLog = log.child({ backend: settings.name })
     const backend = new Backend(settings, {
       ...{ links, health, events, observation, info },
       ...{ log: backendLog, now: clock.now },
+      rest: this.#makeRest(settings, declared, () =>
+        links.listChanged(backend, 'tools', { kind: 'pool', key: '' }),
+      ),
     })
     const listings = new Listings(backend, {
       events,
@@ -120,6 +139,25 @@ export class Fleet {
       ready: (listing) => this.#options.ready(settings.name, listing),
     })
     return { backend, listings }
+  }
+
+  /** Returns the connection to a REST service; undefined for an MCP server. */
+  #makeRest(
+    { name, target }: BackendSettings,
+    { openapi, addresses }: RuntimeBackend,
+    onChange: () => void,
+  ): RestConnection | undefined {
+    if (!openapi) return undefined
+    const { checkOutput, events } = this.#options
+    const document = this.#documents.open(name, { openapi, addresses, onChange })
+    return new RestConnection({
+      name,
+      target,
+      document,
+      settings: openapi.response ?? {},
+      checkOutput,
+      events,
+    })
   }
 
   #settings(backend: RuntimeBackend, ready: DeclaredBackend, config: VmcpConfig): BackendSettings {
@@ -177,6 +215,7 @@ export class Fleet {
     for (const { listings } of this.#members.values()) listings.close()
     await Promise.all([...this.#members.values()].map(({ backend }) => backend.close()))
     await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.destroy()))
+    await this.#documents.close()
   }
 }
 

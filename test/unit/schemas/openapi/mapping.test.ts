@@ -1,6 +1,6 @@
 /** OpenAPI to tools: one case for each rule of the mapping. */
 import t from 'tap'
-import { buildRequest, convertOpenApi } from '../../../../schemas/openapi/index.ts'
+import { buildRequest, convertOpenApi, type OpenApiSettings } from '../../../../schemas/openapi/index.ts'
 import {
   documentWith,
   everyMethod,
@@ -10,6 +10,7 @@ import {
   toolFor,
 } from '../../../helpers/openapi/documents.ts'
 
+const enforced = { ...everyMethod, response: { output: 'enforce' } } as const
 const inputOf = (...args: Parameters<typeof toolFor>) => toolFor(...args).inputSchema
 const propertiesOf = (...args: Parameters<typeof toolFor>) => inputOf(...args)['properties']
 const id = { name: 'id', in: 'path', required: true, schema: { type: 'string' } }
@@ -303,6 +304,7 @@ await t.test(
     const tool = toolFor(
       { ...bodyOf(schema), responses: { 200: json(schema) } },
       { at: 'post /things', schemas },
+      enforced,
     )
     t.same(tool.inputSchema['properties'], { key: {} })
     t.same(tool.inputSchema['required'], ['key'])
@@ -312,7 +314,8 @@ await t.test(
 
 await t.test('mapping: the first successful JSON response is the output', async (t) => {
   const object = { type: 'object', properties: { a: {} } }
-  const output = (responses: object, settings = everyMethod) => toolFor({ responses }, {}, settings)
+  const output = (responses: object, settings: OpenApiSettings = enforced) =>
+    toolFor({ responses }, {}, settings)
   const found = output({
     404: json({}),
     202: json({ type: 'string' }),
@@ -320,7 +323,9 @@ await t.test('mapping: the first successful JSON response is the output', async 
     200: { description: '' },
   })
   t.same(found.outputSchema, object)
-  t.same(found.request.response, { kind: 'json', accept: 'application/json', isWrapped: false })
+  t.same(found.request.response, {
+    ...{ kind: 'json', accept: 'application/json', isWrapped: false, schema: object },
+  })
   const list = output({ 200: json({ type: 'array' }) })
   t.same(list.outputSchema, {
     type: 'object',
@@ -328,10 +333,7 @@ await t.test('mapping: the first successful JSON response is the output', async 
     required: ['result'],
   })
   t.equal(list.request.response.isWrapped, true)
-  t.equal(
-    output({ 200: json(object) }, { response: { includeOutputSchemas: false } }).outputSchema,
-    undefined,
-  )
+  t.equal(output({ 200: json(object) }, { response: { output: 'off' } }).outputSchema, undefined)
   t.match(output({ '2XX': json(object) }).outputSchema, object)
   t.match(output({ default: json(object) }).outputSchema, object)
   t.same(output({ 204: {} }).request.response, { kind: 'empty', isWrapped: false })
@@ -352,7 +354,7 @@ await t.test('mapping: response fields select members of the output', async (t) 
   const { outputSchema, request } = toolFor(
     { responses: { 200: json(schema) } },
     {},
-    { response: { fields: ['data.id'] } },
+    { response: { fields: ['data.id'], output: 'enforce' } },
   )
   t.same(outputSchema, {
     type: 'object',
@@ -381,7 +383,7 @@ await t.test('mapping: the method determines the annotations', async (t) => {
 
 await t.test('mapping: deprecated operations are left out by default', async (t) => {
   t.match(outcomeOf({ deprecated: true }).unselected, [{ reason: 'deprecated' }])
-  t.ok(outcomeOf({ deprecated: true }, {}, { includeDeprecated: true }).tool)
+  t.ok(outcomeOf({ deprecated: true }, {}, { operations: { includeDeprecated: true } }).tool)
 })
 
 await t.test('mapping: cookies, callbacks and TRACE are refused, and webhooks ignored', async (t) => {

@@ -1,0 +1,191 @@
+/**
+ * Checks a server against the published requirements of the directories in which vendors list MCP servers. The checks
+ * do not cover what only a reviewer can decide, such as whether a description is accurate.
+ * Sources: anthropics/claude-plugins-official, directory-checklist.md; support.claude.com, articles 11596036 and
+ * 12922490; developers.openai.com, plugins.
+ */
+import { hiddenInText } from '../../../../schemas/index.ts'
+import { isFailure } from '../../../toolkit/mcp-client/exchange.ts'
+import { quantity } from '../../../toolkit/terminal/plain-text.ts'
+import type { FindingCode } from '../report/codes.ts'
+import { type CheckOutcome, failed, ok, skipped, warning } from '../report/finding.ts'
+import type { Check } from '../report/walk.ts'
+import { joinList, type RemoteFacts, shownUrl } from '../remote/facts.ts'
+import type { DirectoryName, ListedTool } from './model.ts'
+import { fields, readPage, readTools } from './tools.ts'
+
+type Row = Check<RemoteFacts>
+
+const titles: Readonly<Record<DirectoryName, string>> = {
+  claude: 'Claude directory',
+  openai: 'OpenAI directory',
+}
+
+/** Longest name of a tool that Claude's directory accepts. */
+const maxNameLength = 64
+/** Maximum number of app pages to read. */
+const maxPages = 20
+
+interface ToolRule {
+  readonly id: string
+  readonly directory: DirectoryName
+  readonly code: FindingCode
+  /** `warning` for rules that a reviewer must confirm. */
+  readonly severity: 'failed' | 'warning'
+  readonly breaks: (tool: ListedTool) => boolean
+}
+
+const isFlag = (value: unknown): boolean => typeof value === 'boolean'
+
+const toolRules: readonly ToolRule[] = [
+  {
+    id: 'claude-titles',
+    directory: 'claude',
+    code: 'directory.title',
+    severity: 'failed',
+    breaks: ({ title }) => title === undefined,
+  },
+  {
+    id: 'claude-hints',
+    directory: 'claude',
+    code: 'directory.claude-hints',
+    severity: 'failed',
+    breaks: ({ annotations }) =>
+      !isFlag(annotations['readOnlyHint']) && !isFlag(annotations['destructiveHint']),
+  },
+  {
+    id: 'claude-names',
+    directory: 'claude',
+    code: 'directory.name',
+    severity: 'failed',
+    breaks: ({ name }) => name.length > maxNameLength,
+  },
+  {
+    id: 'claude-methods',
+    directory: 'claude',
+    code: 'directory.methods',
+    severity: 'warning',
+    breaks: ({ inputSchema }) => selectsMethod(inputSchema),
+  },
+  {
+    id: 'claude-descriptions',
+    directory: 'claude',
+    code: 'directory.instructions',
+    severity: 'warning',
+    breaks: ({ title = '', description = '' }) =>
+      instructions.test(description) || `${title}\n${description}`.search(hiddenInText) !== -1,
+  },
+  {
+    id: 'openai-hints',
+    directory: 'openai',
+    code: 'directory.openai-hints',
+    severity: 'failed',
+    breaks: ({ annotations }) =>
+      !isFlag(annotations['destructiveHint']) || !isFlag(annotations['openWorldHint']),
+  },
+]
+
+/** Phrases that give the model orders instead of describing the tool. */
+const instructions =
+  /\b(?:ignore (?:all|any|the|your|previous)\b|(?:do not|don't|never) (?:tell|mention|inform|show)\b|always (?:call|use|run|prefer) this\b|(?:before|instead of) (?:calling|using) (?:any|all|every)? ?other tools?\b|system prompt\b|you (?:must|have to|should always)\b)/i
+
+/** True for a parameter that selects between reading and writing, such as an HTTP method. */
+function selectsMethod(inputSchema: Readonly<Record<string, unknown>>): boolean {
+  return Object.values(fields(inputSchema['properties'])).some((schema) => {
+    const values = fields(schema)['enum']
+    if (!Array.isArray(values)) return false
+    const words = new Set(values.map((value) => String(value).toLowerCase()))
+    return (
+      ['get', 'read', 'list'].some((word) => words.has(word)) && writingWords.some((word) => words.has(word))
+    )
+  })
+}
+
+const writingWords = ['post', 'put', 'patch', 'delete', 'create', 'update', 'write', 'remove']
+
+/** Returns the checks for the directories, in the order in which a reviewer would read the report. */
+export function directoryChecks(directories: readonly DirectoryName[]): readonly Row[] {
+  const object = ({ target }: RemoteFacts): string => shownUrl(target)
+  return directories.flatMap((directory): readonly Row[] => {
+    const hop = titles[directory]
+    const list: Row = { id: `${directory}-list`, hop, needs: ['tools'], object, run: checkList }
+    const tools = toolRules
+      .filter((rule) => rule.directory === directory)
+      .map(
+        (rule): Row => ({
+          id: rule.id,
+          hop,
+          needs: [list.id],
+          object,
+          run: (facts) => checkTools(facts, rule),
+        }),
+      )
+    const rest: readonly (readonly [string, Row['run'], readonly string[]])[] =
+      directory === 'claude'
+        ? [
+            ['claude-apps', checkApps, [list.id]],
+            ['claude-login', checkClaudeLogin, ['challenge']],
+          ]
+        : [
+            ['openai-login', checkOpenAiLogin, ['challenge']],
+            ['openai-domain', checkOpenAiDomain, ['endpoint']],
+          ]
+    return [list, ...tools, ...rest.map(([id, run, needs]): Row => ({ id, hop, needs, object, run }))]
+  })
+}
+
+async function checkList(facts: RemoteFacts): Promise<CheckOutcome> {
+  facts.tools ??= await readTools(facts)
+  const { tools, gap } = facts.tools
+  if (gap !== undefined) return warning('directory.list', gap)
+  return ok(quantity(tools.length, 'tool'))
+}
+
+async function checkTools({ tools: list }: RemoteFacts, rule: ToolRule): Promise<CheckOutcome> {
+  const { tools = [] } = list ?? {}
+  const broken = tools.filter(rule.breaks).map(({ name }) => name)
+  if (broken.length === 0) return ok(quantity(tools.length, 'tool'))
+  const report = rule.severity === 'failed' ? failed : warning
+  return report(rule.code, `${broken.length} of ${quantity(tools.length, 'tool')}: ${joinList(broken)}`)
+}
+
+/** Checks that every app page declares a content security policy. */
+async function checkApps(facts: RemoteFacts): Promise<CheckOutcome> {
+  const uris = new Set((facts.tools?.tools ?? []).flatMap(({ pageUri }) => pageUri ?? []))
+  if (uris.size === 0) return skipped('no tool has an app')
+  const broken: string[] = []
+  for (const uri of [...uris].slice(0, maxPages)) {
+    const meta = await readPage(facts, uri)
+    if (!('csp' in fields(fields(meta)['ui']))) broken.push(uri)
+  }
+  if (broken.length > 0) return failed('directory.app', joinList(broken))
+  if (uris.size > maxPages)
+    return warning('directory.app', `only the first ${maxPages} of ${uris.size} pages were read`)
+  return ok(quantity(uris.size, 'app page'))
+}
+
+async function checkClaudeLogin({ isOpen, server }: RemoteFacts): Promise<CheckOutcome> {
+  if (isOpen === true) return ok('the server requires no login')
+  if (server === undefined) return failed('directory.login', 'the authorization server could not be found')
+  const registers =
+    'registration_endpoint' in server || server['client_id_metadata_document_supported'] === true
+  return registers
+    ? ok('clients register themselves')
+    : failed('directory.login', 'clients cannot register themselves')
+}
+
+async function checkOpenAiLogin({ isOpen, server }: RemoteFacts): Promise<CheckOutcome> {
+  if (isOpen === true) return ok('the server requires no login')
+  return server === undefined
+    ? failed('directory.login', 'the authorization server could not be found')
+    : ok('OAuth')
+}
+
+/** Checks the file with which OpenAI verifies the owner of the domain. */
+async function checkOpenAiDomain({ target, peers }: RemoteFacts): Promise<CheckOutcome> {
+  const url = new URL('/.well-known/openai-apps-challenge', target)
+  const reply = await peers.ask(url, { method: 'GET', headers: { accept: 'text/plain' } })
+  if (isFailure(reply)) return warning('directory.domain', 'no response')
+  if (reply.status !== 200) return warning('directory.domain', `status ${reply.status}`)
+  return ok('the challenge file exists')
+}

@@ -1,0 +1,43 @@
+/** Codes for the requirements of vendors' directories. */
+export const directoryCodes = {
+  'directory.list': {
+    expected: 'all pages of tools/list',
+    fix: 'Check the MCP server’s log for this request. The findings below cover only the tools that were read.',
+  },
+  'directory.title': {
+    expected: 'every tool has a title',
+    fix: 'Set title, or annotations.title, on these tools; for tools of a backend, use overrides in the virtual server.',
+  },
+  'directory.claude-hints': {
+    expected: 'every tool sets readOnlyHint or destructiveHint',
+    fix: 'Set readOnlyHint to true on tools that only read, and destructiveHint on the other tools.',
+  },
+  'directory.openai-hints': {
+    expected: 'every tool sets destructiveHint and openWorldHint',
+    fix: 'Set both hints to true or false on each tool. The defaults of the MCP specification do not count.',
+  },
+  'directory.name': {
+    expected: 'tool names of at most 64 characters',
+    fix: 'Shorten the names, or set maxToolNameLength to 64 in the virtual server.',
+  },
+  'directory.methods': {
+    expected: 'separate tools for reading and for writing',
+    fix: 'A parameter selects between reading and writing: split the tool, so that each tool has accurate hints.',
+  },
+  'directory.instructions': {
+    expected: 'descriptions that describe the tool',
+    fix: 'Remove hidden characters, and sentences that give the model orders.',
+  },
+  'directory.app': {
+    expected: 'every app page declares _meta.ui.csp',
+    fix: 'Declare the origins that the page needs in _meta.ui.csp; an empty object allows none.',
+  },
+  'directory.login': {
+    expected: 'no login, or OAuth in which clients register themselves',
+    fix: 'Directories accept neither static tokens nor client credentials. Put an authorization server with dynamic client registration or client id metadata documents in front, such as the embedded one.',
+  },
+  'directory.domain': {
+    expected: 'a file at /.well-known/openai-apps-challenge',
+    fix: 'Publish the token that OpenAI shows during the submission at this path.',
+  },
+} as const

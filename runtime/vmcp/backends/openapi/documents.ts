@@ -1,0 +1,190 @@
+/**
+ * The OpenAPI documents of all backends, and the tools that they produce.
+ *
+ * A document whose content cannot be used never changes what is served. The tools of the last usable document stay in
+ * use, and the reason is reported. They also survive a changed source (such as a new digest), provided that the other
+ * settings of the conversion are the same: tools that the new settings exclude must not stay.
+ */
+import type { AddressPolicy, OpenApiBackend } from '../../../../schemas/index.ts'
+import { watchFile } from '../../../config/index.ts'
+import { abortable, type AnySignal } from '../../../net/index.ts'
+import type { Events } from '../../../observe/index.ts'
+import { type ConvertedTools, Converter, DocumentRejected } from './convert.ts'
+import { DocumentUnusable } from './document-unusable.ts'
+import { readDocument } from './source.ts'
+
+/** A failed document is read again after this time, when it is needed. */
+const retryMs = 10_000
+
+interface Kept {
+  readonly settings: string
+  readonly tools: ConvertedTools
+}
+
+export class RestDocuments {
+  readonly #events: Events
+  readonly #now: () => number
+  readonly #converter = new Converter()
+  /** Tools of the last usable document, keyed by backend. */
+  readonly #kept = new Map<string, Kept>()
+
+  constructor(events: Events, now: () => number) {
+    this.#events = events
+    this.#now = now
+  }
+
+  open(backend: string, options: DocumentOptions): RestDocument {
+    const { operations, overrides, response } = options.openapi
+    const settings = {
+      ...(operations && { operations }),
+      ...(overrides && { overrides }),
+      ...(response && { response }),
+    }
+    const key = JSON.stringify(settings)
+    const kept = this.#kept.get(backend)
+    return new RestDocument({
+      ...options,
+      now: this.#now,
+      tools: kept?.settings === key ? kept.tools : undefined,
+      convert: (text, signal) => this.#converter.convert(backend, { text, settings }, signal),
+      onConverted: (tools) => {
+        this.#kept.set(backend, { settings: key, tools })
+        this.#events.emit('openapi_document', {
+          backend,
+          tools: tools.tools.length,
+          skipped: tools.skipped,
+          skipped_operations: tools.skippedLines,
+          isServing: true,
+        })
+      },
+      onRejected: (reason, isServing) =>
+        this.#events.emit('openapi_document', { backend, reason, isServing }),
+    })
+  }
+
+  /** Drops the tools of backends that no longer exist. */
+  retain(backends: ReadonlySet<string>): void {
+    for (const name of this.#kept.keys())
+      if (!backends.has(name)) {
+        this.#kept.delete(name)
+        this.#events.emit('openapi_document', { backend: name, isServing: false })
+      }
+  }
+
+  async close(): Promise<void> {
+    await this.#converter.close()
+  }
+}
+
+export interface DocumentOptions {
+  readonly openapi: OpenApiBackend
+  readonly addresses: AddressPolicy
+  /** Called when a changed document has changed the tools. */
+  readonly onChange: () => void
+}
+
+interface DocumentParts extends DocumentOptions {
+  readonly now: () => number
+  readonly tools: ConvertedTools | undefined
+  readonly convert: (text: string, signal: AbortSignal) => Promise<ConvertedTools>
+  readonly onConverted: (tools: ConvertedTools) => void
+  readonly onRejected: (reason: string, isServing: boolean) => void
+}
+
+/** The document of one backend. */
+export class RestDocument {
+  readonly #parts: DocumentParts
+  readonly #closing = new AbortController()
+  readonly #stopWatching: () => void
+  #tools: ConvertedTools | undefined
+  #failure: { readonly error: DocumentUnusable; readonly at: number } | undefined
+  #loading: Promise<void> | undefined
+  /** True if the file changed while it was being read. */
+  #isOutdated = false
+
+  constructor(parts: DocumentParts) {
+    this.#parts = parts
+    this.#tools = parts.tools
+    this.#stopWatching = this.#watch(parts.openapi.document.path)
+    void this.#load()
+  }
+
+  /** The current tools. Undefined until a document could be used. */
+  get current(): ConvertedTools | undefined {
+    return this.#tools
+  }
+
+  /** Waits for the first usable document. Rejects with DocumentUnusable or with the signal's reason. */
+  async ready(signal: AnySignal): Promise<ConvertedTools> {
+    if (this.#tools) {
+      if (this.#failure && this.#mayRetry(this.#failure)) void this.#load()
+      return this.#tools
+    }
+    if (this.#failure && !this.#loading && !this.#mayRetry(this.#failure)) throw this.#failure.error
+    await abortable(this.#load(), signal)
+    if (this.#tools) return this.#tools
+    throw this.#failure?.error ?? new DocumentUnusable('the server is shutting down')
+  }
+
+  #mayRetry({ at }: { readonly at: number }): boolean {
+    return this.#parts.now() - at >= retryMs
+  }
+
+  /** Watches the file. Without its folder, the file is read again when the tools are needed. */
+  #watch(path: string | undefined): () => void {
+    if (path === undefined) return () => {}
+    try {
+      return watchFile(path, () => {
+        this.#isOutdated = this.#loading !== undefined
+        void this.#load()
+      })
+    } catch {
+      return () => {}
+    }
+  }
+
+  #load(): Promise<void> {
+    this.#loading ??= this.#loadNow().finally(() => {
+      this.#loading = undefined
+      if (!this.#isOutdated) return
+      this.#isOutdated = false
+      void this.#load()
+    })
+    return this.#loading
+  }
+
+  async #loadNow(): Promise<void> {
+    const { openapi, addresses, convert, onConverted, onRejected, onChange, now } = this.#parts
+    const { signal } = this.#closing
+    if (signal.aborted) return
+    try {
+      const tools = await convert(await readDocument(openapi.document, addresses, signal), signal)
+      if (signal.aborted) return
+      const isChanged = this.#tools !== undefined && !isSame(this.#tools, tools)
+      this.#tools = tools
+      this.#failure = undefined
+      onConverted(tools)
+      if (isChanged) onChange()
+    } catch (error) {
+      if (signal.aborted) return
+      const reason = error instanceof DocumentRejected ? error.message : 'the document could not be converted'
+      this.#failure = { error: new DocumentUnusable(reason), at: now() }
+      onRejected(reason, this.#tools !== undefined)
+    }
+  }
+
+  close(): void {
+    this.#stopWatching()
+    this.#closing.abort(new Error('closed'))
+  }
+}
+
+function isSame(a: ConvertedTools, b: ConvertedTools): boolean {
+  return (
+    a.tools.length === b.tools.length &&
+    a.tools.every(({ definition, plan }, i) => {
+      const other = b.tools[i]
+      return definition === other?.definition && plan === other.plan
+    })
+  )
+}

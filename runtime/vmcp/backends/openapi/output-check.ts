@@ -1,0 +1,68 @@
+/**
+ * Compares structured content with the response schema of the OpenAPI document.
+ *
+ * With `output: enforce`, a call waits for the check and fails on a mismatch. With `output: warn`, the check runs in the
+ * background and mismatches are reported. At most one check per backend then runs at a time, and other results are not
+ * checked, so that checks cannot slow down calls.
+ */
+import type { OpenApiResponse } from '../../../../schemas/index.ts'
+import { type Caller, signalOf } from '../../../net/index.ts'
+import type { Events } from '../../../observe/index.ts'
+import type { Request } from '../connection.ts'
+
+const backgroundMs = 10_000
+
+/** Returns one line for each mismatch. Rejects if the check cannot run. */
+export type CheckOutput = (
+  schema: object,
+  value: Buffer,
+  subject: {
+    readonly backend: string
+    readonly tool: string
+    readonly caller: Caller
+    readonly signal: AbortSignal
+  },
+) => Promise<readonly string[]>
+
+export interface OutputCheckOptions {
+  readonly name: string
+  readonly settings: Partial<OpenApiResponse>
+  readonly checkOutput: CheckOutput
+  readonly events: Pick<Events, 'emit'>
+}
+
+export class OutputCheck {
+  readonly #options: OutputCheckOptions
+  #isBusy = false
+
+  constructor(options: OutputCheckOptions) {
+    this.#options = options
+  }
+
+  /** Returns the mismatches for which the call must fail. */
+  async check(
+    schema: object,
+    value: Buffer,
+    { tool, request }: { readonly tool: string; readonly request: Request },
+  ): Promise<readonly string[]> {
+    const { name: backend, settings, checkOutput, events } = this.#options
+    const { caller } = request.sender
+    if (!caller) throw new Error('a tool call without a caller')
+    if (settings.output === 'enforce')
+      return checkOutput(schema, value, { backend, tool, caller, signal: signalOf(request.signal) })
+    if (this.#isBusy) return []
+    this.#isBusy = true
+    void checkOutput(schema, value, { backend, tool, caller, signal: AbortSignal.timeout(backgroundMs) })
+      .then((mismatches) => {
+        const [reason] = mismatches
+        if (reason !== undefined) events.emit('openapi_response_mismatch', { backend, tool, reason })
+      })
+      .catch(() => {
+        // The check is optional, and its workers may be busy.
+      })
+      .finally(() => {
+        this.#isBusy = false
+      })
+    return []
+  }
+}

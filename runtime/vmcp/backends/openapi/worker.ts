@@ -1,0 +1,37 @@
+/**
+ * The worker thread that converts OpenAPI documents, one at a time. The thread communicates only through messages.
+ *
+ * This file is bundled separately from the program. See workers/worker-file.ts.
+ */
+import { parentPort } from 'node:worker_threads'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { convertOpenApi, type OpenApiTool } from '../../../../schemas/openapi/index.ts'
+import type { ConversionReply, ConversionTask, ConvertedTool } from './convert.ts'
+
+const maxLines = 20
+
+function converted({ text, settings }: ConversionTask): ConversionReply {
+  try {
+    const { tools, skipped } = convertOpenApi(text, settings)
+    const lines = skipped
+      .slice(0, maxLines)
+      .map(({ operation, reason, message }) => `${operation.slice(0, 200)}: ${reason}: ${message}`)
+    return {
+      kind: 'converted',
+      value: { tools: tools.map(toolOf), skipped: skipped.length, skippedLines: lines },
+    }
+  } catch (error) {
+    if (!(error instanceof GatehouseError)) throw error
+    return { kind: 'rejected', reason: error.message }
+  }
+}
+
+/** Sends JSON texts instead of objects, because copying texts between threads takes much less time. */
+function toolOf({ request, ...definition }: OpenApiTool): ConvertedTool {
+  return { name: definition.name, definition: JSON.stringify(definition), plan: JSON.stringify(request) }
+}
+
+parentPort?.on('message', (task: ConversionTask) => {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread, not a window
+  parentPort?.postMessage(converted(task))
+})

@@ -1,0 +1,165 @@
+/** Sources of OpenAPI documents: whatever is wrong with a new document never changes what is served. */
+import { createHash } from 'node:crypto'
+import { mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync, mkdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { Converter } from '../../../../runtime/vmcp/backends/openapi/convert.ts'
+import { startLoopback } from '../../../helpers/loopback.ts'
+import { petDocument } from '../../../helpers/openapi/pet-service.ts'
+import { type RestRig, startRestRig } from '../../../helpers/openapi/rest-rig.ts'
+
+const cats = { '/cats': { get: { operationId: 'listCats', responses: { 200: { description: 'ok' } } } } }
+const four = ['createPet', 'deletePet', 'getPet', 'listPets']
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+
+async function toolsOf({ client }: RestRig): Promise<readonly string[]> {
+  return (await client.listTools()).tools.map(({ name }) => name).toSorted()
+}
+
+async function until(check: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await check())) await new Promise((done) => setTimeout(done, 50))
+}
+
+async function statusOf({ vmcp }: RestRig): Promise<string> {
+  return (await fetch(new URL('/status', vmcp.url))).text()
+}
+
+await t.test('a changed file replaces the tools', async (t) => {
+  const rig = await startRestRig(t)
+  t.same(await toolsOf(rig), four)
+  rig.file.write(petDocument(cats))
+  await until(async () => (await toolsOf(rig)).includes('listCats'))
+  t.same(await toolsOf(rig), [...four, 'listCats'].toSorted())
+})
+
+const broken: Readonly<Record<string, [document: unknown, reason: RegExp]>> = {
+  'is not JSON': ['{', /syntax/],
+  'is a page': ['<!doctype html><p>Not found', /syntax|structure/],
+  'has another version': [{ swagger: '2.0' }, /version/],
+  'has an external reference': [
+    petDocument({ '/x': { $ref: 'http://169.254.169.254/x.json' } }),
+    /external-reference/,
+  ],
+  'repeats a key': ['{"openapi":"3.0.0","paths":{},"paths":{}}', /duplicate-key/],
+  'is too deep': [`{"openapi":"3.0.0","x":${'['.repeat(200)}${']'.repeat(200)}}`, /depth/],
+  'is too large': [`{"x":"${'x'.repeat(5 * 1024 * 1024)}"}`, /larger than 5 MiB/],
+  'has no operations': [{ openapi: '3.0.0', info: {}, paths: {} }, /no-operations/],
+  'has too many operations': [
+    petDocument(Object.fromEntries(Array.from({ length: 2_001 }, (_, i) => [`/p${i}`, { get: {} }]))),
+    /operation-count/,
+  ],
+  'expands aliases': [
+    `openapi: 3.0.0\na: &a [1,1,1,1,1,1,1,1,1,1]\n${'bcdefgh'
+      .split('')
+      .map((name, i) => `${name}: &${name} [${Array(10).fill(`*${'abcdefgh'[i]}`).join(',')}]`)
+      .join('\n')}\npaths: {}`,
+    /aliases|values/,
+  ],
+}
+
+for (const [what, [document, reason]] of Object.entries(broken)) {
+  await t.test(`a new document that ${what}: the tools stay, and the reason is reported`, async (t) => {
+    const rig = await startRestRig(t)
+    t.same(await toolsOf(rig), four)
+    rig.file.write(document)
+    await until(() => rig.log().includes('an OpenAPI document cannot be used'))
+    t.same(await toolsOf(rig), four)
+    t.match(await rig.call('getPet', { petId: 1 }), { structuredContent: { name: 'Rex' } })
+    const status = await statusOf(rig)
+    t.match(status, /the OpenAPI document of backend pets cannot be used, and the previous tools stay in use/)
+    t.match(status, reason)
+    rig.file.write(petDocument(cats))
+    await until(async () => (await toolsOf(rig)).includes('listCats'))
+    t.notMatch(JSON.parse(await statusOf(rig)).open_problems ?? [], [{ type: 'openapi_document' }])
+  })
+}
+
+await t.test('a bad document at the start: the backend is unavailable with the reason', async (t) => {
+  const rig = await startRestRig(t, { document: '{' })
+  t.same(await toolsOf(rig).catch(() => []), [])
+  await until(async () => (await statusOf(rig)).includes('configuration_invalid'))
+  const status = await statusOf(rig)
+  t.match(status, /backend pets has no tools, because its OpenAPI document cannot be used/)
+  t.match(JSON.parse(status), {
+    healthy: false,
+    backends: [{ name: 'pets', last_error: { category: 'configuration_invalid' } }],
+  })
+  rig.file.write(petDocument())
+  await until(async () => (await toolsOf(rig).catch(() => [])).length === 4)
+})
+
+await t.test('a ConfigMap mount changes by a swap of symbolic links', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-mount-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const mount = (version: string, document: unknown): void => {
+    mkdirSync(join(folder, version))
+    writeFileSync(join(folder, version, 'openapi.json'), JSON.stringify(document))
+    symlinkSync(version, join(folder, 'new'))
+    renameSync(join(folder, 'new'), join(folder, '..data'))
+  }
+  mount('..1', petDocument())
+  symlinkSync(join('..data', 'openapi.json'), join(folder, 'openapi.json'))
+  const rig = await startRestRig(t, { openapi: { document: { path: join(folder, 'openapi.json') } } })
+  t.notOk((await toolsOf(rig)).includes('listCats'))
+  mount('..2', petDocument(cats))
+  await until(async () => (await toolsOf(rig)).includes('listCats'))
+})
+
+await t.test('a document from a URL needs the expected digest', async (t) => {
+  const text = JSON.stringify(petDocument())
+  const host = await startLoopback(() => ({ body: text, headers: { 'content-type': 'application/json' } }))
+  t.teardown(() => host.close())
+  const url = `${host.url}/openapi.json`
+  const rig = await startRestRig(t, {
+    openapi: { document: { url, sha256: sha256(text) }, operations: {} },
+  })
+  t.same(await toolsOf(rig), ['getPet', 'listPets'])
+  t.equal(host.seen[0]?.headers.authorization, undefined)
+  const wrong = await startRestRig(t, { openapi: { document: { url, sha256: sha256('other') } } })
+  t.same(await toolsOf(wrong).catch(() => []), [])
+  t.match(await statusOf(wrong), /the digest of the document at the URL is [0-9a-f]{64}, but sha256 is/)
+})
+
+await t.test('redirects, errors, large bodies and internal addresses of a document URL', async (t) => {
+  let answer: object = {}
+  const host = await startLoopback(() => answer)
+  t.teardown(() => host.close())
+  for (const [response, reason] of [
+    [{ status: 302, headers: { location: `${host.url}/other` } }, /returned HTTP 302/],
+    [{ status: 500 }, /returned HTTP 500/],
+    [{ body: 'x'.repeat(6 * 1024 * 1024) }, /larger than 5 MiB/],
+  ] as const) {
+    answer = response
+    const document = { url: `${host.url}/openapi.json`, sha256: sha256('') }
+    const rig = await startRestRig(t, { openapi: { document } })
+    await until(() => rig.log().includes('an OpenAPI document cannot be used'))
+    t.match(await statusOf(rig), reason)
+  }
+  t.notOk(host.seen.some(({ path }) => path === '/other'))
+  const before = host.seen.length
+  const document = { url: `${host.url}/openapi.json`, sha256: sha256('') }
+  const rig = await startRestRig(t, {
+    openapi: { document },
+    backend: { url: 'https://api.example.com', addresses: 'public' },
+  })
+  await until(() => rig.log().includes('an OpenAPI document cannot be used'))
+  t.equal(host.seen.length, before, 'the address rule of the backend applies to the document')
+})
+
+await t.test('a conversion has a time limit and a memory limit', async (t) => {
+  const many = Object.fromEntries(
+    Array.from({ length: 1_900 }, (_, i) => [`/p${i}`, { get: { operationId: `op${i}`, responses: {} } }]),
+  )
+  const task = { text: JSON.stringify(petDocument(many)), settings: {} }
+  const { signal } = new AbortController()
+  const slow = new Converter({}, 1)
+  const small = new Converter({ heapMb: 4 })
+  const usual = new Converter()
+  t.teardown(() => Promise.all([slow.close(), small.close(), usual.close()]))
+  await t.rejects(slow.convert('pets', task, signal), /took longer than/)
+  await t.rejects(small.convert('pets', task, signal), /memory limit/)
+  t.equal((await usual.convert('pets', task, signal)).tools.length, 1_902)
+  const stopped = AbortSignal.abort(new Error('stopped'))
+  await t.rejects(usual.convert('pets', task, stopped), /stopped/)
+})
