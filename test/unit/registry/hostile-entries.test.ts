@@ -192,6 +192,8 @@ t.test('a variable in a host needs a value from the user and cannot change the U
   t.equal((await set('eu')).runs, 'https://eu.example.com/mcp')
   for (const host of ['evil.example/', 'evil.example#', 'evil@', 'a b', '..', 'x%2f', 'evil.example:1'])
     t.match((await set(host)).inputs.problems, [/can contain only letters/], host)
+  const twice = await choose(server, { values: new Map([['host', ['a', 'b']]]) })
+  t.match(twice.inputs.problems, ['host: can be set only once'])
   const secret = remoteServer(name, 'https://a.example.com/{key}', { variables: { key: { isSecret: true } } })
   t.match((await choose(secret)).inputs.problems, [/key: is a secret in the URL/])
 })
