@@ -9,6 +9,7 @@ const settings = (name: string) => ({
     tools: [{ workload: 'files' }, { workload: name }],
   },
   operational: { timeouts: { perWorkload: { [name]: '5s' } } },
+  extensions: { custom: [{ backend: 'files' }, { backend: name }] },
 })
 
 await t.test('backend names: every field that names a backend is checked', async (t) => {
@@ -19,6 +20,7 @@ await t.test('backend names: every field that names a backend is checked', async
     { path: 'aggregation.conflictResolutionConfig.priorityOrder[1]', message, similar },
     { path: 'aggregation.tools[1].workload', message, similar },
     { path: 'operational.timeouts.perWorkload.ntoes', message, similar },
+    { path: 'extensions.custom[1].backend', message, similar },
   ])
   t.same(unknownBackends(settings('notes'), new Set(['files', 'notes'])), [])
 })
@@ -47,7 +49,7 @@ await t.test('backend names: invalid settings cause no exception', async (t) => 
 })
 
 await t.test('backend names: names of Object.prototype members are ordinary names', async (t) => {
-  t.same(unknownBackends(settings('constructor'), ['files']).length, 4)
+  t.same(unknownBackends(settings('constructor'), ['files']).length, 5)
 })
 
 await t.test(

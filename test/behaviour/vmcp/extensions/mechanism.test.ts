@@ -91,7 +91,7 @@ const custom = [
   },
 ]
 
-async function startPair(policies?: readonly string[]) {
+async function startPair(policies?: readonly string[], more: Readonly<Record<string, unknown>> = {}) {
   const results = {
     'resources/list': () => '{"resources":[{"uri":"doc://a","name":"a"}]}',
     'resources/templates/list': () => '{"resourceTemplates":[]}',
@@ -109,7 +109,7 @@ async function startPair(policies?: readonly string[]) {
   const authz = policies && { type: 'cedar', policies, entitiesJson: '[]' }
   const vmcp = await startTestVmcp(
     { one: one.url, two: two.url },
-    { extensions: { custom }, incomingAuth: { type: 'anonymous', ...(authz && { authz }) } },
+    { extensions: { custom }, incomingAuth: { type: 'anonymous', ...(authz && { authz }) }, ...more },
   )
   return { one, two, vmcp, close: () => Promise.all([vmcp.close(), one.close(), two.close()]) }
 }
@@ -174,4 +174,20 @@ await t.test('extensions: sessions receive only the notifications that are liste
   one.push('{"jsonrpc":"2.0","method":"notifications/report/ready","params":{"n":2}}')
   const message = await events.next()
   t.match(message, { method: 'notifications/report/ready', params: { n: 2 } })
+})
+
+await t.test('extensions: quotas and guardrails apply to routed methods', async (t) => {
+  const { vmcp, one, close } = await startPair(undefined, {
+    quotas: [
+      { name: 'daily', match: { backend: 'one' }, per: 'server', window: 'day', limit: 1, unit: 'calls' },
+    ],
+    guardrails: { redact: [{ name: 'mail', patterns: ['email'], direction: 'both' }] },
+  })
+  t.teardown(close)
+  const first = await stateless(vmcp.url, 'find/run', { tool: 'one_echo', to: 'ada@example.com' })
+  t.ok(first.response?.result)
+  t.notMatch(one.requests.at(-1)?.body, /ada@example/, 'the address is masked')
+  t.ok((await stateless(vmcp.url, 'find/run', { tool: 'one_echo' })).response?.error, 'the quota is used up')
+  t.ok((await stateless(vmcp.url, 'report/make')).response?.error, 'for a fixed backend too')
+  t.equal(one.requests.filter(({ method }) => method === 'find/run').length, 1)
 })
