@@ -15,10 +15,13 @@ import { headerName, metaKey, statelessVersion } from './protocol.ts'
 export type Era = 'session' | 'stateless'
 
 /** Params members that the `Mcp-Name` header mirrors, keyed by method. */
-export const namedMethods: Readonly<Record<string, 'name' | 'uri'>> = {
+export const namedMethods: Readonly<Record<string, 'name' | 'uri' | 'taskId'>> = {
   'tools/call': 'name',
   'prompts/get': 'name',
   'resources/read': 'uri',
+  'tasks/get': 'taskId',
+  'tasks/update': 'taskId',
+  'tasks/cancel': 'taskId',
 }
 
 /**

@@ -67,7 +67,7 @@ const methodMembers: Readonly<Record<string, Members>> = {
   'resources/list': pageMembers,
   'resources/templates/list': pageMembers,
   'prompts/list': pageMembers,
-  'tools/call': { name: 'name', arguments: 'object' },
+  'tools/call': { name: 'name', arguments: 'object', task: 'object' },
   'prompts/get': { name: 'name', arguments: 'texts' },
   'resources/read': resource,
   'resources/subscribe': resource,
@@ -78,12 +78,17 @@ const methodMembers: Readonly<Record<string, Members>> = {
     context: { arguments: 'texts' },
   },
   'logging/setLevel': { level: 'string' },
+  'tasks/get': { taskId: 'name' },
+  'tasks/result': { taskId: 'name' },
+  'tasks/update': { taskId: 'name' },
+  'tasks/cancel': { taskId: 'name' },
   'subscriptions/listen': {
     notifications: {
       toolsListChanged: 'boolean',
       promptsListChanged: 'boolean',
       resourcesListChanged: 'boolean',
       resourceSubscriptions: 'strings',
+      taskIds: 'strings',
     },
   },
 }

@@ -32,6 +32,7 @@ export type { ExchangeRecorder } from './exchange/reporter.ts'
 export {
   annotateDenial,
   annotateGuardrail,
+  annotateTask,
   annotateQuota,
   annotateWebhook,
   continueTrace,

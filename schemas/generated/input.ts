@@ -68,6 +68,7 @@ import type {
   OboStrategy,
   OpenAPIDocumentKey,
   OpenAPIDocumentRef,
+  OpenApiApiKeyQuery,
   OpenApiDocumentSource,
   OpenApiFilter,
   OpenApiOverride,
@@ -179,6 +180,7 @@ export type {
   OboStrategy,
   OpenAPIDocumentKey,
   OpenAPIDocumentRef,
+  OpenApiApiKeyQuery,
   OpenApiDocumentSource,
   OpenApiFilter,
   OpenApiOverride,
@@ -473,8 +475,9 @@ export type EmbeddingServerSpec = Omit<filled.EmbeddingServerSpec, "model" | "im
   readonly modelCache?: ModelCache
 }
 
-export type Extensions = Omit<filled.Extensions, "apps"> & {
+export type Extensions = Omit<filled.Extensions, "apps" | "tasks"> & {
   readonly apps?: AppsExtension
+  readonly tasks?: TasksExtension
 }
 
 export type FailureHandling = Omit<filled.FailureHandling, "healthCheckInterval" | "healthCheckTimeout" | "unhealthyThreshold" | "partialFailureMode" | "statusReportingInterval" | "circuitBreaker"> & {
@@ -946,6 +949,14 @@ export type SessionStorageConfig = Omit<filled.SessionStorageConfig, "db"> & {
 export type SpiffeClientAuth = Omit<filled.SpiffeClientAuth, "maxAssertionAge" | "replay"> & {
   readonly maxAssertionAge?: string
   readonly replay?: "once" | "untilExpiry"
+}
+
+export type TasksExtension = Omit<filled.TasksExtension, "enabled" | "maxTasksPerCaller" | "maxTasks" | "maxTtl" | "pollInterval"> & {
+  readonly enabled?: boolean
+  readonly maxTasksPerCaller?: number
+  readonly maxTasks?: number
+  readonly maxTtl?: string
+  readonly pollInterval?: string
 }
 
 export type Telemetry = Omit<filled.Telemetry, "enablePrometheusMetricsPath" | "insecure" | "metricsEnabled" | "samplingRate" | "tracingEnabled" | "useLegacyAttributes"> & {

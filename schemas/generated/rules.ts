@@ -322,10 +322,14 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     lessOrEqual(double(select(self, "semanticDistanceThreshold")), 2),
   "duration(self) > duration('0s')": (self) =>
     greater(duration(self), duration("0s")),
+  "duration(self) >= duration('100ms') && duration(self) <= duration('1h')": (self) =>
+    and(() => greaterOrEqual(duration(self), duration("100ms")), () => lessOrEqual(duration(self), duration("1h"))),
   "duration(self) >= duration('100ms') && duration(self) <= duration('60s')": (self) =>
     and(() => greaterOrEqual(duration(self), duration("100ms")), () => lessOrEqual(duration(self), duration("60s"))),
   "duration(self) >= duration('10s') && duration(self) <= duration('5m')": (self) =>
     and(() => greaterOrEqual(duration(self), duration("10s")), () => lessOrEqual(duration(self), duration("5m"))),
+  "duration(self) >= duration('1s') && duration(self) <= duration('168h')": (self) =>
+    and(() => greaterOrEqual(duration(self), duration("1s")), () => lessOrEqual(duration(self), duration("168h"))),
   "duration(self) >= duration('1s') && duration(self) <= duration('30s')": (self) =>
     and(() => greaterOrEqual(duration(self), duration("1s")), () => lessOrEqual(duration(self), duration("30s"))),
   "duration(self) >= duration('1s') && duration(self) <= duration('5m')": (self) =>
@@ -436,6 +440,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => equal(select(self, "embeddingProvider"), "tei"), () => and(() => has(self, "embeddingModel"), () => notEqual(select(self, "embeddingModel"), ""))),
   "self.embeddingProvider == 'tei' || has(self.embeddingService)": (self) =>
     or(() => equal(select(self, "embeddingProvider"), "tei"), () => has(self, "embeddingService")),
+  "self.id != 'io.modelcontextprotocol/tasks'": (self) =>
+    notEqual(select(self, "id"), "io.modelcontextprotocol/tasks"),
   "self.id != 'io.modelcontextprotocol/ui'": (self) =>
     notEqual(select(self, "id"), "io.modelcontextprotocol/ui"),
   "self.idpTokenUrl.startsWith('https://') || self.idpTokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>

@@ -1,10 +1,10 @@
 /**
  * Capabilities that a client has declared. Prompts that exceed these capabilities are rejected. Tasks are removed from
- * the declared capabilities in both eras, because Gatehouse does not relay tasks.
+ * the declared capabilities in both eras, because the vMCP adds them only to the requests for which it accepts tasks.
  * Source: MCP 2025-11-25, lifecycle "Capability Negotiation"; MCP 2026-07-28, basic "_meta".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { JsonObject } from '../json/object.ts'
+import { emptyObject, JsonObject } from '../json/object.ts'
 import type { Ask } from './questions.ts'
 
 export interface Abilities {
@@ -15,10 +15,12 @@ export interface Abilities {
   /** True if the client supports sampling with tools. */
   readonly samplingTools?: boolean
   readonly roots: boolean
+  /** True if a stateless client accepts tasks instead of results. */
+  readonly tasks?: boolean
 }
 
 /** A stateless-era extension that allows servers to respond with a task instead of a result. */
-const tasksExtension = 'io.modelcontextprotocol/tasks'
+export const tasksExtension = 'io.modelcontextprotocol/tasks'
 
 /** Reads declared capabilities. A member of the wrong type is treated as undeclared. Throws JsonError. */
 export function abilitiesIn(declared: JsonObject): Abilities {
@@ -31,7 +33,15 @@ export function abilitiesIn(declared: JsonObject): Abilities {
     sampling: sampling !== undefined,
     samplingTools: sampling?.raw('tools')?.[0] === 0x7b,
     roots: declared.raw('roots')?.[0] === 0x7b,
+    tasks: declared.object('extensions')?.raw(tasksExtension)?.[0] === 0x7b,
   }
+}
+
+/** Returns a client's capabilities with the tasks extension, as raw JSON. */
+export function withTasks(capabilities: Buffer): Buffer {
+  const declared = new JsonObject(capabilities)
+  const extensions = declared.object('extensions') ?? emptyObject
+  return declared.with({ extensions: extensions.with({ [tasksExtension]: '{}' }) })
 }
 
 /** Returns a client's or server's capabilities without tasks, as raw JSON. Throws JsonError. */

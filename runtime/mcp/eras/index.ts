@@ -1,5 +1,11 @@
 /** Translates individual parts of a message between the two protocol eras. */
-export { type Abilities, abilitiesIn, requireAbility } from './abilities.ts'
+export {
+  type Abilities,
+  abilitiesIn,
+  requireAbility,
+  tasksExtension,
+  withTasks,
+} from './abilities.ts'
 export { AskingCall, type CallStep } from './asking-call.ts'
 export type { DirectCall, DirectResult } from './direct-call.ts'
 export { requireVisits, sessionError, statelessError, visitRequests } from './errors.ts'
@@ -32,8 +38,10 @@ export { sessionParams, statelessParams } from './params.ts'
 export {
   type Ask,
   type AskReply,
+  inputRequests,
+  statelessQuestion,
   askingMethods,
-  isInterim,
+  resultKind,
   respondToInputRequests,
   sendInRounds,
 } from './questions.ts'
@@ -46,4 +54,5 @@ export {
   sessionResult,
   sessionResultInTurns,
   statusOf,
+  withServerInfo,
 } from './results.ts'

@@ -26,8 +26,8 @@ const clientMeta: readonly string[] = [
   metaKey.logLevel,
 ]
 /**
- * Members that are removed for a session-era server. A stateless client's answers reach the server as responses. A
- * server without task support must ignore a request for a task (MCP 2025-11-25, tasks, "Task Support and Handling").
+ * Members that are removed for a session-era server, unless the changes set them. A stateless client's answers reach the
+ * server as responses. The vMCP requests tasks itself.
  */
 const sessionRemovals: readonly string[] = ['inputResponses', 'requestState', 'task']
 
@@ -36,7 +36,7 @@ export function sessionParams(request: OutgoingParams, token: string): Buffer {
   const { params } = request
   const changes: Record<string, Buffer | string | undefined> = { ...request.changes }
   for (const name of sessionRemovals) {
-    if (params.raw(name)) changes[name] = undefined
+    if (params.raw(name) && !(name in changes)) changes[name] = undefined
   }
   if (params.raw('_meta') || request.trace) {
     const meta = params.object('_meta') ?? emptyObject
@@ -95,6 +95,7 @@ export function statelessParams(request: OutgoingParams, identity: StatelessIden
     [metaKey.logLevel]: logLevel === undefined ? undefined : JSON.stringify(logLevel),
   }
   if (meta.raw('progressToken')) metaChanges['progressToken'] = request.progress ? token : undefined
+  // The stateless era ignores requests for tasks. The server decides whether a call becomes a task.
   const dropped = params.raw('task') ? { task: undefined } : {}
   return params.with({ ...dropped, ...request.changes, _meta: meta.with(metaChanges) })
 }

@@ -56,14 +56,23 @@ export async function sendInRounds<T>(
 }
 
 /**
- * True for an `input_required` result, and false for a complete one. Throws BACKEND_PROTOCOL for any other type, such
- * as a task that the request did not allow.
+ * Returns the kind of a stateless result. Throws BACKEND_PROTOCOL for any kind that the request did not allow, such as a
+ * task.
  */
-export function isInterim(result: Buffer): boolean {
+export function resultKind(
+  result: Buffer,
+  { acceptsTask = false }: { readonly acceptsTask?: boolean | undefined } = {},
+): 'result' | 'input' | 'task' {
   const type = new JsonObject(result).value('resultType')
-  if (type === undefined || type === 'complete') return false
-  if (type === 'input_required') return true
+  if (type === undefined || type === 'complete') return 'result'
+  if (type === 'input_required') return 'input'
+  if (type === 'task' && acceptsTask) return 'task'
   throw protocolError('the result type was not negotiated')
+}
+
+/** True for an `input_required` result, and false for a complete one. Throws the same errors as `resultKind`. */
+export function isInterim(result: Buffer): boolean {
+  return resultKind(result) === 'input'
 }
 
 /**

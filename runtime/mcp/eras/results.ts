@@ -37,11 +37,21 @@ export function* completeResultInTurns(method: string, result: Buffer, serverInf
   return yield* joined(object.parts(completionChanges(method, object, serverInfo)))
 }
 
-function completionChanges(method: string, object: JsonObject, serverInfo: string): Changes {
+/** Returns a stateless result with the server's information, for results other than complete results. */
+export function withServerInfo(result: Buffer, serverInfo: string): Buffer {
+  const object = new JsonObject(result)
+  return object.with({ _meta: metaWith(object, serverInfo) })
+}
+
+function metaWith(object: JsonObject, serverInfo: string): Buffer | string {
   const meta = object.object('_meta')
+  return meta ? meta.with({ [metaKey.serverInfo]: serverInfo }) : `{"${metaKey.serverInfo}":${serverInfo}}`
+}
+
+function completionChanges(method: string, object: JsonObject, serverInfo: string): Changes {
   const changes: Record<string, Buffer | string> = {
     resultType: '"complete"',
-    _meta: meta ? meta.with({ [metaKey.serverInfo]: serverInfo }) : `{"${metaKey.serverInfo}":${serverInfo}}`,
+    _meta: metaWith(object, serverInfo),
   }
   if (cacheable.has(method)) {
     const ttl = object.raw('ttlMs')?.toString() ?? ''

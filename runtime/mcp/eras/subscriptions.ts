@@ -16,6 +16,8 @@ const lists: readonly AnnouncedList[] = ['tools', 'prompts', 'resources']
 export interface ListenFilter {
   readonly kinds: Iterable<AnnouncedList>
   readonly uris: Iterable<string>
+  /** Ids of tasks (extension `io.modelcontextprotocol/tasks`). */
+  readonly taskIds?: readonly string[]
 }
 
 export function listChangedMethod(kind: AnnouncedList): string {
@@ -33,21 +35,29 @@ export function announcedLists(capabilities: JsonObject | undefined): readonly A
 }
 
 /** Reads the `notifications` member of a subscription or of an acknowledgement. Ignores unknown and invalid members. */
-export function readFilter(filter: JsonObject): { readonly kinds: AnnouncedList[]; readonly uris: string[] } {
-  const value = filter.value('resourceSubscriptions')
-  const uris = Array.isArray(value) ? value.filter((uri): uri is string => typeof uri === 'string') : []
+export function readFilter(filter: JsonObject): {
+  readonly kinds: AnnouncedList[]
+  readonly uris: string[]
+  readonly taskIds: string[]
+} {
   return {
     kinds: lists.filter((kind) => filter.value(`${kind}ListChanged`) === true),
-    uris: [...new Set(uris)],
+    uris: textsIn(filter.value('resourceSubscriptions')),
+    taskIds: textsIn(filter.value('taskIds')),
   }
 }
 
+function textsIn(value: unknown): string[] {
+  return Array.isArray(value) ? [...new Set(value.filter((text) => typeof text === 'string'))] : []
+}
+
 /** Returns the raw `notifications` member for a filter. */
-export function filterText({ kinds, uris }: ListenFilter): string {
+export function filterText({ kinds, uris, taskIds = [] }: ListenFilter): string {
   const filter: Record<string, unknown> = {}
   for (const kind of kinds) filter[`${kind}ListChanged`] = true
   const resources = [...uris]
   if (resources.length > 0) filter['resourceSubscriptions'] = resources
+  if (taskIds.length > 0) filter['taskIds'] = taskIds
   return JSON.stringify(filter)
 }
 

@@ -37,6 +37,13 @@ export interface GuardrailRecord {
   readonly count: number
 }
 
+/** An event of a task: its creation, the first read of its result, an answer to its questions, or its cancellation. */
+export interface TaskRecord {
+  /** Hash of the task's id. */
+  readonly id: string
+  readonly event: 'created' | 'result_read' | 'updated' | 'cancelled'
+}
+
 export interface ExchangeRecord {
   readonly type: AuditEventType
   readonly outcome: AuditOutcome
@@ -65,6 +72,7 @@ export interface ExchangeRecord {
   /** Quotas that the request exceeded. */
   readonly quotas?: readonly QuotaRecord[] | undefined
   readonly guardrails?: readonly GuardrailRecord[] | undefined
+  readonly task?: TaskRecord | undefined
   /** Masks recorded text. */
   readonly mask?: MaskText | undefined
   /** The request's body. */
@@ -105,6 +113,7 @@ export function exchangeLine(
     webhooks: record.webhooks,
     quotas: record.quotas,
     guardrails: record.guardrails,
+    task: record.task,
     metadata: {
       extra: {
         duration_ms: record.durationMs,

@@ -262,6 +262,7 @@ function newScope(req: IncomingMessage, http: HttpSide): RequestScope {
     webhooks: undefined,
     quotas: undefined,
     guardrails: undefined,
+    task: undefined,
     attributes: undefined,
     pending: 0,
     deferred: undefined,

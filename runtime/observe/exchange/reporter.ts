@@ -163,6 +163,7 @@ function recordOf(ended: Ended, response: RpcResponse | undefined): ExchangeReco
     webhooks: scope.webhooks,
     quotas: scope.quotas,
     guardrails: scope.guardrails,
+    task: scope.task,
     mask,
     body: exchange.body,
     response: watch?.body(),

@@ -6,7 +6,7 @@ import type { Exchange } from '../../net/index.ts'
 import type { PolicyRecord } from '../audit/policy-line.ts'
 import type { OpenSpan } from '../telemetry/tracer.ts'
 import type { ResponseWatch } from './answer-watch.ts'
-import type { GuardrailRecord, QuotaRecord, WebhookRecord } from '../audit/exchange-line.ts'
+import type { GuardrailRecord, QuotaRecord, TaskRecord, WebhookRecord } from '../audit/exchange-line.ts'
 import type { ClientName, AttributedTool, RpcFacts } from './rpc.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 
@@ -41,6 +41,8 @@ export interface RequestScope {
   quotas: QuotaRecord[] | undefined
   /** Guardrail findings, up to a limit. */
   guardrails: GuardrailRecord[] | undefined
+  /** Event of a task's life that the request causes. */
+  task: TaskRecord | undefined
   /** Attributes for the request's span. */
   attributes: Readonly<Record<string, string | number | boolean | undefined>> | undefined
   /** Number of operations in progress. */
@@ -105,6 +107,12 @@ export function continueTrace(traceparent: string): void {
 export function annotateDenial(reason: string): void {
   const request = scopes.getStore()?.request
   if (request?.http) request.denial ??= reason
+}
+
+/** Records an event of a task for the request in flight. */
+export function annotateTask(record: TaskRecord): void {
+  const request = scopes.getStore()?.request
+  if (request?.http) request.task ??= record
 }
 
 /** Runs a call that has no client request; notes about it go to `notes`. */

@@ -27,6 +27,8 @@ export interface ServerCapabilities {
   readonly completions: boolean
   readonly logging: boolean
   readonly subscribe: boolean
+  /** True if a session-era backend can run tool calls as tasks. */
+  readonly tasks?: boolean
   /** Kinds of lists for which the backend announces changes. */
   readonly listChanged: ReadonlySet<ListKind>
   /** Kinds of lists whose declared capability is not an object. */
@@ -52,6 +54,8 @@ export interface Request {
   readonly signal: AnySignal
   /** Time limit for the backend in milliseconds, excluding the time spent waiting for the client's answer. */
   readonly timeoutMs: number
+  /** True if the backend may respond with a task instead of a result. */
+  readonly acceptsTask?: boolean | undefined
   /** A limit for the response, which is lower than the configured limit. */
   readonly limit?: ResponseLimit | undefined
   /** Relays messages to the client. Undefined for Gatehouse's own requests. */

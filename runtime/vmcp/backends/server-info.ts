@@ -38,6 +38,9 @@ function readCapabilities(capabilities: Readonly<Record<string, unknown>>): Serv
     completions: has('completions'),
     logging: has('logging'),
     subscribe: record(capabilities['resources'])?.['subscribe'] === true,
+    ...(record(record(record(capabilities['tasks'])?.['requests'])?.['tools'])?.['call'] !== undefined && {
+      tasks: true,
+    }),
     listChanged: new Set(listKinds.filter((kind) => record(capabilities[kind])?.['listChanged'] === true)),
     ...(misdeclared.length > 0 && { misdeclared }),
   }
@@ -62,6 +65,7 @@ export function resumedServer({ protocolVersion, logging, extensions }: BackendS
       completions: true,
       logging,
       subscribe: true,
+      tasks: true,
       listChanged: new Set(),
     },
     instructions: undefined,

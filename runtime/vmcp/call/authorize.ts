@@ -16,10 +16,11 @@
  * (execute_tool_script); ARCHITECTURE.md, "A tool call".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { JsonObject } from '../../mcp/index.ts'
+import { JsonObject } from '../../mcp/index.ts'
 import type { AccessRequest, DecisionReport, Facts, FactsResponse, Gate, Origin } from '../../policy/index.ts'
 import type { OperationClient } from '../model/session.ts'
 import type { Link, Operation } from '../model/operation.ts'
+import type { TaskRef } from '../model/task.ts'
 
 export interface AuthorizeOptions {
   readonly gate: Gate
@@ -60,9 +61,12 @@ export function authorize({
     const { client, context } = operation
     const { method, params } = accessOf(operation)
     const { signal } = context
+    // The owner of a task may always cancel it.
+    if (operation.task && method === 'tasks/cancel') return next(operation)
+    const subject = operation.task ? callOfTask(operation.task) : { method, params }
     let report: DecisionReport | undefined
     try {
-      await gate.check(client.caller, method, params, {
+      await gate.check(client.caller, subject.method, subject.params, {
         signal,
         factsOf: (request) => factsOf(client, request),
         peekFacts: (request) => peekFacts?.(client, request),
@@ -113,6 +117,12 @@ function decidedOrigin(asked: Origin | undefined, decided: Origin | undefined): 
   throw new GatehouseError('BACKEND_UNAVAILABLE', {
     detail: 'the target of the requested name changed during the request; try again',
   })
+}
+
+/** Returns the call that policies decide on for a request about a task. The arguments are no longer known. */
+function callOfTask({ tool }: TaskRef): { readonly method: string; readonly params: JsonObject } {
+  const params = new JsonObject(Buffer.from(JSON.stringify({ name: tool })))
+  return { method: 'tools/call', params }
 }
 
 function isDenial(error: unknown): boolean {

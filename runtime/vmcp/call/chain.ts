@@ -1,9 +1,10 @@
 /**
  * Defines the order of the links that an operation passes between the client codecs and the backend:
  *
- *     observe → list aliases → app names → feature surfaces → call aliases → webhooks → authorize → offer sign-in →
- *     resolve target → rate limit → readable quotas → feature tools → readable errors → resource links → app results →
- *     guardrail → route → pinned arguments → request state → quota → send
+ *     observe → list aliases → app names → list tasks → feature surfaces → call aliases → open task → webhooks →
+ *     authorize → offer sign-in → resolve target → rate limit → readable quotas → own tasks → feature tools →
+ *     readable errors → resource links → app results → guardrail → route → pinned arguments → request state → quota →
+ *     task relay → send
  *
  * - An unauthorized caller receives no information and consumes no rate limit or quota. `authorize` comes before
  *   `resolveTarget`, which reports unknown and withheld names. Both links come before the rate limit and the quota.
@@ -24,9 +25,11 @@ export interface ChainLinks {
   readonly observe?: Link | undefined
   readonly listAliases?: Link | undefined
   readonly appNames?: Link | undefined
+  readonly listTasks?: Link | undefined
   /** The features, outermost first. */
   readonly features: readonly Feature[]
   readonly callAliases?: Link | undefined
+  readonly openTask?: Link | undefined
   readonly webhooks?: Link | undefined
   readonly authorize?: Link | undefined
   readonly offerSignIn?: Link | undefined
@@ -34,6 +37,7 @@ export interface ChainLinks {
   readonly resolveTarget: (featureTools: ReadonlySet<string>) => Link
   readonly rateLimit?: Link | undefined
   readonly readableQuotas?: Link | undefined
+  readonly ownTasks?: Link | undefined
   readonly readableErrors: Link
   readonly resourceLinks?: Link | undefined
   readonly appResults?: Link | undefined
@@ -42,6 +46,7 @@ export interface ChainLinks {
   readonly pinnedArguments?: Link | undefined
   readonly requestState?: Link | undefined
   readonly quota?: Link | undefined
+  readonly taskRelay?: Link | undefined
   readonly send: Perform
 }
 
@@ -50,6 +55,7 @@ type LinkName = Exclude<keyof ChainLinks, 'features' | 'resolveTarget' | 'send'>
 /** The links that apply to a single method. The chain skips these links for all other methods. */
 const methods: Partial<Record<LinkName, string>> = {
   listAliases: 'tools/list',
+  listTasks: 'tools/list',
   callAliases: 'tools/call',
 }
 
@@ -98,16 +104,19 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
     'pinnedArguments',
     'requestState',
     'quota',
+    'taskRelay',
   ] as const
   const finalLinks = ['readableErrors', ...stepLinks] as const
   const checkedLinks = (tools: FeatureTools) => [
     'callAliases' as const,
+    'openTask' as const,
     'webhooks' as const,
     'authorize' as const,
     'offerSignIn' as const,
     resolveTarget(new Set(tools.keys())),
     'rateLimit' as const,
     'readableQuotas' as const,
+    'ownTasks' as const,
     ...(tools.size === 0 ? [] : [runFeatureTools(tools)]),
     ...finalLinks,
   ]
@@ -131,7 +140,10 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
     for (const tool of feature.tools) tools.set(tool.name, (operation) => tool.run(operation, inside))
   }
   return {
-    perform: compose(['observe', 'listAliases', 'appNames', ...surfaces, ...checkedLinks(tools)], send),
+    perform: compose(
+      ['observe', 'listAliases', 'appNames', 'listTasks', ...surfaces, ...checkedLinks(tools)],
+      send,
+    ),
     performOwn: compose([resolveTarget(new Set()), ...finalLinks], send),
     performStep: compose(stepLinks, send),
   }

@@ -35,6 +35,7 @@ import { findResultMismatches } from '../catalog/result-misfits.ts'
 import { type PinParts, refusal, requireFittingCompletion } from '../features/pinning/refusal.ts'
 import type { AppListings } from '../features/apps/listing.ts'
 import type { Guard } from '../features/guardrails/guard.ts'
+import { taskTarget } from '../features/tasks/requests.ts'
 
 /** The parts that a reload replaces. */
 export interface CallParts extends LookupParts {
@@ -126,6 +127,7 @@ export class Core {
       case 'completion/complete':
         return this.#completionTarget(operation)
       default:
+        if (operation.task) return taskTarget(this.peek(operation.client).tools, operation.task)
         return own(listMethods, operation.method) ? undefined : this.#extensionTarget(operation)
     }
   }

@@ -11,6 +11,7 @@ import { resolveAppNames } from '../features/apps/names.ts'
 import { rewriteAppResults } from '../features/apps/results.ts'
 import { makePageCheck } from '../features/apps/page-locks.ts'
 import { checkPinnedArguments, refusal } from '../features/pinning/refusal.ts'
+import type { TaskFeature } from '../features/tasks/index.ts'
 import { readableQuotas } from '../features/quotas/refusal.ts'
 import { spendQuota } from '../features/quotas/spending.ts'
 import { originsOfPage } from '../catalog/pages.ts'
@@ -41,12 +42,13 @@ export interface FixedParts {
   readonly signIns: SignIns | undefined
   /** True if the listener requires a token from every client. */
   readonly requiresToken: boolean
+  readonly tasks: TaskFeature
 }
 
 /** Builds the links of the chain, once for each configuration. */
 export function makeLinks(
   sources: LinkSources,
-  { core, observe, onDecision, events, signIns, requiresToken }: FixedParts,
+  { core, observe, onDecision, events, signIns, requiresToken, tasks }: FixedParts,
 ): ChainLinks {
   const { config, guards, features } = sources
   const callParts = core.parts
@@ -55,6 +57,7 @@ export function makeLinks(
   const isOwnTool = (name: string): boolean => sources.isOwnTool(name)
   const { gate, webhooks, limiter } = guards
   const quotas = guards.quotas?.quotas
+  const hasTasks = tasks.isEnabled()
   const hasAliases = maxToolNameLength > 0
   const refusePage = (entry: CatalogEntry, refused: PinReason) =>
     refusal({ ...entry, refused }, 'resources/read', core.pins)
@@ -78,10 +81,12 @@ export function makeLinks(
       }),
     appResults: apps && rewriteAppResults(apps, makePageCheck(config.pinning, config.toolLocks, refusePage)),
     listAliases: hasAliases ? showAliases((client) => core.peek(client).aliases) : undefined,
+    listTasks: hasTasks ? tasks.list : undefined,
     features,
     callAliases: hasAliases
       ? resolveAliases(maxToolNameLength, (client, alias) => core.nameOf(client, alias))
       : undefined,
+    openTask: hasTasks ? tasks.open : undefined,
     webhooks:
       webhooks &&
       askWebhooks({
@@ -104,6 +109,7 @@ export function makeLinks(
     resolveTarget: (featureTools) => core.resolveTarget(featureTools),
     rateLimit: limiter && rateLimit(limiter),
     readableQuotas: quotas && readableQuotas,
+    ownTasks: hasTasks ? tasks.own : undefined,
     readableErrors: readableErrors(core),
     resourceLinks: callParts.onlyBackend === undefined ? recordResourceLinks(callParts.links) : undefined,
     guardrail: callParts.guard?.link,
@@ -114,6 +120,7 @@ export function makeLinks(
     quota:
       quotas &&
       spendQuota({ quotas, costUnreadable: (backend) => events.emit('cost_unreadable', { backend }) }),
+    taskRelay: hasTasks ? tasks.relay : undefined,
     send: send(core),
   }
 }

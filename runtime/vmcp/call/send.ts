@@ -5,7 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
-import { argumentHeaders, JsonObject, rpcCode } from '../../mcp/index.ts'
+import { argumentHeaders, JsonObject, rpcCode, withTasks } from '../../mcp/index.ts'
 import { isBackendError } from '../backends/backend-errors.ts'
 import { backendIdentity } from '../backends/settings.ts'
 import type { Backend } from '../backends/backend.ts'
@@ -89,7 +89,7 @@ export function checkState(core: Pick<Core, 'parts'>): Link {
 
 export function send(core: Core): Perform {
   return async function send(operation) {
-    const { target, client, context, method, params, stateFor } = operation
+    const { target, client, context, method, params, stateFor, tasks } = operation
     if (!target) return core.answer(operation)
     if (target.run) return target.run(operation)
     const { entry, timeoutMs = 0, bridges = false, needsWholeResult = false } = target
@@ -110,7 +110,8 @@ export function send(core: Core): Perform {
         changes: target.changes,
         hasOwnState: stateFor !== undefined,
         sender: { caller: client.caller, headers: client.headers },
-        capabilities: client.abilities.raw,
+        capabilities: tasks === undefined ? client.abilities.raw : withTasks(client.abilities.raw),
+        acceptsTask: tasks === 'accepted',
         signal: context.lazySignal ?? context.signal,
         timeoutMs: Math.max(timeoutMs, settings.timeoutMs),
         limit: target.limit,

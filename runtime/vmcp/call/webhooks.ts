@@ -20,6 +20,7 @@ import {
 import { type Link, type Operation, type Perform, withParams, withWholeResult } from '../model/operation.ts'
 import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
+import { changeTaskResult, type TaskRef } from '../model/task.ts'
 
 export interface WebhookParts {
   readonly chain: WebhookChain
@@ -36,7 +37,17 @@ export interface WebhookParts {
 
 export function askWebhooks({ chain, ...parts }: WebhookParts): Link {
   return function askWebhooks(operation, next) {
+    const { task } = operation
+    if (task) return chain.concerns('tools/call') ? respondToTask(operation, task, next) : next(operation)
     return chain.concerns(operation.method) ? callWebhooks(operation, next) : next(operation)
+  }
+  /** Calls the webhooks with the late result of a tool call. */
+  async function respondToTask(operation: Operation, task: TaskRef, next: Perform): Promise<Outcome> {
+    const params = new JsonObject(Buffer.from(JSON.stringify({ name: task.tool })))
+    const origin = await originOf({ ...operation, method: 'tools/call', params }, parts)
+    const call = { ...callOf(operation, params, origin), method: 'tools/call' }
+    const outcome = await next(withWholeResult(operation))
+    return changeTaskResult(operation.method, outcome, (result) => respond(chain, call, result))
   }
   async function callWebhooks(operation: Operation, next: Perform): Promise<Outcome> {
     const origin = await originOf(operation, parts)
@@ -103,11 +114,11 @@ function changedOperation(operation: Operation, params: JsonObject, origin: Orig
 }
 
 /**
- * Calls the webhooks with an outcome. An input request from a backend is not a result, so this function returns it
- * unchanged.
+ * Calls the webhooks with an outcome. An input request or a task from a backend is not a result, so this function
+ * returns it unchanged.
  */
 async function respond(chain: WebhookChain, call: WebhookCall, outcome: Outcome): Promise<Outcome> {
-  if (outcome.kind === 'input') return outcome
+  if (outcome.kind === 'input' || outcome.kind === 'task') return outcome
   const { kind } = outcome
   const body = kind === 'result' ? outcome.result : outcome.error
   const response = await chain.response(call, { kind, body })

@@ -294,8 +294,7 @@ function resolveTemplates(listings: readonly Listing[], problems: CatalogNotice[
   )) {
     const matches = compileTemplate(key)
     if (reason === undefined) entries.set(key, { ...entry, matches })
-    else
-      refused.set(key, { key, backend: entry.backend, original: entry.original, refused: reason, matches })
+    else refused.set(key, { key, backend: entry.backend, original: entry.original, refused: reason, matches })
   }
   const holding = sortedByKey([...entries.values(), ...refused.values()])
   const neverApproved: RefusedTemplate[] = []

@@ -40,6 +40,8 @@ interface Candidate {
   readonly override: ToolOverride | undefined
   /** The tool's name after an override, before conflict resolution. */
   readonly base: string
+  /** True if the backend can run tool calls as tasks of 2025-11-25. */
+  readonly hasTasks: boolean
 }
 
 /**
@@ -138,7 +140,7 @@ function workloadTools(aggregation: Aggregation, backend: string): WorkloadTools
 }
 
 function candidatesOf(listing: Listing, aggregation: Aggregation, problems: CatalogNotice[]): Candidate[] {
-  const { backend, tools } = listing
+  const { backend, tools, server } = listing
   const settings = workloadTools(aggregation, backend)
   const overrides = settings?.overrides ?? {}
   for (const name of Object.keys(overrides)) {
@@ -151,7 +153,8 @@ function candidatesOf(listing: Listing, aggregation: Aggregation, problems: Cata
   }
   return tools.map((item) => {
     const override = Object.hasOwn(overrides, item.key) ? overrides[item.key] : undefined
-    return { backend, item, settings, override, base: override?.name ?? item.key }
+    const base = override?.name ?? item.key
+    return { backend, item, settings, override, base, hasTasks: server.capabilities.tasks === true }
   })
 }
 
@@ -247,7 +250,7 @@ function isAdvertised({ settings, base }: Candidate, aggregation: Aggregation): 
 }
 
 function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): ToolEntry {
-  const { item, override, backend, base } = candidate
+  const { hasTasks, item, override, backend, base } = candidate
   const { key: original, json, sessionJson, check, mirrored } = item
   const own = annotationsIn(json)
   const annotations = override?.annotations ? mergeAnnotations(own, override.annotations) : own
@@ -269,7 +272,15 @@ function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): 
     ...(sessionJson && { sessionJson: change(sessionJson) }),
     ...(check && { check }),
     ...(item.ui && { ui: item.ui }),
+    ...(hasTasks && taskSupportIn(json)),
   }
+}
+
+/** Returns the support for tasks that a session-era backend declares for a tool. */
+function taskSupportIn(json: Buffer): Pick<ToolEntry, 'taskSupport'> {
+  if (!json.includes('"execution"') && !json.includes('\\u')) return {}
+  const support = new JsonObject(json).object('execution')?.text('taskSupport')
+  return support === 'required' || support === 'optional' ? { taskSupport: support } : {}
 }
 
 function applyChanges(json: Buffer, changes: Readonly<Record<string, string>>): Buffer {

@@ -8,6 +8,7 @@
 import type { Fields } from '../../../schemas/index.ts'
 import type { Era } from '../../mcp/index.ts'
 import type { ServerInfo } from '../backends/connection.ts'
+import type { TaskCapabilities } from '../features/tasks/index.ts'
 import type { ExtensionSet } from '../model/extensions.ts'
 import type { OperationClient } from '../model/session.ts'
 
@@ -25,8 +26,12 @@ export type Advertise = (client: OperationClient) => Advertised | Promise<Advert
 
 const announcesChanges = { listChanged: true }
 
-/** Returns every capability of Gatehouse, and the enabled extensions. */
-export function allCapabilities(era: Era, extensions: ExtensionSet): Omit<Advertised, 'instructions'> {
+/** Returns every capability of Gatehouse, and the enabled extensions and tasks. */
+export function allCapabilities(
+  era: Era,
+  extensions: ExtensionSet,
+  tasks: TaskCapabilities,
+): Omit<Advertised, 'instructions'> {
   return {
     capabilities: JSON.stringify({
       tools: announcesChanges,
@@ -34,7 +39,8 @@ export function allCapabilities(era: Era, extensions: ExtensionSet): Omit<Advert
       prompts: announcesChanges,
       logging: {},
       completions: {},
-      ...extensionsMember(extensions.advertised(era)),
+      ...tasks.capabilities,
+      ...extensionsMember({ ...extensions.advertised(era), ...tasks.extensions }),
     }),
   }
 }
@@ -44,13 +50,14 @@ function extensionsMember(advertised: Fields): Fields {
 }
 
 /**
- * Returns the union of the servers' capabilities, and the enabled extensions that a server declares. The result always includes the list-changed capabilities, even if no
- * server announces changes.
+ * Returns the union of the servers' capabilities, and the enabled extensions that a server declares. The result always
+ * includes tasks if they are enabled, and the list-changed capabilities, even if no server announces changes.
  */
 export function combineCapabilities(
   servers: readonly ServerInfo[],
   era: Era,
   extensions: ExtensionSet,
+  tasks: TaskCapabilities,
 ): Omit<Advertised, 'instructions'> {
   const offered = new Set(servers.flatMap((server) => [...server.extensions.keys()]))
   const has = (name: 'tools' | 'resources' | 'prompts' | 'logging' | 'completions' | 'subscribe'): boolean =>
@@ -64,7 +71,8 @@ export function combineCapabilities(
       ...(has('prompts') && { prompts: announcesChanges }),
       ...(has('logging') && { logging: {} }),
       ...(has('completions') && { completions: {} }),
-      ...extensionsMember(extensions.advertised(era, offered)),
+      ...tasks.capabilities,
+      ...extensionsMember({ ...extensions.advertised(era, offered), ...tasks.extensions }),
     }),
   }
 }

@@ -14,6 +14,7 @@ import { SessionEdge } from './session-era/http-codec.ts'
 import { SessionProtocol } from './session-era/protocol.ts'
 import { ParkedCalls } from './stateless-era/call.ts'
 import { StatelessEdge } from './stateless-era/codec.ts'
+import { taskCapabilities, type TaskFeature } from '../features/tasks/index.ts'
 import type { ClientSession } from '../model/session.ts'
 import { ownOperation, type Perform } from '../model/operation.ts'
 import { makeSessionLife, type Subscribe } from './session-life.ts'
@@ -29,6 +30,7 @@ export interface EdgesOptions {
   readonly performOwn: Perform
   /** Returns the active policies, or undefined if none are configured. */
   readonly gate: () => Gate | undefined
+  readonly tasks: TaskFeature
   readonly serverInfo: string
   /** Determines whether the server advertises all capabilities or only the backends' capabilities. */
   readonly advertise: 'everything' | 'backends'
@@ -82,12 +84,15 @@ export function makeEdges(options: EdgesOptions): Edges {
       const outcome = await subscribe(client, uri, signal)
       if (outcome.kind !== 'result') throw new Error('the backend rejected the subscription')
     },
+    tasks: options.tasks,
+    readTask: (client, taskId, signal) => perform(ownOperation(client, 'tasks/get', { taskId }, signal)),
     endSession: options.endSession,
   })
   const advertise: Advertise = async (client) => {
+    const tasks = options.tasks.isOffered() ? taskCapabilities(client) : {}
     if (options.advertise === 'everything')
       return {
-        ...allCapabilities(client.era, core.parts.extensions),
+        ...allCapabilities(client.era, core.parts.extensions, tasks),
         instructions: await instructionsFor(client, core, options.gate()),
       }
     const catalog = await core.view(client, { waitForFresh: true })
@@ -96,6 +101,7 @@ export function makeEdges(options: EdgesOptions): Edges {
         catalog.listings.map(({ server }) => server),
         client.era,
         core.parts.extensions,
+        tasks,
       ),
       instructions: await instructionsIn(catalog, client, core, options.gate()),
     }
@@ -103,7 +109,10 @@ export function makeEdges(options: EdgesOptions): Edges {
   const protocol = new SessionProtocol({
     sessions,
     perform,
-    life: makeSessionLife({ core, subscribe }, (session) => void sessions.save(session)),
+    life: makeSessionLife(
+      { core, subscribe, tasks: options.tasks },
+      (session) => void sessions.save(session),
+    ),
     serverInfo,
     advertise,
     extensions: () => core.parts.extensions,

@@ -8,6 +8,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import type { Core } from '../call/core.ts'
 import { Resubscriber } from './session-era/resubscribe.ts'
 import type { SessionLife } from './session-era/protocol.ts'
+import type { TaskFeature } from '../features/tasks/index.ts'
 import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
 import type { ServerSession } from './sessions/session.ts'
@@ -37,15 +38,17 @@ export type Subscribe = (client: OperationClient, uri: string, signal: AbortSign
 export interface SessionLifeParts {
   readonly core: Core
   readonly subscribe: Subscribe
+  readonly tasks: Pick<TaskFeature, 'sessionIds'>
 }
 
 export function makeSessionLife(
-  { core, subscribe }: SessionLifeParts,
+  { core, subscribe, tasks }: SessionLifeParts,
   save: (session: ServerSession) => void,
 ): SessionLife {
   const resubscriber = new Resubscriber()
   return {
     onFirstMessage(session) {
+      session.taskIdOf = (backend, taskId) => tasks.sessionIds.find(session.id, backend, taskId)?.id
       session.allowsNotification = (method) => core.parts.extensions.allowsNotification(method)
       session.onLost = (backend) => renewSubscriptions(subscribe, session, backend, resubscriber)
       if (!session.isRestored) return

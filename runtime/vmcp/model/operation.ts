@@ -16,6 +16,7 @@ import type { Delivery, ResponseLimit } from './delivery.ts'
 import type { CatalogEntry } from './catalog/entry.ts'
 import type { Outcome } from './outcome.ts'
 import type { OperationClient } from './session.ts'
+import type { TaskRef } from './task.ts'
 
 export interface Operation {
   readonly method: string
@@ -40,6 +41,13 @@ export interface Operation {
   readonly stateFor?: string | undefined
   /** True for a tool call that an app may have made. Tool search then accepts the name of a tool that it hides. */
   readonly isAppCall?: boolean | undefined
+  /** The task that a `tasks/*` request names. Set by the link that opens task ids. */
+  readonly task?: TaskRef | undefined
+  /**
+   * Set by the task link. `declared` declares the tasks extension to a stateless backend. With `accepted`, the backend
+   * may also respond to the call with a task.
+   */
+  readonly tasks?: 'declared' | 'accepted' | undefined
   /** True if a script or workflow consumes the result instead of the client. */
   readonly isForProgram?: boolean | undefined
   /** Set by `resolveTarget`. Undefined for lists and for Gatehouse's own tools. */

@@ -24,6 +24,11 @@ export type Outcome =
       /** Identity of the backend that requests the input. See `Operation.stateFor`. */
       readonly backend?: string | undefined
     }
+  /**
+   * A tool call that continues as a task. Backends return their own task objects, and the task link translates them for
+   * the client.
+   */
+  | { readonly kind: 'task'; readonly result: Buffer }
 
 /** Returns the size of a backend's response in bytes. */
 export function sizeOf(outcome: Outcome): number {

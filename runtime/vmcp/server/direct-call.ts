@@ -54,7 +54,8 @@ export async function directCall(call: DirectCall, parts: DirectParts): Promise<
   let failure: unknown
   try {
     const outcome = await withNotes(notes, () => performAsking(operation, parts.perform))
-    if (outcome.kind === 'input')
+    // This call has no id, so it never becomes a task.
+    if (outcome.kind === 'input' || outcome.kind === 'task')
       throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the tool asked too many questions' })
     ended = outcome
     if (ended.kind === 'error') return { kind: 'error', json: ended.error }

@@ -40,11 +40,14 @@ import { VmcpReadiness } from './status/readiness.ts'
 import { Reloadable } from './reloadable.ts'
 import { type Reporter, reporterFor } from './status/report.ts'
 import { signInRoute } from './sign-in-page.ts'
+import { makeServerTasks } from './tasks.ts'
+import type { TaskFeature } from '../features/tasks/index.ts'
 import { builtInRoute } from './status/routes.ts'
 import { watcherOf } from '../clients/session-life.ts'
 import { offerSessions } from '../clients/processes/offered-sessions.ts'
 import { WorkerRelay, workerTag } from '../clients/processes/relay.ts'
 import { makeOtherWorkers } from '../clients/sessions/other-workers.ts'
+import { SharedSecret } from '../clients/sessions/shared-secret.ts'
 import { openSessionStorage, serverScope, type SessionStorage } from '../clients/sessions/storage.ts'
 import type { ServerSession } from '../clients/sessions/session.ts'
 import { SessionTable } from '../clients/sessions/table.ts'
@@ -102,6 +105,7 @@ class Vmcp implements VmcpServer {
   readonly #events: Events
   readonly #stopLog: () => void
   readonly #engine: VmcpEngine
+  readonly #tasks: TaskFeature
   readonly #chain: Chain
   readonly #sessions: SessionTable
   readonly #edges: Edges
@@ -112,7 +116,7 @@ class Vmcp implements VmcpServer {
   readonly #parts: Reloadable
   readonly #readiness: VmcpReadiness
   #checksum: string | undefined
-  #stateSecret: string | undefined
+  readonly #secret: SharedSecret
   #reporter: Reporter | undefined
   #stopping = false
   #evictions = 0
@@ -131,8 +135,8 @@ class Vmcp implements VmcpServer {
     this.#events = events
     this.#stopLog = stopLog
     this.#checksum = options.configChecksum
-    this.#stateSecret = env[vmcpEnvironment.stateKey] || undefined
     this.#storage = openSessionStorage(config, env, events, worker?.sessions)
+    this.#secret = new SharedSecret(env[vmcpEnvironment.stateKey] || undefined, this.#storage, log)
     this.#relay = worker && new WorkerRelay(worker.link, observation.observer, log)
     const tag = workerTag(worker?.link.id)
     this.#parts = new Reloadable(config, {
@@ -170,12 +174,14 @@ class Vmcp implements VmcpServer {
         this.#readiness.onApplied(leftOut, served)
       },
       onChange: () => this.#reporter?.notify(),
-      stateSecret: () => this.#stateSecret,
+      stateSecret: () => this.#secret.value,
       lockKeeper: options.lockKeeper,
       performStep: (...step) =>
         stepPerformer(this.#engine.core, () => this.#parts.guards, this.#chain)(...step),
       observation,
     })
+    const shared = { storage: this.#storage, secret: this.#secret }
+    this.#tasks = makeServerTasks(this.#engine, this.#parts, { env, now: clock.now, ...shared })
     this.#chain = makeChain(this.#makeLinks())
     this.#load = makeLoadControl(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
@@ -195,11 +201,12 @@ class Vmcp implements VmcpServer {
       sessions: this.#sessions,
       ...this.#chain,
       gate: () => this.#parts.guards.gate,
+      tasks: this.#tasks,
       serverInfo: this.#identity(config.name),
       advertise: options.advertise ?? 'everything',
       allowlist: this.#parts,
       server: serverScope(config, env),
-      stateSecret: () => this.#stateSecret,
+      stateSecret: () => this.#secret.value,
       clock,
       log,
       endSession: (session: ClientSession) => this.#engine.endSession(session, { gone: true }),
@@ -237,7 +244,8 @@ class Vmcp implements VmcpServer {
     const events = this.#events
     const onDecision = decisionReporter({ ...this.#observation, server, events, core: () => core })
     const requiresToken = this.#options.localTokens !== undefined
-    return makeLinks(this.#parts, { core, observe, onDecision, events, signIns, requiresToken })
+    const tasks = this.#tasks
+    return makeLinks(this.#parts, { core, observe, onDecision, events, signIns, requiresToken, tasks })
   }
 
   #sessionEnded(session: ServerSession, gone: boolean): void {
@@ -298,9 +306,9 @@ class Vmcp implements VmcpServer {
       page: () => this.view.pageFacts(),
       relay: relay && ((exchange) => relay.relay(exchange)),
     })
-    const shared = this.#shareSecret()
-    // Workers must share the secret before the first request.
-    if (worker) await shared
+    const shared = this.#secret.share()
+    // Workers and tasks need the secret before the first request.
+    if (worker || this.#tasks.isEnabled()) await shared
     this.relayPort = await relay?.open(handler)
     const connections = worker?.link.connections
     const parts = { host, port, handler, certificate, connections, localTokens: this.#options.localTokens }
@@ -361,18 +369,8 @@ class Vmcp implements VmcpServer {
     }
   }
 
-  /** Reads the key that replicas share from the session store. Retries until the store is available. */
-  async #shareSecret(): Promise<void> {
-    if (this.#stateSecret !== undefined || !this.#storage) return
-    try {
-      this.#stateSecret = await this.#storage.sharedSecret()
-    } catch (error) {
-      this.#log.debug('failed to read the shared key', { err: error })
-    }
-  }
-
   #evict(): void {
-    void this.#shareSecret()
+    void this.#secret.share()
     this.#sessions.evict()
     this.#engine.evict(idleMs)
     countSecretUses(this.#options.authServer, this.#observation.telemetry.metrics)
@@ -391,7 +389,7 @@ class Vmcp implements VmcpServer {
     await Promise.all([this.#listener?.close({ graceMs }), this.#relay?.close(graceMs)])
     await this.#reporter?.close()
     this.#sessions.close()
-    await this.#parts.closeGuards()
+    await Promise.all([this.#tasks.close(), this.#parts.closeGuards()])
     await this.#engine.close()
     await Promise.all([this.#parts.closeAuthenticator(), this.#storage?.close(), this.#observation.close()])
     this.#stopLog()

@@ -232,13 +232,13 @@ export function statelessRequest(
     'io.modelcontextprotocol/clientCapabilities': options.capabilities ?? {},
     ...options.meta,
   }
-  const name = params['name'] ?? params['uri']
+  const name = params['name'] ?? params['uri'] ?? params['taskId']
   return {
     body: JSON.stringify({ jsonrpc: '2.0', id: nextId++, method, params: { ...params, _meta: meta } }),
     headers: {
       'mcp-protocol-version': revision,
       'mcp-method': method,
-      ...(typeof name === 'string' && /^(tools\/call|prompts\/get|resources\/read)$/.test(method)
+      ...(typeof name === 'string' && /^(tools\/call|prompts\/get|resources\/read|tasks\/\w+)$/.test(method)
         ? { 'mcp-name': name }
         : {}),
       ...options.headers,

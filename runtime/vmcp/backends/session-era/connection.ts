@@ -256,9 +256,10 @@ export class SessionConnection implements BackendConnection {
           const sent = sessionParams({ params, changes, progress, logLevel, trace }, id)
           const message = requestMessage(id, method, sent)
           const outcome = await this.#roundTrip(channel, inbound, id, message, sender, deadline, request)
-          if (method === 'tools/call' && outcome.kind === 'result' && !outcome.passed)
-            rejectTask(outcome.result)
-          return outcome
+          if (method !== 'tools/call' || outcome.kind !== 'result' || outcome.passed) return outcome
+          if (!isTask(outcome.result)) return outcome
+          if (request.acceptsTask) return { kind: 'task', result: outcome.result }
+          throw protocolError('the backend returned a task that was not requested')
         } catch (error) {
           if (id !== undefined && deadline.aborted) {
             const cancelled = JSON.stringify({ requestId: Number(id), reason: 'cancelled' })
@@ -374,10 +375,9 @@ export class SessionConnection implements BackendConnection {
 /** Maximum size of a task that is returned instead of a result. */
 const maxTaskBytes = 64 * 1024
 
-/** Throws BACKEND_PROTOCOL if a backend returns a task. Gatehouse does not request tasks and does not poll them. */
-function rejectTask(result: Buffer): void {
-  if (result.length > maxTaskBytes || !result.includes('"task"')) return
+/** True if a backend returned a task instead of a tool result. */
+function isTask(result: Buffer): boolean {
+  if (result.length > maxTaskBytes || !result.includes('"task"')) return false
   const read = new JsonObject(result)
-  if (read.raw('task') && !read.raw('content'))
-    throw protocolError('the backend returned a task that was not requested')
+  return read.raw('task') !== undefined && !read.raw('content')
 }

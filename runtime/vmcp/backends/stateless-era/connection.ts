@@ -14,7 +14,6 @@ import {
   emptyObject,
   foreignStatuses,
   headerName,
-  isInterim,
   JsonObject,
   type Message,
   namedMethods,
@@ -22,6 +21,7 @@ import {
   type SseEvent,
   requestMessage,
   respondToInputRequests,
+  resultKind,
   rpcCode,
   sendInRounds,
   sessionError,
@@ -167,7 +167,7 @@ export class StatelessConnection implements BackendConnection {
         onEvent,
       })
         .then(async (response) => {
-          if (!responded) resolve(await responseOf(response, id, request.method, target))
+          if (!responded) resolve(await responseOf(response, id, request, target))
         })
         .catch((error: unknown) => reject(error instanceof Error ? error : new Error('request failed')))
         .finally(() => clearTimeout(linger))
@@ -194,7 +194,7 @@ export class StatelessConnection implements BackendConnection {
 
   /** Handles one message from an event stream. Returns the outcome if the message is the response. */
   #receive(message: Message, id: string, request: Request): Outcome | undefined {
-    if (message.method === '') return outcomeOf(message, id)
+    if (message.method === '') return outcomeOf(message, id, request)
     const { relay } = request
     if (message.kind !== 'notification' || !message.params || !relay) return undefined
     if (message.method === 'notifications/message') relay.log(message.params)
@@ -221,9 +221,10 @@ export class StatelessConnection implements BackendConnection {
 async function responseOf(
   response: BackendResponse,
   id: string,
-  method: string,
+  request: Request,
   target: ChannelTarget,
 ): Promise<Outcome> {
+  const { method } = request
   if (response.stream) throw protocolError('the stream ended before the response arrived')
   let message: Message
   try {
@@ -242,7 +243,7 @@ async function responseOf(
   }
   if (message.error && isOwnRequest(method) && isDecisiveStatus(response.status))
     throw errorOf(response, describeRequest(target, method))
-  const outcome = outcomeOf(message, id)
+  const outcome = outcomeOf(message, id, request)
   if (outcome?.kind === 'error' && belongsToOtherEra(response.status, outcome.error))
     throw new WrongEra('an error code that this protocol era does not define', outcome)
   if (!outcome) throw errorOf(response, describeRequest(target, method)) ?? protocolError('no response')
@@ -261,16 +262,14 @@ function belongsToOtherEra(status: number, error: Buffer): boolean {
   return foreignStatuses.has(status) && !ownRefusals.has(new JsonObject(error).value('code'))
 }
 
-/**
- * Returns the outcome of a response. Throws BACKEND_PROTOCOL for a kind of result that was not requested, such as a
- * task.
- */
-function outcomeOf(message: Message, id: string): Outcome | undefined {
+/** Returns the outcome of a response. Throws BACKEND_PROTOCOL for a kind of result that was not requested. */
+function outcomeOf(message: Message, id: string, request: Request): Outcome | undefined {
   if (message.error && (message.id === id || message.id === undefined))
     return { kind: 'error', error: message.error }
   if (!message.result || message.id !== id) return undefined
   const { result, passed } = message
-  return isInterim(result) ? { kind: 'input', result } : { kind: 'result', result, ...(passed && { passed }) }
+  const kind = resultKind(result, request)
+  return kind === 'result' ? { kind, result, ...(passed && { passed }) } : { kind, result }
 }
 
 /** Converts an error for session-era clients. The client codec converts results. */

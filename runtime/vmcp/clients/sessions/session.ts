@@ -31,6 +31,8 @@ import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 /** Maximum number of a session's messages that other workers are sending at the same time. */
 const maxPushing = 32
 
+const taskStatusMethod = 'notifications/tasks/status'
+
 /** Limits for one session. */
 const maxStreams = 4
 const maxWaiting = 256
@@ -104,6 +106,8 @@ export class ServerSession implements ClientSession {
   onChange: (() => void) | undefined
   /** Called when a backend has lost its session for this client session. */
   onLost: ((backend: string) => void) | undefined
+  /** Returns the id under which the client knows a backend's task. */
+  taskIdOf: ((backend: string, taskId: string) => string | undefined) | undefined
   /** Returns true for a notification of an extension that the configuration allows. */
   allowsNotification: ((method: string) => boolean) | undefined
   /** True once the session has ended in this process. */
@@ -235,7 +239,9 @@ export class ServerSession implements ClientSession {
       if (allowedParams) this.#forwardUpdate(backend, new JsonObject(allowedParams))
     } else if (method === 'notifications/elicitation/complete')
       this.push(notificationMessage(method, allowedParams))
-    else if (this.allowsNotification?.(method)) this.push(notificationMessage(method, allowedParams))
+    else if (method === taskStatusMethod) {
+      if (allowedParams) this.#forwardTaskStatus(backend, new JsonObject(allowedParams))
+    } else if (this.allowsNotification?.(method)) this.push(notificationMessage(method, allowedParams))
   }
 
   resume(backend: string, binding: string): BackendSession | undefined {
@@ -258,6 +264,13 @@ export class ServerSession implements ClientSession {
   backendSessionOpened(backend: string, session: BackendSession): void {
     this.backendSessions.set(backend, session)
     this.onChange?.()
+  }
+
+  /** Ignores tasks that the client does not know. Gatehouse's own tasks already have the client's id. */
+  #forwardTaskStatus(backend: string, params: JsonObject): void {
+    const id = backend === '' ? params.text('taskId') : this.taskIdOf?.(backend, params.text('taskId') ?? '')
+    if (id === undefined) return
+    this.push(notificationMessage(taskStatusMethod, params.with({ taskId: JSON.stringify(id) })))
   }
 
   /** Ignores updates from a backend that does not own the resource. */

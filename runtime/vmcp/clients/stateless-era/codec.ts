@@ -32,6 +32,7 @@ import {
   statusOf,
   allVersions,
   visitRequests,
+  withServerInfo,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight } from '../../../net/index.ts'
 import type { ExtensionSet } from '../../model/extensions.ts'
@@ -42,6 +43,7 @@ import { type Advertise, advertisedMembers } from '../advertised.ts'
 import type { ClientResponse } from '../response.ts'
 import { abilitiesOf, canonicalJson, selectHeaders, type HeaderAllowlist } from '../../model/client.ts'
 import type { VmcpExchange } from '../../model/exchange.ts'
+import { isTaskMethod } from '../../features/tasks/index.ts'
 import { LiveOperation } from '../live-operation.ts'
 import type { Listeners } from './listeners.ts'
 import { Reply } from '../reply.ts'
@@ -116,9 +118,14 @@ export class StatelessEdge {
     const discovered = message.method === 'server/discover' ? await this.#discover(client) : undefined
     const reply = new Reply(exchange.req, exchange.res, { headers: noStore })
     if (discovered) await this.#finish(reply, message.id, message.method, discovered)
-    else if (knownMethods.has(message.method) || this.#options.extensions().routeOf(message.method))
+    else if (this.#isKnown(message.method))
       await this.#operate(exchange, message, message.id, params, client, meta, reply)
     else throw new MessageError('METHOD_NOT_FOUND', message.id)
+  }
+
+  #isKnown(method: string): boolean {
+    if (knownMethods.has(method) || isTaskMethod(method, 'stateless')) return true
+    return this.#options.extensions().routeOf(method) !== undefined
   }
 
   #client(exchange: VmcpExchange, meta: StatelessMeta, caller: Caller, id: string): OperationClient {
@@ -254,6 +261,8 @@ export class StatelessEdge {
         reply.end(resultMessage(id, inputRequired(step.requests, state, this.#options.serverInfo)))
       } else if (step.outcome.kind === 'input')
         this.#finishInput(reply, id, method, step.outcome, call, binding)
+      else if (step.outcome.kind === 'task')
+        reply.end(resultMessage(id, withServerInfo(step.outcome.result, this.#options.serverInfo)))
       else if (step.outcome.kind === 'error')
         this.#finishError(reply, id, method, step.outcome.error, call, binding)
       else await this.#finish(reply, id, method, step.outcome.result, step.outcome.passed)

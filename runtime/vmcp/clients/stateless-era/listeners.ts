@@ -27,12 +27,14 @@ import {
 import { registerCallerStream } from '../../../net/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
+import { requireTasks, type TaskFeature } from '../../features/tasks/index.ts'
 import type { Watcher } from '../session-life.ts'
 import type { Ask, AskReply } from '../../../mcp/index.ts'
 import type { OperationClient, ClientSession } from '../../model/session.ts'
 import { isShared } from '../../model/client.ts'
 import type { VmcpExchange } from '../../model/exchange.ts'
 import { Resubscriber } from '../session-era/resubscribe.ts'
+import { maxWatchedTasks, type ReadTaskState, watchTask } from './task-watch.ts'
 import { acceptsEventStream, beginEventStream, writeBounded } from '../stream.ts'
 
 const maxListeners = 5_000
@@ -49,6 +51,9 @@ export interface ListenersOptions {
   readonly backendOf: (client: OperationClient, uri: string) => string | undefined
   /** Subscribes a listener to a resource. Rejects if the backend does not accept the subscription. */
   readonly subscribe: (client: OperationClient, uri: string, signal: AbortSignal) => Promise<void>
+  /** The tasks that a listener may watch. */
+  readonly tasks: Pick<TaskFeature, 'isOffered' | 'isValid'>
+  readonly readTask: ReadTaskState
   /** Ends a listener's backend sessions. */
   readonly endSession: (session: ClientSession) => void
 }
@@ -82,7 +87,8 @@ export class Listeners {
     if (this.#open.size >= maxListeners || own >= limit) {
       throw new MessageError('RATE_LIMITED', id, { detail: 'too many subscriptions' })
     }
-    const { kinds, uris: wantedUris } = readFilter(filter)
+    const { kinds, uris: wantedUris, taskIds: wantedTasks } = readFilter(filter)
+    const taskIds = this.#watchable(client, wantedTasks)
     const listener = new Listener(id, client, exchange.res, new Set(kinds), this.#options)
     this.#open.add(listener)
     exchange.res.once('close', () => {
@@ -93,7 +99,16 @@ export class Listeners {
     if (exchange.res.destroyed) return
     beginEventStream(exchange.res, { 'cache-control': 'private, no-store' })
     registerCallerStream(exchange, () => listener.end())
-    listener.acknowledge({ kinds, uris })
+    listener.acknowledge({ kinds, uris, taskIds })
+    for (const taskId of taskIds) listener.watchTask(taskId)
+  }
+
+  /** Returns the ids that are valid for the client. Throws CAPABILITY_REQUIRED if the client did not declare tasks. */
+  #watchable(client: OperationClient, taskIds: readonly string[]): readonly string[] {
+    const { tasks } = this.#options
+    if (taskIds.length === 0 || !tasks.isOffered()) return []
+    requireTasks(client)
+    return taskIds.slice(0, maxWatchedTasks).filter((taskId) => tasks.isValid(client, taskId))
   }
 
   keepAlive(): void {
@@ -116,6 +131,7 @@ class Listener implements Watcher {
   readonly #options: ListenersOptions
   #uris: ReadonlySet<string> = new Set()
   readonly #resubscriber = new Resubscriber()
+  readonly #ended = new AbortController()
   #acknowledged = false
   #waiting: Buffer[] = []
 
@@ -141,6 +157,7 @@ class Listener implements Watcher {
       ask: (_request: Ask): Promise<AskReply> => Promise.reject(new GatehouseError('METHOD_NOT_FOUND')),
     }
     this.#client = { ...client, session: this.session }
+    res.once('close', () => this.#ended.abort(new Error('the stream has ended')))
   }
 
   /** Records the current state of the lists and subscribes to resources. Returns the URIs that backends accepted. */
@@ -181,6 +198,14 @@ class Listener implements Watcher {
     this.#acknowledged = true
     for (const message of this.#waiting) this.#write(message)
     this.#waiting = []
+  }
+
+  watchTask(taskId: string): void {
+    const read = (signal: AbortSignal) =>
+      this.#options.readTask({ ...this.#client, session: undefined }, taskId, signal)
+    void watchTask(read, this.#ended.signal, (task) =>
+      this.#write(notificationMessage('notifications/tasks', withSubscription(task, this.#id))),
+    )
   }
 
   notify(_message: Buffer, kind: ListKind): void {

@@ -2,11 +2,11 @@
  * Seals the state that a stateless client returns in the next round of a request. The client cannot read or change the
  * state. The state is valid only for the same caller, request and server, and only until it expires.
  *
- * The seal is AES-256-GCM. A server's replicas share key material and accept each other's state.
+ * A server's replicas share key material and accept each other's state.
  * Source: MCP 2026-07-28, patterns/mrtr, "Server Requirements".
  */
-import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
 import { maxBackendStateBytes } from '../../../mcp/index.ts'
+import { makeSealer, sealHeadBytes } from '../../model/sealer.ts'
 
 export type StateContent = {
   /** `traceparent` of the request that the client continues. Undefined if that request is not traced. */
@@ -46,12 +46,9 @@ export interface StateSealer {
  * request.
  */
 const formatVersion = 2
-const ivBytes = 12
-const tagBytes = 16
-const headBytes = 1 + ivBytes + tagBytes
 /** Maximum total size of the expiry, the kind, the trace and the backend. */
 const maxFactsBytes = 1024
-const maxState = Math.ceil(((headBytes + maxFactsBytes + maxBackendStateBytes) * 4) / 3)
+const maxState = Math.ceil(((sealHeadBytes + maxFactsBytes + maxBackendStateBytes) * 4) / 3)
 
 /**
  * Makes the sealer. `secret` returns key material that the replicas share. While `secret` returns undefined, the
@@ -63,50 +60,18 @@ export function makeStateSealer(options: {
   readonly ttlMs: number
   readonly now: () => number
 }): StateSealer {
-  const processSecret = randomBytes(32).toString('base64')
-  let derivedKey: { readonly material: string; readonly key: Buffer } | undefined
-
-  function key(): Buffer {
-    const material = options.secret() ?? processSecret
-    if (derivedKey?.material !== material) {
-      derivedKey = {
-        material,
-        key: Buffer.from(hkdfSync('sha256', material, '', 'gatehouse vmcp request state', 32)),
-      }
-    }
-    return derivedKey.key
-  }
-
-  function aad({ caller, request }: StateBinding): Buffer {
-    return Buffer.from(
-      hash('sha256', JSON.stringify([formatVersion, options.server, caller, request]), 'hex'),
-    )
-  }
+  const sealer = makeSealer({
+    formatVersion,
+    purpose: 'gatehouse vmcp request state',
+    secret: options.secret,
+    maxLength: maxState,
+  })
   return {
-    seal(content, binding) {
-      const iv = randomBytes(ivBytes)
-      const cipher = createCipheriv('aes-256-gcm', key(), iv)
-      cipher.setAAD(aad(binding))
-      const text = textOf(content, options.now() + options.ttlMs)
-      const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
-      return Buffer.concat([Buffer.of(formatVersion), iv, cipher.getAuthTag(), sealed]).toString('base64url')
-    },
-    open(state, binding) {
-      const bytes = state.length > maxState ? undefined : Buffer.from(state, 'base64url')
-      if (!bytes || bytes.length < headBytes || bytes[0] !== formatVersion) return undefined
-      // Accept only one encoding of a state, because base64 may end with unused bits.
-      if (bytes.toString('base64url') !== state) return undefined
-      try {
-        const decipher = createDecipheriv('aes-256-gcm', key(), bytes.subarray(1, 1 + ivBytes), {
-          authTagLength: tagBytes,
-        })
-        decipher.setAAD(aad(binding))
-        decipher.setAuthTag(bytes.subarray(1 + ivBytes, headBytes))
-        const text = Buffer.concat([decipher.update(bytes.subarray(headBytes)), decipher.final()])
-        return contentOf(text.toString(), options.now())
-      } catch {
-        return undefined
-      }
+    seal: (content, { caller, request }) =>
+      sealer.seal(textOf(content, options.now() + options.ttlMs), [options.server, caller, request]),
+    open(state, { caller, request }) {
+      const text = sealer.open(state, [options.server, caller, request])
+      return text === undefined ? undefined : contentOf(text, options.now())
     },
   }
 }

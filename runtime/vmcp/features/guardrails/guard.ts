@@ -23,6 +23,7 @@ import {
   withParams,
 } from '../../model/operation.ts'
 import { type Outcome, toolErrorOutcome } from '../../model/outcome.ts'
+import { changeTaskResult } from '../../model/task.ts'
 import type { ResponseLimit } from '../../model/delivery.ts'
 import { type GuardrailFinding, type Looked, lookThrough } from './look/look.ts'
 import { delimitedBy, frameOf } from './mark.ts'
@@ -50,7 +51,7 @@ export interface GuardrailParts {
  * Members that identify the target of a call or of a request to a user. Changing one of these members would change the
  * call.
  */
-const fixed = [['name'], ['uri'], ['ref']] as const
+const fixed = [['name'], ['uri'], ['ref'], ['taskId']] as const
 
 /** Methods of the messages that backends send outside any call. All other methods are reported as `other`. */
 const saidUnasked: ReadonlySet<string> = new Set([
@@ -96,7 +97,9 @@ export class Guard {
   async #around(operation: Operation, target: Target, next: Perform): Promise<Outcome> {
     const { entry, isStep } = target
     const { context } = operation
-    const subject: Subject = { method: operation.method, backend: entry.backend, original: entry.original }
+    // The rules of the tool also apply to the late result of a task.
+    const method = operation.task ? 'tools/call' : operation.method
+    const subject: Subject = { method, backend: entry.backend, original: entry.original }
     const { outgoing, incoming, hidden } = this.#directions(subject)
     // Programs read text literally, so text for programs has no delimiters.
     const isForProgram = operation.isForProgram === true || isStep === true
@@ -126,12 +129,19 @@ export class Guard {
       })
       await notes?.end()
       this.#requireSize(bodyOf(outcome).length, sizes.results, 'results', subject)
-      const looked = await this.#outcome(operation, entry, outcome, [hidden, incoming], subject)
-      return await this.#delimited(operation, looked, delimited, subject)
+      const check = async (found: Outcome): Promise<Outcome> => {
+        const looked = await this.#outcome(operation, entry, found, [hidden, incoming], subject)
+        return this.#delimited(operation, looked, delimited, subject)
+      }
+      if (!operation.task) return await check(outcome)
+      return await checkTask(operation.method, outcome, check, (rest) =>
+        this.#passes(rest, [hidden, incoming], { subject, direction: 'results', signal: context.signal }),
+      )
     } catch (error) {
       if (error instanceof ResultTooLarge && sizes.results)
         this.#reportSize(sizes.results, 'results', subject)
-      if (!(error instanceof Refusal) || operation.method !== 'tools/call') throw error
+      const hasToolResult = operation.method === 'tools/call' || operation.method === 'tasks/result'
+      if (!(error instanceof Refusal) || !hasToolResult) throw error
       return toolErrorOutcome(error.message)
     }
   }
@@ -245,7 +255,7 @@ export class Guard {
     subject: Subject,
   ): Promise<Outcome> {
     // Requests for input are meant for users, so the texts have no delimiters.
-    if (rules.length === 0 || outcome.kind === 'input') return outcome
+    if (rules.length === 0 || outcome.kind === 'input' || outcome.kind === 'task') return outcome
     const options = { subject, direction: 'results', signal, frame: frameOf(subject) } as const
     const { bytes } = await this.#look(bodyOf(outcome), rules, options)
     return outcome.kind === 'error' ? { kind: 'error', error: bytes } : { kind: 'result', result: bytes }
@@ -304,6 +314,34 @@ export class Guard {
   #tell(subject: Subject, direction: Direction, findings: readonly GuardrailFinding[]): void {
     for (const finding of findings) this.#parts.observe({ ...subject, direction, finding })
   }
+}
+
+/**
+ * Checks the outcome of a request about a task. `check` checks the tool result, and `pass` all other members. A refused
+ * tool result becomes a result that a model can read.
+ */
+async function checkTask(
+  method: string,
+  outcome: Outcome,
+  check: (outcome: Outcome) => Promise<Outcome>,
+  pass: (rest: Buffer) => Promise<Buffer>,
+): Promise<Outcome> {
+  if (method === 'tasks/result' || outcome.kind !== 'result') return check(outcome)
+  const checked = await changeTaskResult(method, outcome, (result) =>
+    check(result).catch((error: unknown) => {
+      if (error instanceof Refusal) return toolErrorOutcome(error.message)
+      throw error
+    }),
+  )
+  if (checked.kind !== 'result') return checked
+  const task = new JsonObject(checked.result)
+  const kept = Object.fromEntries(
+    ['taskId', 'result', 'error'].map((name) => [name, task.raw(name)] as const),
+  )
+  const rest = task.with({ taskId: undefined, result: undefined, error: undefined })
+  const passed = await pass(rest)
+  if (passed === rest) return checked
+  return { kind: 'result', result: new JsonObject(passed).with(kept) }
 }
 
 interface AskOptions {

@@ -131,7 +131,10 @@ export function makeOptimizer(
         const { caller } = operation.client
         const finds = await parts.permits(caller, findToolName, operation.context.signal)
         const own = finds ? toolList : callOnly
-        return { kind: 'result', result: rendersApps(operation.client) ? await withApps(own, operation, next) : own }
+        return {
+          kind: 'result',
+          result: rendersApps(operation.client) ? await withApps(own, operation, next) : own,
+        }
       }
       if (method !== 'tools/call') return next(operation)
       const name = params.text('name')

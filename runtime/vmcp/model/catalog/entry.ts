@@ -18,6 +18,8 @@ export interface CatalogEntry {
   readonly check?: ArgumentCheck
   /** True for a resource that is not in any list. The backend might not have this resource. */
   readonly isUnlisted?: boolean
+  /** Support for tasks that a session-era backend declares for the tool. Undefined if the tool does not support tasks. */
+  readonly taskSupport?: 'required' | 'optional'
   /** True for a tool that its backend declares read-only or idempotent. */
   readonly repeatable?: boolean
 }

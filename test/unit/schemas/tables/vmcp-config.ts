@@ -271,7 +271,11 @@ const custom = `${at}.extensions.custom[0]`
 const extensions: Table = {
   name: 'config.extensions',
   base: config({
-    extensions: { apps: {}, custom: [{ id: 'com.example/x', methods: ['x/run'], routeBy: 'name' }] },
+    extensions: {
+      apps: {},
+      tasks: {},
+      custom: [{ id: 'com.example/x', methods: ['x/run'], routeBy: 'name' }],
+    },
   }),
   rows: [
     { id: '', at: `${at}.extensions.unknown`, bad: [1] },
@@ -291,12 +295,49 @@ const extensions: Table = {
       bad: [['usb'], 'camera', ['camera', 'camera']],
       failure: '*',
     },
+    booleanRow('', `${at}.extensions.tasks.enabled`, false),
+    { id: '', at: `${at}.extensions.tasks.unknown`, bad: [1] },
+    {
+      id: '',
+      at: `${at}.extensions.tasks.maxTasksPerCaller`,
+      default: 20,
+      good: [1, 1000],
+      bad: [0, 1001, '1'],
+    },
+    {
+      id: '',
+      at: `${at}.extensions.tasks.maxTasks`,
+      default: 10_000,
+      good: [1, 100_000],
+      bad: [0, 100_001, '1'],
+    },
+    {
+      id: '',
+      at: `${at}.extensions.tasks.maxTtl`,
+      default: '24h',
+      good: ['1s', '168h'],
+      bad: ['999ms', '169h', 'x'],
+    },
+    {
+      id: '',
+      at: `${at}.extensions.tasks.pollInterval`,
+      default: '1s',
+      good: ['100ms', '1h'],
+      bad: ['99ms', '61m', 'x'],
+    },
+    {
+      id: '',
+      at: `${at}.extensions.tasks.runAsTask`,
+      good: [absent, [], ['workflows', 'scripts', 'optionalTools']],
+      bad: [['tools'], 'scripts', ['scripts', 'scripts']],
+      failure: '*',
+    },
     {
       id: '',
       at: `${custom}.id`,
       required: true,
       good: ['a/b', 'com.example-x/y.z'],
-      bad: ['b', '/b', 'a/', '1a/b', 'io.modelcontextprotocol/ui'],
+      bad: ['b', '/b', 'a/', '1a/b', 'io.modelcontextprotocol/ui', 'io.modelcontextprotocol/tasks'],
     },
     {
       id: '',

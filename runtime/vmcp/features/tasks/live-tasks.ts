@@ -1,0 +1,113 @@
+/**
+ * Counts the live tasks of this replica, and limits how often clients read them. The counts are bounded: a task is
+ * forgotten when it ends or its lifetime is over.
+ */
+import { LRUCache } from 'lru-cache'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { isShared } from '../../model/client.ts'
+import { callerOf, type OperationClient } from '../../model/session.ts'
+import type { TaskRef } from '../../model/task.ts'
+
+/** Maximum number of tasks for which the time of the latest read is remembered. */
+const maxPaced = 20_000
+const sweepMs = 1_000
+
+interface LiveTask {
+  readonly owner: string
+  readonly endsAt: number
+}
+
+export interface LiveTaskLimits {
+  readonly max: number
+  readonly maxPerCaller: number
+}
+
+export class LiveTasks {
+  readonly #limits: () => LiveTaskLimits
+  readonly #now: () => number
+  readonly #tasks = new Map<string, LiveTask>()
+  readonly #perOwner = new Map<string, number>()
+  readonly #readAt = new LRUCache<string, number>({ max: maxPaced })
+  readonly #ended = new LRUCache<string, true>({ max: maxPaced })
+  #sweptAt = Number.NEGATIVE_INFINITY
+
+  constructor(limits: () => LiveTaskLimits, now: () => number) {
+    this.#limits = limits
+    this.#now = now
+  }
+
+  get size(): number {
+    return this.#tasks.size
+  }
+
+  /** True if the caller may create another task. */
+  hasRoom(client: OperationClient): boolean {
+    const { max, maxPerCaller } = this.#limits()
+    const limit = isShared(client.caller) && !client.session ? max : Math.min(maxPerCaller, max)
+    const isFull = () => this.#tasks.size >= max || (this.#perOwner.get(callerOf(client)) ?? 0) >= limit
+    if (!isFull()) return true
+    this.#sweep()
+    return !isFull()
+  }
+
+  /** Counts a new task. */
+  add({ hash, notAfter }: TaskRef, client: OperationClient): void {
+    const owner = callerOf(client)
+    this.#tasks.set(hash, { owner, endsAt: notAfter })
+    this.#perOwner.set(owner, (this.#perOwner.get(owner) ?? 0) + 1)
+  }
+
+  /** Forgets a task that has ended. */
+  forget({ hash }: TaskRef): void {
+    this.#remove(hash)
+  }
+
+  /** Forgets a task whose end the client reads. Returns true for the first read at this replica. */
+  end({ hash }: TaskRef): boolean {
+    this.#remove(hash)
+    const isFirst = !this.#ended.has(hash)
+    this.#ended.set(hash, true)
+    return isFirst
+  }
+
+  /** Throws RATE_LIMITED if the previous read was less than half of the poll interval ago. */
+  pace({ hash, pollMs }: TaskRef): void {
+    const now = this.#now()
+    const before = this.#readAt.get(hash)
+    if (before !== undefined && now - before < pollMs / 2) {
+      throw new GatehouseError('RATE_LIMITED', {
+        detail: `the task was read too soon: wait ${pollMs} ms between two reads`,
+        data: { pollIntervalMs: pollMs },
+      })
+    }
+    this.#readAt.set(hash, now)
+  }
+
+  /** Allows the next read immediately, because the client has changed the task. */
+  resetPace({ hash }: TaskRef): void {
+    this.#readAt.delete(hash)
+  }
+
+  #sweep(): void {
+    const now = this.#now()
+    if (now - this.#sweptAt < sweepMs) return
+    this.#sweptAt = now
+    for (const [hash, { endsAt }] of this.#tasks) if (endsAt <= now) this.#remove(hash)
+  }
+
+  #remove(hash: string): void {
+    const task = this.#tasks.get(hash)
+    if (!task) return
+    this.#tasks.delete(hash)
+    const left = (this.#perOwner.get(task.owner) ?? 1) - 1
+    if (left > 0) this.#perOwner.set(task.owner, left)
+    else this.#perOwner.delete(task.owner)
+  }
+}
+
+/** Returns the error for a caller with too many live tasks. */
+export function tooManyTasks(): GatehouseError {
+  return new GatehouseError('RATE_LIMITED', {
+    detail: 'too many live tasks: wait until a task ends, or cancel one',
+  })
+}

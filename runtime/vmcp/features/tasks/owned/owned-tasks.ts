@@ -1,0 +1,259 @@
+/**
+ * Tasks that Gatehouse itself runs: workflows, scripts, and calls of backends that have no tasks of their own. The state
+ * is in a store, so every replica can read it. The replica that runs a task holds a lease. If the lease is lost, the
+ * task has failed.
+ * Source: docs/guides/tasks.md.
+ */
+import { randomUUID } from 'node:crypto'
+import { GatehouseError } from '../../../../../schemas/index.ts'
+import { JsonObject } from '../../../../mcp/index.ts'
+import { annotateTask } from '../../../../observe/index.ts'
+import { pause } from '../../../../net/index.ts'
+import type { Store } from '../../../../store/index.ts'
+import type { Operation, Perform } from '../../../model/operation.ts'
+import { type Outcome, resultOutcome } from '../../../model/outcome.ts'
+import type { OperationClient } from '../../../model/session.ts'
+import type { TaskRef, TaskShape } from '../../../model/task.ts'
+import { type TaskIds, unknownTask } from '../ids.ts'
+import { type LiveTasks, tooManyTasks } from '../live-tasks.ts'
+import { withRelatedTask } from '../requests.ts'
+import type { TaskSettings } from '../settings.ts'
+import { isTerminal, readTask, taskFor } from '../shapes.ts'
+import { type OwnedRecord, OwnedRecords, taskObject } from './record.ts'
+import { OwnedRun } from './run.ts'
+
+/** Interval at which `tasks/result` reads a task that another replica runs, in milliseconds. */
+const remoteMs = 1_000
+/** Maximum total size of the results that this replica stores. */
+const maxStoredBytes = 256 * 1024 * 1024
+
+export const statusNotification = 'notifications/tasks/status'
+
+export interface OwnedTasksOptions {
+  readonly store: Store
+  readonly ids: TaskIds
+  readonly live: LiveTasks
+  readonly settings: () => TaskSettings
+  readonly now: () => number
+}
+
+export class OwnedTasks {
+  readonly #options: OwnedTasksOptions
+  readonly #records: OwnedRecords
+  readonly #runs = new Map<string, OwnedRun>()
+  /** Sizes of the stored results, and the times when they expire. */
+  readonly #stored = new Map<string, { readonly bytes: number; readonly endsAt: number }>()
+  #storedBytes = 0
+
+  constructor(options: OwnedTasksOptions) {
+    this.#options = options
+    this.#records = new OwnedRecords(options.store, options.now)
+  }
+
+  /** Starts a task that performs the operation. Resolves when the task can be read. */
+  async start(operation: Operation, next: Perform, receiver: TaskShape): Promise<Outcome> {
+    const { ids, live, now } = this.#options
+    const { client, params, target } = operation
+    if (!live.hasRoom(client)) throw tooManyTasks()
+    const { ttlMs, pollMs } = this.#timesOf(operation)
+    const taskId = randomUUID()
+    const tool = params.text('name') ?? ''
+    const original = target?.entry.original ?? tool
+    const ref = ids.seal(
+      {
+        ...{ backend: '', identity: '', taskId, tool, original, shape: 'extension', pollMs },
+        notAfter: now() + ttlMs,
+      },
+      client,
+    )
+    const at = new Date(now()).toISOString()
+    const record: OwnedRecord = {
+      ...{ taskId, status: 'working', createdAt: at, lastUpdatedAt: at, ttlMs, pollIntervalMs: pollMs },
+    }
+    live.add(ref, client)
+    await this.#records.create(record).catch((error: unknown) => {
+      live.end(ref)
+      throw error
+    })
+    annotateTask({ id: ref.hash, event: 'created' })
+    this.#run(operation, next, ref, ttlMs)
+    const shown = this.#shown(record, ref, receiver)
+    const result =
+      receiver === 'session' ? `{"task":${shown.bytes.toString()}}` : shown.with({ resultType: '"task"' })
+    return { kind: 'task', result: Buffer.from(result) }
+  }
+
+  /** Handles a `tasks/*` request. */
+  async handle(operation: Operation, ref: TaskRef): Promise<Outcome> {
+    const { method, client, params } = operation
+    const record = await this.#records.read(ref.taskId)
+    if (!record) {
+      this.#options.live.end(ref)
+      throw unknownTask()
+    }
+    switch (method) {
+      case 'tasks/get':
+        return this.#get(record, ref, client)
+      case 'tasks/result':
+        return this.#result(operation, ref, record)
+      case 'tasks/cancel':
+        return this.#cancel(record, ref, client)
+      default: {
+        const responses = params.object('inputResponses')
+        if (!responses)
+          throw new GatehouseError('INVALID_PARAMS', {
+            detail: 'Invalid params: inputResponses must be an object',
+          })
+        return this.#update(record, ref, responses)
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    const reason = new GatehouseError('SHUTTING_DOWN', { detail: 'the server that ran the task has stopped' })
+    const runs = [...this.#runs.values()]
+    for (const run of runs) run.cancel(reason)
+    await Promise.all(runs.map(({ ended }) => ended))
+  }
+
+  #timesOf({ params }: Operation): { readonly ttlMs: number; readonly pollMs: number } {
+    const { maxTtlMs, pollMs } = this.#options.settings()
+    const ttl = params.object('task')?.value('ttl')
+    const isValid = typeof ttl === 'number' && Number.isSafeInteger(ttl) && ttl > 0
+    return { ttlMs: isValid ? Math.min(ttl, maxTtlMs) : maxTtlMs, pollMs }
+  }
+
+  #run(operation: Operation, next: Perform, ref: TaskRef, ttlMs: number): void {
+    const { live } = this.#options
+    const { taskId } = ref
+    const { session } = operation.client
+    const run = new OwnedRun(operation, next, {
+      taskId,
+      ttlMs,
+      records: this.#records,
+      reserve: (bytes) => this.#reserve(taskId, bytes, ref.notAfter),
+      onChange: (record) => {
+        if (isTerminal(record.status)) live.forget(ref)
+        session?.deliver('', statusNotification, this.#shown(record, ref, 'session').bytes)
+      },
+    })
+    this.#runs.set(taskId, run)
+    void run.ended.then(() => this.#runs.delete(taskId))
+  }
+
+  #reserve(taskId: string, bytes: number, endsAt: number): boolean {
+    if (this.#storedBytes + bytes > maxStoredBytes) {
+      const now = this.#options.now()
+      for (const [id, stored] of this.#stored) {
+        if (stored.endsAt > now) continue
+        this.#stored.delete(id)
+        this.#storedBytes -= stored.bytes
+      }
+    }
+    if (this.#storedBytes + bytes > maxStoredBytes) return false
+    this.#stored.set(taskId, { bytes, endsAt })
+    this.#storedBytes += bytes
+    return true
+  }
+
+  /** Returns the task object without its result. */
+  #shown(record: OwnedRecord, ref: TaskRef, to: TaskShape): JsonObject {
+    const read = readTask(taskObject(record), 'extension', this.#options.settings())
+    const isToolError = to === 'session' && isErrorResult(record)
+    return taskFor(read, ref.id, { from: 'extension', to }, isToolError ? { status: '"failed"' } : {})
+  }
+
+  #get(record: OwnedRecord, ref: TaskRef, { era }: OperationClient): Outcome {
+    const shown = this.#shown(record, ref, era === 'session' ? 'session' : 'extension')
+    if (isTerminal(record.status)) this.#recordEnd(ref)
+    if (era === 'session') return { kind: 'result', result: shown.bytes }
+    const { end, inputRequests } = record
+    const more = {
+      ...(end && { [end.kind]: end.json }),
+      ...(inputRequests !== undefined && { inputRequests }),
+    }
+    return { kind: 'result', result: shown.with(more) }
+  }
+
+  #recordEnd(ref: TaskRef): void {
+    if (this.#options.live.end(ref)) annotateTask({ id: ref.hash, event: 'result_read' })
+  }
+
+  /** Waits for the end of the task, and asks its questions in the meantime. */
+  async #result({ context }: Operation, ref: TaskRef, first: OwnedRecord): Promise<Outcome> {
+    const asked = new Set<string>()
+    for (let record: OwnedRecord | undefined = first; ; record = await this.#records.read(ref.taskId)) {
+      if (!record) throw unknownTask()
+      if (isTerminal(record.status)) {
+        this.#recordEnd(ref)
+        return resultOf(record, ref)
+      }
+      const run = this.#runs.get(ref.taskId)
+      for (const [key, question] of run?.questions.entries() ?? []) {
+        if (asked.has(key)) continue
+        asked.add(key)
+        const params = question.params && withRelatedTask(question.params, ref.id)
+        context.ask({ method: question.method, params }, context.signal).then(
+          (reply) => run?.questions.answer(key, reply),
+          () => asked.delete(key),
+        )
+      }
+      // A new question, the end of the task, or the pause wakes this loop.
+      const woken = run ? run.questions.waitForChange(remoteMs, run.ended) : pause(remoteMs, context.signal)
+      await woken
+      context.signal.throwIfAborted()
+    }
+  }
+
+  async #cancel(record: OwnedRecord, ref: TaskRef, client: OperationClient): Promise<Outcome> {
+    annotateTask({ id: ref.hash, event: 'cancelled' })
+    const { live } = this.#options
+    live.resetPace(ref)
+    const cancelled = await this.#records.change(ref.taskId, () => ({
+      status: 'cancelled',
+      inputRequests: undefined,
+    }))
+    if (cancelled) {
+      live.forget(ref)
+      const run = this.#runs.get(ref.taskId)
+      if (run) run.cancel(new Error('the client cancelled the task'))
+      else await this.#records.requestCancel(ref.taskId)
+    }
+    if (client.era === 'stateless') return resultOutcome({})
+    if (!cancelled || isTerminal(record.status)) throw alreadyEnded()
+    return { kind: 'result', result: this.#shown(cancelled, ref, 'session').bytes }
+  }
+
+  async #update(record: OwnedRecord, ref: TaskRef, responses: JsonObject): Promise<Outcome> {
+    annotateTask({ id: ref.hash, event: 'updated' })
+    this.#options.live.resetPace(ref)
+    const run = this.#runs.get(ref.taskId)
+    if (run) run.questions.answerAll(responses)
+    else if (record.inputRequests !== undefined)
+      for (const key of new JsonObject(Buffer.from(record.inputRequests)).names()) {
+        const answer = responses.raw(key)
+        if (answer?.[0] === 0x7b) await this.#records.storeAnswer(ref.taskId, key, answer)
+      }
+    return resultOutcome({})
+  }
+}
+
+function isErrorResult({ end }: OwnedRecord): boolean {
+  return (
+    end?.kind === 'result' &&
+    end.json.includes('"isError"') &&
+    new JsonObject(Buffer.from(end.json)).value('isError') === true
+  )
+}
+
+function resultOf({ status, end }: OwnedRecord, ref: TaskRef): Outcome {
+  if (!end) throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: the task is ${status}` })
+  const bytes = Buffer.from(end.json)
+  return end.kind === 'error'
+    ? { kind: 'error', error: bytes }
+    : { kind: 'result', result: withRelatedTask(bytes, ref.id) }
+}
+
+function alreadyEnded(): GatehouseError {
+  return new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: the task has already ended' })
+}

@@ -1,0 +1,128 @@
+/** One task that this replica runs. */
+import { GatehouseError } from '../../../../../schemas/index.ts'
+import { inputRequests } from '../../../../mcp/index.ts'
+import { deriveContext, type Operation, type Perform } from '../../../model/operation.ts'
+import type { Outcome } from '../../../model/outcome.ts'
+import { Questions } from '../held-inputs.ts'
+import { endedWith, failedWith, leaseMs, type OwnedRecord, type OwnedRecords } from './record.ts'
+
+/** Interval of the checks for cancellations and answers from other replicas, in milliseconds. */
+const checkMs = 1_000
+/** Maximum size of a stored result. */
+export const maxResultBytes: number = 1024 * 1024
+
+export interface RunOptions {
+  readonly taskId: string
+  readonly ttlMs: number
+  readonly records: OwnedRecords
+  /** Reserves memory for a result. Returns false if the results of this replica already use too much memory. */
+  readonly reserve: (bytes: number) => boolean
+  /** Called after each change of the stored state. */
+  readonly onChange: (record: OwnedRecord) => void
+}
+
+export class OwnedRun {
+  readonly questions = new Questions()
+  /** Resolves when the end of the task is stored. Never rejects. */
+  readonly ended: Promise<void>
+  readonly #options: RunOptions
+  readonly #controller = new AbortController()
+  #writes: Promise<unknown> = Promise.resolve()
+  #renewedAt = performance.now()
+
+  /** Performs the operation. `next` performs the rest of the chain. */
+  constructor(operation: Operation, next: Perform, options: RunOptions) {
+    this.#options = options
+    const {
+      onDecision: _,
+      onRouted: __,
+      lazySignal: ___,
+      ...context
+    } = deriveContext(operation.context, {
+      signal: this.#controller.signal,
+      progress: () => {},
+      log: () => {},
+      streamResult: () => undefined,
+      ask: async (request, signal) => {
+        const answer = this.questions.ask(request, signal ?? this.#controller.signal)
+        this.#storeQuestions()
+        try {
+          return await answer
+        } finally {
+          this.#storeQuestions()
+        }
+      },
+    })
+    const timer = setInterval(() => void this.#check().catch(() => {}), checkMs)
+    timer.unref()
+    const expiry = setTimeout(
+      () =>
+        this.cancel(new GatehouseError('BACKEND_TIMEOUT', { detail: 'the lifetime of the task is over' })),
+      options.ttlMs,
+    )
+    expiry.unref()
+    this.ended = this.#finish(async () => next({ ...operation, id: undefined, context })).finally(() => {
+      clearInterval(timer)
+      clearTimeout(expiry)
+    })
+  }
+
+  cancel(reason: Error): void {
+    this.#controller.abort(reason)
+  }
+
+  async #finish(work: () => Promise<Outcome>): Promise<void> {
+    const end = await work().then(
+      (outcome) => this.#endOf(outcome),
+      (error: unknown) =>
+        failedWith(this.#controller.signal.aborted ? this.#controller.signal.reason : error),
+    )
+    await this.#write(end).catch(() => {})
+  }
+
+  #endOf(outcome: Outcome): Partial<OwnedRecord> {
+    const { length } = outcome.kind === 'error' ? outcome.error : outcome.result
+    if (length > maxResultBytes) {
+      const detail = `the result is larger than a task can store (${maxResultBytes} bytes)`
+      return failedWith(new GatehouseError('BACKEND_RESULT_TOO_LARGE', { detail }))
+    }
+    if (this.#options.reserve(length)) return endedWith(outcome)
+    return failedWith(
+      new GatehouseError('RATE_LIMITED', { detail: 'the results of tasks use too much memory' }),
+    )
+  }
+
+  #storeQuestions(): void {
+    const open = this.questions.entries()
+    void this.#write(
+      open.length > 0
+        ? { status: 'input_required', inputRequests: inputRequests(open).toString() }
+        : { status: 'working', inputRequests: undefined },
+    ).catch(() => {})
+  }
+
+  /** Writes in order, because later changes replace earlier ones. */
+  #write(changes: Partial<OwnedRecord>): Promise<void> {
+    const { records, taskId, onChange } = this.#options
+    const write = this.#writes.then(async () => {
+      const changed = await records.change(taskId, () => changes)
+      if (changed) onChange(changed)
+    })
+    this.#writes = write.catch(() => {})
+    return write
+  }
+
+  /** Renews the lease, and reads what other replicas received for this task. */
+  async #check(): Promise<void> {
+    const { records, taskId } = this.#options
+    if (performance.now() - this.#renewedAt > leaseMs / 3) {
+      this.#renewedAt = performance.now()
+      await records.renew(taskId)
+    }
+    if (await records.takeCancel(taskId)) this.cancel(new Error('the client cancelled the task'))
+    for (const [key] of this.questions.entries()) {
+      const answer = await records.takeAnswer(taskId, key)
+      if (answer) this.questions.answer(key, { result: answer })
+    }
+  }
+}

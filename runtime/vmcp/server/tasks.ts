@@ -1,0 +1,47 @@
+/** Creates the tasks of a virtual server, and decides whether clients see them. */
+import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
+import { backendIdentity } from '../backends/settings.ts'
+import type { SharedSecret } from '../clients/sessions/shared-secret.ts'
+import type { VmcpEngine } from './engine/engine.ts'
+import { serverScope, type SessionStorage } from '../clients/sessions/storage.ts'
+import { makeMemoryStore } from '../../store/index.ts'
+import { makeTasks, type TaskFeature, taskSettings } from '../features/tasks/index.ts'
+
+/** Maximum number of entries in memory. Each task uses two, and more while other requests about it arrive. */
+const maxStoreEntries = 400_000
+
+export interface ServerTasksOptions {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Key material that the replicas share. */
+  readonly secret: Pick<SharedSecret, 'value'>
+  /** The store that replicas share. Undefined if sessions stay in this process. */
+  readonly storage: Pick<SessionStorage, 'store'> | undefined
+  readonly now: () => number
+}
+
+/** `current` contains the current configuration. */
+export function makeServerTasks(
+  engine: Pick<VmcpEngine, 'core' | 'endSession'>,
+  current: { readonly config: VmcpConfig },
+  { env, secret, storage, now }: ServerTasksOptions,
+): TaskFeature {
+  let read: { readonly extensions: unknown; readonly settings: ReturnType<typeof taskSettings> } | undefined
+  return makeTasks({
+    settings() {
+      const { extensions } = current.config
+      if (read?.extensions !== extensions || !read) read = { extensions, settings: taskSettings(extensions) }
+      return read.settings
+    },
+    server: serverScope(current.config, env),
+    secret: () => secret.value,
+    // Without a shared key, another replica could not open the ids. In a cluster, there may be other replicas.
+    isShared: () => secret.value !== undefined || !(storage || env[vmcpEnvironment.namespace]),
+    backendFacts(name) {
+      const found = engine.core.parts.members.get(name)?.backend.settings
+      return found && { identity: backendIdentity(found), timeoutMs: found.timeoutMs }
+    },
+    endSession: (...session) => engine.endSession(...session),
+    store: storage?.store.namespace('tasks:') ?? makeMemoryStore({ now, maxEntries: maxStoreEntries }),
+    now,
+  })
+}
