@@ -11,6 +11,7 @@ import {
   metaKey,
   sseReader,
   statelessVersion,
+  writeHeaderValue,
 } from '../../mcp/index.ts'
 import { type JsonRecord, wordsOf } from '../../oauth/index.ts'
 import { isFailure, maxBodyBytes, type ProbeReply } from './exchange.ts'
@@ -112,7 +113,12 @@ export function credentials(
 }
 
 function headersOf(request: McpRequest): Record<string, string> {
-  const stateless = { [headerName.protocolVersion]: statelessVersion, [headerName.method]: request.method }
+  const item = request.params?.[request.method === 'resources/read' ? 'uri' : 'name']
+  const stateless = {
+    [headerName.protocolVersion]: statelessVersion,
+    [headerName.method]: request.method,
+    ...(typeof item === 'string' && { [headerName.name]: writeHeaderValue(item) }),
+  }
   return {
     accept: acceptBoth,
     'content-type': jsonType,

@@ -188,6 +188,115 @@ await t.test('directory: the tools of a virtual server, under the names that cli
   t.match(found, { code: 'directory.title', observed: '1 of 2 tools: shop_delete' })
 })
 
+await t.test('directory: an app page whose policy is in the list of resources', async (t) => {
+  const server = await startRawBackend({
+    capabilities: '{"tools":{},"resources":{}}',
+    tools: () => [JSON.stringify(appTool)],
+    responses: {
+      'resources/list': () =>
+        JSON.stringify({ resources: [{ uri: page, name: 'cart', _meta: { ui: { csp: {} } } }] }),
+      'resources/read': ({ params }) => JSON.stringify({ contents: [{ uri: params['uri'], text: '<p>' }] }),
+    },
+  })
+  t.teardown(() => server.close())
+  t.match(
+    (await examine(server.url, ['claude'])).find(({ id }) => id === 'claude-apps'),
+    { result: 'ok', observed: '1 app page' },
+  )
+})
+
+await t.test('directory: an app page that cannot be read is not reported as broken', async (t) => {
+  const server = await startRawBackend({
+    capabilities: '{"tools":{},"resources":{}}',
+    tools: () => [JSON.stringify(appTool)],
+    responses: {
+      'resources/read': ({ params }) =>
+        JSON.stringify({ contents: [{ uri: params['uri'], text: 'x'.repeat(300_000) }] }),
+    },
+  })
+  t.teardown(() => server.close())
+  t.match(
+    (await examine(server.url, ['claude'])).find(({ id }) => id === 'claude-apps'),
+    { result: 'warning', observed: `could not be read: ${page}`, items: [page], fix: { text: /256 KiB/ } },
+  )
+})
+
+await t.test('directory: app pages of a stateless server', async (t) => {
+  const names: unknown[] = []
+  const server = await startRawBackend({
+    before(req, res, body) {
+      if (req.url !== '/mcp' || req.method !== 'POST') return false
+      const { id, method, params } = JSON.parse(body) as { id?: unknown; method: string; params?: Json }
+      const results: Readonly<Record<string, Json>> = {
+        'server/discover': {
+          resultType: 'complete',
+          supportedVersions: ['2026-07-28'],
+          capabilities: { tools: {}, resources: {} },
+          serverInfo: { name: 'raw', version: '1' },
+          ttlMs: 0,
+          cacheScope: 'private',
+        },
+        'tools/list': { resultType: 'complete', tools: [appTool], ttlMs: 0, cacheScope: 'private' },
+        'resources/read': {
+          resultType: 'complete',
+          contents: [{ uri: page, text: '<p>', _meta: { ui: { csp: {} } } }],
+          ttlMs: 0,
+          cacheScope: 'private',
+        },
+      }
+      const isNamed = method !== 'resources/read' || req.headers['mcp-name'] === params?.['uri']
+      if (method === 'resources/read') names.push(req.headers['mcp-name'])
+      const result = isNamed ? results[method] : undefined
+      const error = isNamed
+        ? { code: -32601, message: 'Method not found' }
+        : { code: -32020, message: 'Header mismatch' }
+      res
+        .writeHead(result === undefined ? 400 : 200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ jsonrpc: '2.0', id, ...(result === undefined ? { error } : { result }) }))
+      return true
+    },
+  })
+  t.teardown(() => server.close())
+  t.match(
+    (await examine(server.url, ['claude'])).find(({ id }) => id === 'claude-apps'),
+    { result: 'ok', observed: '1 app page' },
+  )
+  t.same(names, [page], 'the request names the page in Mcp-Name')
+})
+
+await t.test('directory: requirements are not reported as met when the list cannot be read', async (t) => {
+  let lists = 0
+  const server = await startRawBackend({
+    responses: {
+      'tools/list'({ id, res }) {
+        lists += 1
+        // The checks of the challenge and of the session list the tools first.
+        if (lists <= 2) return JSON.stringify({ tools: [goodTool] })
+        const error = { code: -32603, message: 'Internal error' }
+        res.writeHead(200, { 'content-type': 'application/json' })
+        res.end(`{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(error)}}`)
+        return undefined
+      },
+    },
+  })
+  t.teardown(() => server.close())
+  const findings = await examine(server.url, ['claude'])
+  const results = new Map(findings.map(({ id, result }) => [id, result]))
+  t.equal(results.get('claude-list'), 'failed')
+  t.equal(results.get('claude-titles'), 'skipped')
+})
+
+await t.test('directory: the JSON report lists every tool that breaks a requirement', async (t) => {
+  const tools = Array.from({ length: 12 }, (_, at) => ({ ...goodTool, name: `t${at}`, title: undefined }))
+  const { url } = await serve(t, tools)
+  const found = (await examine(url, ['claude'])).find(({ id }) => id === 'claude-titles')
+  t.match(found?.observed, /and 4 more$/)
+  t.same(
+    found?.items,
+    tools.map(({ name }) => name),
+  )
+})
+
 await t.test('directory: a login in which clients cannot register themselves', async (t) => {
   for (const [features, expected] of [
     [{}, 'ok'],
@@ -226,9 +335,12 @@ await t.test('directory: the command', async (t) => {
   const bad = await runGatehouse(['doctor', url, '--directory', 'claude,openai'])
   t.equal(bad.code, 1)
   t.match(bad.stdout, /failed {3}Claude directory +directory\.title: 1 of 1 tool: search/)
-  const json = await runGatehouse(['doctor', url, '--directory', 'openai', '-o', 'json'])
-  t.equal(json.code, 0)
-  t.match(json.stdout, /"hop": "OpenAI directory"/)
+  const met = await runGatehouse(['doctor', url, '--directory', 'openai', '-o', 'json'])
+  t.equal(met.code, 0)
+  t.match(met.stdout, /"hop": "OpenAI directory"/)
+  const json = await runGatehouse(['doctor', url, '--directory', 'claude', '-o', 'json'])
+  t.equal(json.code, 1)
+  t.match(json.stdout, /"items": \[\s*"search"\s*\]/)
   const unknown = await runGatehouse(['doctor', url, '--directory', 'claude,other'])
   t.equal(unknown.code, 2)
   t.match(unknown.stderr, /--directory.*must be a list of claude, openai/)

@@ -12,7 +12,7 @@ import { type CheckOutcome, failed, ok, skipped, warning } from '../report/findi
 import type { Check } from '../report/walk.ts'
 import { joinList, type RemoteFacts, shownUrl } from '../remote/facts.ts'
 import type { DirectoryName, ListedTool } from './model.ts'
-import { fields, readPage, readTools } from './tools.ts'
+import { fields, readListedPages, readPage, readTools } from './tools.ts'
 
 type Row = Check<RemoteFacts>
 
@@ -137,7 +137,8 @@ export function directoryChecks(directories: readonly DirectoryName[]): readonly
 async function checkList(facts: RemoteFacts): Promise<CheckOutcome> {
   facts.tools ??= await readTools(facts)
   const { tools, gap } = facts.tools
-  if (gap !== undefined) return warning('directory.list', gap)
+  // Without any tool, the checks of tools would report success.
+  if (gap !== undefined) return (tools.length === 0 ? failed : warning)('directory.list', gap)
   return ok(quantity(tools.length, 'tool'))
 }
 
@@ -146,23 +147,34 @@ async function checkTools({ tools: list }: RemoteFacts, rule: ToolRule): Promise
   const broken = tools.filter(rule.breaks).map(({ name }) => name)
   if (broken.length === 0) return ok(quantity(tools.length, 'tool'))
   const report = rule.severity === 'failed' ? failed : warning
-  return report(rule.code, `${broken.length} of ${quantity(tools.length, 'tool')}: ${joinList(broken)}`)
+  const observed = `${broken.length} of ${quantity(tools.length, 'tool')}: ${joinList(broken)}`
+  return report(rule.code, observed, { items: broken })
 }
 
-/** Checks that every app page declares a content security policy. */
+/** Checks that every app page declares a content security policy, in its contents or in the list of resources. */
 async function checkApps(facts: RemoteFacts): Promise<CheckOutcome> {
   const uris = new Set((facts.tools?.tools ?? []).flatMap(({ pageUri }) => pageUri ?? []))
   if (uris.size === 0) return skipped('no tool has an app')
+  const listed = await readListedPages(facts)
   const broken: string[] = []
+  const unread: string[] = []
   for (const uri of [...uris].slice(0, maxPages)) {
     const meta = await readPage(facts, uri)
-    if (!('csp' in fields(fields(meta)['ui']))) broken.push(uri)
+    if (meta === undefined) unread.push(uri)
+    else if (!declaresPolicy(meta) && !declaresPolicy(listed.get(uri))) broken.push(uri)
   }
-  if (broken.length > 0) return failed('directory.app', joinList(broken))
+  if (broken.length > 0) return failed('directory.app', joinList(broken), { items: broken })
+  if (unread.length > 0)
+    return warning('directory.app', `could not be read: ${joinList(unread)}`, {
+      items: unread,
+      fix: 'Check the MCP server’s log for these requests. The doctor reads at most 256 KiB of each response.',
+    })
   if (uris.size > maxPages)
     return warning('directory.app', `only the first ${maxPages} of ${uris.size} pages were read`)
   return ok(quantity(uris.size, 'app page'))
 }
+
+const declaresPolicy = (meta: unknown): boolean => 'csp' in fields(fields(meta)['ui'])
 
 async function checkClaudeLogin({ isOpen, server }: RemoteFacts): Promise<CheckOutcome> {
   if (isOpen === true) return ok('the server requires no login')

@@ -7,23 +7,18 @@ import type { ListedTool, ReviewedTools } from './model.ts'
 
 /** Directories review far fewer tools, so the limits only protect the doctor. */
 const maxPages = 50
-const maxTools = 2_000
+const maxItems = 2_000
 
 /** Reads all pages of `tools/list`. */
 export async function readTools(facts: RemoteFacts): Promise<ReviewedTools> {
-  const tools: ListedTool[] = []
-  let cursor: string | undefined
-  for (let page = 0; page < maxPages; page++) {
-    const got = await ask(facts, 'tools/list', cursor === undefined ? {} : { cursor })
-    const listed = got?.['tools']
-    if (!Array.isArray(listed)) return { tools, gap: `page ${page + 1} could not be read` }
-    for (const tool of listed)
-      if (isFields(tool) && typeof tool['name'] === 'string') tools.push(toolIn(tool))
-    cursor = text(got, 'nextCursor')
-    if (cursor === undefined) return { tools, gap: undefined }
-    if (tools.length >= maxTools) return { tools, gap: `only the first ${tools.length} tools were read` }
-  }
-  return { tools, gap: `only the first ${maxPages} pages were read` }
+  const { items, gap } = await readList(facts, 'tools')
+  return { tools: items.filter(({ name }) => typeof name === 'string').map(toolIn), gap }
+}
+
+/** Returns the `_meta` members of the listed resources by address. */
+export async function readListedPages(facts: RemoteFacts): Promise<ReadonlyMap<string, JsonRecord>> {
+  const { items } = await readList(facts, 'resources')
+  return new Map(items.map(({ uri, _meta }) => [String(uri), fields(_meta)]))
 }
 
 /** Reads an app page. Returns the `_meta` member of its contents, or undefined if the page cannot be read. */
@@ -32,6 +27,25 @@ export async function readPage(facts: RemoteFacts, uri: string): Promise<JsonRec
   const contents = result?.['contents']
   const first: unknown = Array.isArray(contents) ? contents[0] : undefined
   return isFields(first) ? fields(first['_meta']) : undefined
+}
+
+/** Reads all pages of a list. `gap` explains why the list is incomplete. */
+async function readList(
+  facts: RemoteFacts,
+  kind: 'tools' | 'resources',
+): Promise<{ readonly items: readonly JsonRecord[]; readonly gap: string | undefined }> {
+  const items: JsonRecord[] = []
+  let cursor: string | undefined
+  for (let page = 0; page < maxPages; page++) {
+    const got = await ask(facts, `${kind}/list`, cursor === undefined ? {} : { cursor })
+    const listed = got?.[kind]
+    if (!Array.isArray(listed)) return { items, gap: `page ${page + 1} could not be read` }
+    items.push(...listed.filter(isFields))
+    cursor = text(got, 'nextCursor')
+    if (cursor === undefined) return { items, gap: undefined }
+    if (items.length >= maxItems) return { items, gap: `only the first ${items.length} ${kind} were read` }
+  }
+  return { items, gap: `only the first ${maxPages} pages were read` }
 }
 
 async function ask(

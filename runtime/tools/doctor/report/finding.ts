@@ -23,6 +23,8 @@ export interface CheckOutcome {
   readonly code?: FindingCode | undefined
   /** One-line description of the observation. */
   readonly observed: string
+  /** All tools or pages concerned. `observed` shows only the first ones. */
+  readonly items?: readonly string[] | undefined
   /** Replaces the code's general fix when the fix depends on the observation. */
   readonly fix?: string | undefined
   /** A command that reproduces the observation. */
@@ -37,6 +39,7 @@ export interface Finding {
   readonly result: Result
   readonly code?: FindingCode
   readonly observed: string
+  readonly items?: readonly string[]
   readonly expected?: string
   readonly fix?: Fix
   readonly proof?: string
@@ -53,7 +56,7 @@ export function skipped(observed: string): CheckOutcome {
   return { result: 'skipped', observed }
 }
 
-type More = Pick<CheckOutcome, 'fix' | 'proof'>
+type More = Pick<CheckOutcome, 'fix' | 'proof' | 'items'>
 
 export function warning(code: FindingCode, observed: string, more: More = {}): CheckOutcome {
   return { result: 'warning', code, observed, ...more }

@@ -88,7 +88,7 @@ async function outcomeOf<Facts>(check: Check<Facts>, facts: Facts): Promise<Chec
 }
 
 function detailsOf<Facts>(outcome: CheckOutcome, { clean, providerFix }: WalkOptions<Facts>) {
-  const { code, observed, fix, proof } = outcome
+  const { code, observed, items, fix, proof } = outcome
   if (code === undefined) return { observed: clean(observed) }
   const provider = providerFix?.(code)
   // Order: the fix for this response, then the provider's fix, then the general fix.
@@ -97,6 +97,7 @@ function detailsOf<Facts>(outcome: CheckOutcome, { clean, providerFix }: WalkOpt
   return {
     code,
     observed: clean(observed),
+    ...(items !== undefined && { items: items.map((item) => clean(item)) }),
     expected: codes[code].expected,
     fix: {
       text:
