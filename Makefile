@@ -3,8 +3,13 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 export npm_config_update_notifier := false
 .DEFAULT_GOAL := help
+# Two installations at the same time would remove each other's packages.
+.NOTPARALLEL:
 
-INSTALLED := node_modules/.package-lock.json
+# Stamps of two installations: the packages of `dependencies`, and all packages.
+RUNTIME := node_modules/.gatehouse-runtime
+INSTALLED := node_modules/.gatehouse-installed
+NPM_CI := npm ci --no-fund --no-audit --loglevel=error
 
 .PHONY: help run test check build package binary images lint schemas format fuzz bench scale migration soak recording pictures mutations unit clean
 
@@ -12,9 +17,14 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 $(INSTALLED): package.json package-lock.json
-	@echo "Installing the packages of the lockfile (Node 24 is among them) ..."
-	@npm ci --no-fund --no-audit --loglevel=error
+	@echo "Installing all packages of the lockfile, Node 24 included (about 740 MB) ..."
+	@$(NPM_CI)
 	@tap build
+	@touch $(RUNTIME) $@
+
+$(RUNTIME): package.json package-lock.json
+	@if [ -e $(INSTALLED) ]; then $(MAKE) --no-print-directory $(INSTALLED); else \
+	  echo "Installing the packages that Gatehouse needs to run, Node 24 included (about 310 MB) ..." && $(NPM_CI) --omit=dev; fi
 	@touch $@
 
 run: build ## Run the quickstart: three MCP servers behind one address
@@ -25,13 +35,13 @@ test: lint build ## Everything that guards main: lint, types, generated files, a
 
 check: lint unit ## Lint, types, generated files and unit tests, in about three minutes on two cores
 
-build: $(INSTALLED) ## Make dist/: the two programs, with licences and lists of what is inside
+build: $(RUNTIME) ## Make dist/: the two programs, with licences and lists of what is inside
 	@node manifests/bundle/main.ts
 
 package: build ## Make the npm package: a tarball that needs Node and nothing else
-	@npm pack --silent
+	@node manifests/bundle/package.ts
 
-binary: build ## Make dist/bin/gatehouse: one executable that needs no Node, for this platform
+binary: $(INSTALLED) build ## Make dist/bin/gatehouse: one executable that needs no Node, for this platform
 	@node manifests/bundle/binary.ts
 
 # docker, podman or buildah, whichever is there; TAG names the version.
@@ -72,22 +82,22 @@ fuzz: $(INSTALLED) ## The generators of hostile input, with ten times as many ca
 mutations: $(INSTALLED) ## Change rules of the specification, one at a time, and check that a test fails for each
 	@node test/mutations/main.ts
 
-scale: build ## Reconcile thousands of objects with a real API server and Metacontroller (METACONTROLLER names it)
+scale: $(INSTALLED) build ## Reconcile thousands of objects with a real API server and Metacontroller (METACONTROLLER names it)
 	@node test/bench/scale.ts
 
-migration: build ## Convert the examples of a ToolHive checkout (CHECKOUT=DIR) and run them on a real control plane
+migration: $(INSTALLED) build ## Convert the examples of a ToolHive checkout (CHECKOUT=DIR) and run them on a real control plane
 	@node test/bench/migration.ts $(CHECKOUT)
 
-bench: build ## Requests per second through proxy and vMCP, as a ratio of direct access
+bench: $(INSTALLED) build ## Requests per second through proxy and vMCP, as a ratio of direct access
 	@node test/bench/main.ts
 
-pictures: build ## Take the pictures of the docs from a real run of the quickstart (needs Chromium)
+pictures: $(INSTALLED) build ## Take the pictures of the docs from a real run of the quickstart (needs Chromium)
 	@node test/helpers/console/pictures.ts
 
-soak: build ## Three hours of churning clients and dying backends against the built vMCP at 60 % of its capacity; memory must stay flat
+soak: $(INSTALLED) build ## Three hours of churning clients and dying backends against the built vMCP at 60 % of its capacity; memory must stay flat
 	@node test/bench/soak.ts
 
-recording: package ## Record install, import, run, call and connect, and gatehouse up with ten servers, in docs/images (needs the npm registry and Chromium)
+recording: $(INSTALLED) package ## Record install, import, run, call and connect, and gatehouse up with ten servers, in docs/images (needs the npm registry and Chromium)
 	@node test/recording/main.ts
 	@node test/recording/up.ts
 

@@ -1,5 +1,6 @@
 /** Public API of the config module. */
 export { canStart } from './executable.ts'
+export { clientLink, clientLinks } from './common/client-links.ts'
 export {
   type AuthServerConfig,
   type AuthServerSecrets,

@@ -16,7 +16,7 @@ const run = promisify(execFile)
 t.test('package: runs on its own when installed from its tarball', { timeout: 120_000 }, async (t) => {
   const dir = t.testdir({ project: { 'package.json': '{"private":true}' } })
   const env = { ...process.env, HOME: dir, npm_config_cache: join(dir, 'cache'), npm_config_offline: 'true' }
-  await run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', dir], { cwd: root, env })
+  await run(process.execPath, [join(root, 'manifests/bundle/package.ts'), dir], { env })
   const tarball = readdirSync(dir).find((name) => name.endsWith('.tgz')) ?? ''
   t.ok(statSync(join(dir, tarball)).size < 8_000_000, 'the tarball is small')
 

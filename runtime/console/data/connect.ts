@@ -1,4 +1,5 @@
 /** Instructions for connecting clients: commands, files and links, without credentials. */
+import { clientLink } from '../../config/index.ts'
 import type { Connect } from '../api.ts'
 import type { ConsoleView } from '../view.ts'
 import { given } from './pages.ts'
@@ -14,7 +15,7 @@ export function connectPage(view: ConsoleView, firstCall: string | undefined): C
     name,
     auth,
     isLocalOnly,
-    clients: isLocalOnly ? clients.map(withBridge) : clients,
+    clients: isLocalOnly ? clients.map(withBridge).filter(hasInstructions) : clients,
     ...given('firstCall', firstCall),
     ...given('accounts', accounts),
   }
@@ -32,6 +33,11 @@ function withBridge({
   return { id, label, add, ...given('file', id === 'claude-desktop' ? file : undefined) }
 }
 
+/** False for a client that can only be connected by a link. */
+function hasInstructions({ add, command }: Connect['clients'][number]): boolean {
+  return add !== undefined || command !== undefined
+}
+
 /** Returns a name that every client accepts. */
 function clientSafeName(server: string): string {
   const safe = server
@@ -44,8 +50,6 @@ function clientSafeName(server: string): string {
 
 function clientsOf(name: string, url: string, auth: boolean): Connect['clients'] {
   const word = /^[\w./:@%+=-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`
-  const cursor = Buffer.from(JSON.stringify({ url })).toString('base64')
-  const vscode = encodeURIComponent(JSON.stringify({ name, type: 'http', url }))
   const file = (path: string, servers: string, entry: unknown) => ({
     path,
     content: `${JSON.stringify({ [servers]: { [name]: entry } }, null, 2)}\n`,
@@ -69,14 +73,14 @@ function clientsOf(name: string, url: string, auth: boolean): Connect['clients']
       id: 'cursor',
       add: add('cursor'),
       label: 'Cursor',
-      link: `cursor://anysphere.cursor-deeplink/mcp/install?name=${name}&config=${encodeURIComponent(cursor)}`,
+      link: clientLink('cursor', name, url),
       file: file('~/.cursor/mcp.json', 'mcpServers', { url }),
     },
     {
       id: 'vscode',
       add: add('vscode'),
       label: 'VS Code',
-      link: `vscode:mcp/install?${vscode}`,
+      link: clientLink('vscode', name, url),
       file: file('.vscode/mcp.json', 'servers', { type: 'http', url }),
     },
     { id: 'codex', label: 'Codex', add: add('codex'), command: `codex mcp add ${name} --url ${word}` },
@@ -92,6 +96,8 @@ function clientsOf(name: string, url: string, auth: boolean): Connect['clients']
       label: 'Windsurf',
       file: file('~/.codeium/windsurf/mcp_config.json', 'mcpServers', { serverUrl: url }),
     },
+    { id: 'goose', label: 'Goose', add: add('goose'), link: clientLink('goose', name, url) },
+    { id: 'lm-studio', label: 'LM Studio', link: clientLink('lm-studio', name, url) },
     {
       id: 'other',
       label: 'Any client with a local command',

@@ -1,5 +1,5 @@
 /** Translates individual parts of a message between the two protocol eras. */
-export { type Abilities, abilitiesIn, requireAbility, withoutTasks } from './abilities.ts'
+export { type Abilities, abilitiesIn, requireAbility } from './abilities.ts'
 export { AskingCall, type CallStep } from './asking-call.ts'
 export type { DirectCall, DirectResult } from './direct-call.ts'
 export { requireVisits, sessionError, statelessError, visitRequests } from './errors.ts'

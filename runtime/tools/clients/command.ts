@@ -4,9 +4,12 @@
  */
 import { type Command, Option } from 'commander'
 import type { AddOptions, EntryOptions } from '../../toolkit/client-files/connect.ts'
+import { runningNames } from '../../toolkit/targets/running.ts'
+import { NamedArgument } from '../../toolkit/terminal/command.ts'
 import { collect, refuseIdle } from '../../toolkit/terminal/options.ts'
 import type { StatusOptions } from './client.ts'
 import type { ImportOptions } from './import.ts'
+import type { ClientLinkOptions } from './link.ts'
 
 export function addClientCommand(program: Command): void {
   const client = program
@@ -24,6 +27,7 @@ export function addClientCommand(program: Command): void {
         '  gatehouse client add claude-desktop --server files    add the server files of a running gatehouse dev\n' +
         '  gatehouse client add cursor codex             add the entry for http://127.0.0.1:4483/mcp\n' +
         '  gatehouse client add vscode --print           print the entry, command and link to add it manually\n' +
+        '  gatehouse client link files                   print links that add the server files with one click\n' +
         '  gatehouse client remove cursor',
     )
   addList(client)
@@ -31,6 +35,7 @@ export function addClientCommand(program: Command): void {
   addAdd(client)
   addRemove(client)
   addUndo(client)
+  addLink(client)
 }
 
 const exitCodes =
@@ -106,6 +111,31 @@ function addUndo(client: Command): void {
     const { undoClients } = await import('./client.ts')
     process.exitCode = await undoClients(words, options)
   })
+}
+
+function addLink(client: Command): void {
+  client
+    .command('link')
+    .summary('print links that add a server to clients with one click')
+    .description(
+      'Prints links for VS Code, Cursor, Goose and LM Studio. A link contains only a name and a URL, so you can share it:\n' +
+        'every user logs in with their own client.',
+    )
+    .addArgument(
+      new NamedArgument(
+        '<NAME>',
+        'server on this machine, resource in the current cluster, or URL',
+        runningNames,
+      ),
+    )
+    .option('--name <name>', 'name in the client (default: NAME, or gatehouse for a URL)')
+    .option('-n, --namespace <namespace>', 'namespace of the resource')
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
+    .addHelpText('after', '\nExit codes: 0 done, 1 the cluster does not respond, 2 invalid usage.')
+    .action(async (target: string, options: ClientLinkOptions) => {
+      const { printLinks } = await import('./link.ts')
+      process.exitCode = await printLinks(target, options)
+    })
 }
 
 function addList(client: Command): void {

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { type DirectoryName, directoryNames } from './directory/names.ts'
+import { type DirectoryName, directoryNames } from './directory/model.ts'
 import type { DoctorFlags } from './commands/doctor.ts'
 import { NamedArgument } from '../../toolkit/terminal/command.ts'
 import { runningNames } from '../../toolkit/targets/running.ts'

@@ -109,7 +109,8 @@ const npmName = /^(?:@[A-Za-z0-9~][\w.~-]*\/)?[A-Za-z0-9~][\w.~-]*$/
 const npmVersion = /^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/
 const pypiName = /^[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?$/
 const pypiVersion = /^\d[\w.!+-]*$/
-const ociName = /^(?:[a-z0-9.-]+(?::\d+)?\/)?[a-z0-9._/-]+(?::[\w][\w.-]{0,127})?(?:@sha256:[a-f0-9]{64})?$/
+const ociName =
+  /^(?:[a-z0-9][a-z0-9.-]*(?::\d+)?\/)?[a-z0-9][a-z0-9._-]*(?:\/[a-z0-9][a-z0-9._-]*)*(?::[\w][\w.-]{0,127})?(?:@sha256:[a-f0-9]{64})?$/
 
 /** The registry that each package runner uses by default. Another one would need settings outside the manifest. */
 const defaultRegistries: Readonly<Record<string, string>> = {

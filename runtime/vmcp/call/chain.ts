@@ -1,9 +1,9 @@
 /**
  * Defines the order of the links that an operation passes between the client codecs and the backend:
  *
- *     observe → list aliases → feature surfaces → call aliases → webhooks → authorize → offer sign-in → resolve target →
- *     rate limit → readable quotas → feature tools → readable errors → resource links → guardrail → route → pinned arguments →
- *     request state → quota → send
+ *     observe → list aliases → app names → feature surfaces → call aliases → webhooks → authorize → offer sign-in →
+ *     resolve target → rate limit → readable quotas → feature tools → readable errors → resource links → app results →
+ *     guardrail → route → pinned arguments → request state → quota → send
  *
  * - An unauthorized caller receives no information and consumes no rate limit or quota. `authorize` comes before
  *   `resolveTarget`, which reports unknown and withheld names. Both links come before the rate limit and the quota.
@@ -23,6 +23,7 @@ import type { Outcome } from '../model/outcome.ts'
 export interface ChainLinks {
   readonly observe?: Link | undefined
   readonly listAliases?: Link | undefined
+  readonly appNames?: Link | undefined
   /** The features, outermost first. */
   readonly features: readonly Feature[]
   readonly callAliases?: Link | undefined
@@ -35,6 +36,7 @@ export interface ChainLinks {
   readonly readableQuotas?: Link | undefined
   readonly readableErrors: Link
   readonly resourceLinks?: Link | undefined
+  readonly appResults?: Link | undefined
   readonly guardrail?: Link | undefined
   readonly route: Link
   readonly pinnedArguments?: Link | undefined
@@ -90,6 +92,7 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
   const { features, resolveTarget, send } = chain.links
   const stepLinks = [
     'resourceLinks',
+    'appResults',
     'guardrail',
     'route',
     'pinnedArguments',
@@ -128,7 +131,7 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
     for (const tool of feature.tools) tools.set(tool.name, (operation) => tool.run(operation, inside))
   }
   return {
-    perform: compose(['observe', 'listAliases', ...surfaces, ...checkedLinks(tools)], send),
+    perform: compose(['observe', 'listAliases', 'appNames', ...surfaces, ...checkedLinks(tools)], send),
     performOwn: compose([resolveTarget(new Set()), ...finalLinks], send),
     performStep: compose(stepLinks, send),
   }

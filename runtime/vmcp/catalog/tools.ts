@@ -268,6 +268,7 @@ function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): 
     repeatable: own['readOnlyHint'] === true || own['idempotentHint'] === true,
     ...(sessionJson && { sessionJson: change(sessionJson) }),
     ...(check && { check }),
+    ...(item.ui && { ui: item.ui }),
   }
 }
 

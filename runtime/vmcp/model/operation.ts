@@ -38,6 +38,8 @@ export interface Operation {
    * operation is rejected if the target is another backend. Without `stateFor`, neither member is sent to a backend.
    */
   readonly stateFor?: string | undefined
+  /** True for a tool call that an app may have made. Tool search then accepts the name of a tool that it hides. */
+  readonly isAppCall?: boolean | undefined
   /** True if a script or workflow consumes the result instead of the client. */
   readonly isForProgram?: boolean | undefined
   /** Set by `resolveTarget`. Undefined for lists and for Gatehouse's own tools. */

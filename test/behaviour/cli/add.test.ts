@@ -4,7 +4,13 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
-import { npmServer, remoteServer, startRegistry, type TestRegistry } from '../../helpers/registry/registry.ts'
+import {
+  memoryVersion,
+  npmServer,
+  remoteServer,
+  startRegistry,
+  type TestRegistry,
+} from '../../helpers/registry/registry.ts'
 
 t.setTimeout(240_000)
 
@@ -37,7 +43,7 @@ await t.test('add: shows the plan, writes a valid manifest, a private Secret and
 
   const plan = await add(name, ...from)
   t.equal(plan.code, 0, plan.stderr)
-  t.match(plan.stdout, /Runs: npx @modelcontextprotocol\/server-memory@2026\.8\.31 {3}as MCPServer\/memory/)
+  t.match(plan.stdout, `Runs: npx @modelcontextprotocol/server-memory@${memoryVersion}   as MCPServer/memory`)
   t.match(plan.stdout, /Secrets:\n {2}API_TOKEN: Token of the service/)
   t.match(plan.stdout, /^\+ {2}transport: stdio$/m, 'a diff')
   t.match(plan.stdout, /Nothing was written/)
@@ -53,7 +59,7 @@ await t.test('add: shows the plan, writes a valid manifest, a private Secret and
     kind: 'MCPServer',
     metadata: { annotations: { 'gatehouse.dev/registry-server': `${name}@1.0.0` } },
     spec: {
-      args: ['-y', '@modelcontextprotocol/server-memory@2026.8.31'],
+      args: ['-y', `@modelcontextprotocol/server-memory@${memoryVersion}`],
       secrets: [{ name: 'memory-secrets', key: 'API_TOKEN' }],
     },
   })

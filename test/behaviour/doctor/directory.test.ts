@@ -4,7 +4,7 @@
  */
 import t, { type Test } from 'tap'
 import { examineRemote } from '../../../runtime/tools/doctor/remote/examine.ts'
-import type { DirectoryName } from '../../../runtime/tools/doctor/directory/names.ts'
+import type { DirectoryName } from '../../../runtime/tools/doctor/directory/model.ts'
 import type { Finding } from '../../../runtime/tools/doctor/report/finding.ts'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'

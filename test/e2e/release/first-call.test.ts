@@ -32,7 +32,7 @@ function secondsSince(start: number): string {
 
 t.test('npm package: a global installation of the tarball calls a tool', { timeout: 120_000 }, async (t) => {
   const folder = t.testdir({ home: {}, prefix: {} })
-  execFileSync('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], { cwd: root })
+  execFileSync(node, [join(root, 'manifests/bundle/package.ts'), folder])
   const tarball = readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? ''
   const start = performance.now()
   const env = { ...process.env, npm_config_cache: join(folder, 'cache'), npm_config_offline: 'true' }

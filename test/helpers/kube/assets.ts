@@ -76,7 +76,7 @@ function builtPath(name: GoProgram): string {
 }
 
 /** Path of a program that this script built, or undefined. */
-export function findBuilt(name: GoProgram): string | undefined {
+function findBuilt(name: GoProgram): string | undefined {
   const path = builtPath(name)
   return existsSync(path) ? path : undefined
 }

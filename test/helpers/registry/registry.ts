@@ -2,6 +2,7 @@
  * A local MCP registry with the read API v0.1: one version, or `latest`. Checks its own responses against the published
  * format, unless a test publishes an invalid entry on purpose.
  */
+import { readFileSync } from 'node:fs'
 import type { Test } from 'tap'
 import { type Loopback, startLoopback } from '../loopback.ts'
 import { validateServerResponse } from './server-json.ts'
@@ -65,7 +66,14 @@ function responseOf(server: PublishedServer, status: Status = 'active'): object 
   return { server, _meta: { 'io.modelcontextprotocol.registry/official': official } }
 }
 
-/** Returns an entry with a npm package. */
+/** Version of the package in `npmServer`, which is installed, so that nothing is downloaded. */
+export const memoryVersion: string = (
+  JSON.parse(readFileSync('node_modules/@modelcontextprotocol/server-memory/package.json', 'utf8')) as {
+    version: string
+  }
+).version
+
+/** Returns an entry with an npm package. */
 export function npmServer(
   name: string,
   version: string,
@@ -76,7 +84,7 @@ export function npmServer(
     name,
     description: 'A server for tests',
     version,
-    packages: [{ ...memory, version: '2026.8.31', transport: { type: 'stdio' }, ...more }],
+    packages: [{ ...memory, version: memoryVersion, transport: { type: 'stdio' }, ...more }],
   }
 }
 

@@ -1,6 +1,6 @@
 /** The images: required and forbidden instructions of a Dockerfile, and a bundle that runs on its own. */
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import t from 'tap'
@@ -41,11 +41,11 @@ for (const { path, program, options } of images) {
   await t.test(`${path}: every base is pinned to an exact version`, async (t) => {
     const node = /^NODE=(\d+\.\d+\.\d+)$/.exec(of('ARG')[0] ?? '')?.[1]
     t.ok(node, 'the version of Node is exact')
-    const declared: { engines: { node: string }; devDependencies: { node: string } } = JSON.parse(
+    const declared: { engines: { node: string }; dependencies: { node: string } } = JSON.parse(
       readFileSync(join(root, 'package.json'), 'utf8'),
     )
-    const { engines, devDependencies } = declared
-    t.equal(node, devDependencies.node, 'and it is the version that the project is tested with')
+    const { engines, dependencies } = declared
+    t.equal(node, dependencies.node, 'and it is the version that the project is tested with')
     t.equal(Number(engines.node.match(/\d+/)?.[0]), Number(node?.split('.')[0]))
     t.strictSame(of('FROM'), [
       '--platform=$BUILDPLATFORM node:${NODE}-bookworm AS build',
@@ -112,6 +112,26 @@ for (const { path, program, options } of images) {
     }
     const text = readFileSync(join(root, '.dockerignore'), 'utf8')
     t.ok(text.split('\n').includes('*'), 'all else stays out')
+  })
+
+  await t.test(`${path}: the build stage contains everything that its build needs`, async (t) => {
+    const stage = mkdtempSync(join(tmpdir(), 'gatehouse-build-'))
+    t.teardown(() => rmSync(stage, { recursive: true, force: true }))
+    for (const rest of of('COPY').filter((one) => !one.startsWith('--from') && !one.includes('/app/'))) {
+      const words = rest.split(/\s+/)
+      for (const source of words.slice(0, -1))
+        cpSync(join(root, source), join(stage, source), { recursive: true })
+    }
+    symlinkSync(join(root, 'node_modules'), join(stage, 'node_modules'))
+    const [program = '', ...args]: string[] = JSON.parse(of('RUN').at(-1) ?? '[]')
+    t.equal(program, 'node')
+    const built = spawnSync(process.execPath, args, { cwd: stage, encoding: 'utf8', timeout: 120_000 })
+    t.equal(built.status, 0, built.stderr)
+    t.equal(built.stderr, '', 'no warnings')
+    for (const rest of of('COPY').filter((one) => one.startsWith('--from=build'))) {
+      const [, source = ''] = rest.split(/\s+/)
+      t.ok(existsSync(join(stage, source.replace('/src/', ''))), source)
+    }
   })
 
   const skip = !existsSync(join(root, 'dist', `${program}.js`)) && 'not built: run `make build`'

@@ -1,4 +1,5 @@
 /** The table of MCP clients, one row per client. Defines all paths and entry formats. */
+import { clientLink } from '../../../config/index.ts'
 import type { BearerReference, ClientRow, EntryForm } from './client-row.ts'
 
 /** Default values shared by most clients. */
@@ -88,10 +89,7 @@ const clients = {
     remote: (url, token) => ({ url, ...authorization(token) }),
     program,
     pickUp: 'Restart Cursor',
-    link: (name, url) => {
-      const config = Buffer.from(JSON.stringify({ url })).toString('base64')
-      return `cursor://anysphere.cursor-deeplink/mcp/install?${new URLSearchParams({ name, config }).toString()}`
-    },
+    link: (name, url) => clientLink('cursor', name, url),
   },
   vscode: {
     title: 'VS Code',
@@ -111,8 +109,7 @@ const clients = {
     program: typedProgram,
     pickUp: 'VS Code applies the change and asks whether you trust the server',
     ownCommand: (name, url) => ['code', '--add-mcp', JSON.stringify({ name, type: 'http', url })],
-    link: (name, url) =>
-      `vscode:mcp/install?${encodeURIComponent(JSON.stringify({ name, type: 'http', url }))}`,
+    link: (name, url) => clientLink('vscode', name, url),
   },
   copilot: {
     title: 'GitHub Copilot CLI',
@@ -287,8 +284,7 @@ const clients = {
       timeout: 300,
     }),
     pickUp: 'Start a new Goose session',
-    link: (name, url) =>
-      `goose://extension?${new URLSearchParams({ type: 'streamable_http', url, id: name, name }).toString()}`,
+    link: (name, url) => clientLink('goose', name, url),
   },
   opencode: {
     title: 'OpenCode',

@@ -11,8 +11,8 @@ import type { FindingCode } from '../report/codes.ts'
 import { type CheckOutcome, failed, ok, skipped, warning } from '../report/finding.ts'
 import type { Check } from '../report/walk.ts'
 import { joinList, type RemoteFacts, shownUrl } from '../remote/facts.ts'
-import type { DirectoryName } from './names.ts'
-import { fields, type ListedTool, readPage, readTools } from './tools.ts'
+import type { DirectoryName, ListedTool } from './model.ts'
+import { fields, readPage, readTools } from './tools.ts'
 
 type Row = Check<RemoteFacts>
 

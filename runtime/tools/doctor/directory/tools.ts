@@ -3,29 +3,14 @@ import { isFields } from '../../../../schemas/index.ts'
 import type { JsonRecord } from '../../../oauth/index.ts'
 import { askMcp } from '../../../toolkit/mcp-client/mcp.ts'
 import { type RemoteFacts, text } from '../remote/facts.ts'
+import type { ListedTool, ReviewedTools } from './model.ts'
 
 /** Directories review far fewer tools, so the limits only protect the doctor. */
 const maxPages = 50
 const maxTools = 2_000
 
-export interface ListedTool {
-  readonly name: string
-  readonly title: string | undefined
-  readonly description: string | undefined
-  readonly annotations: JsonRecord
-  readonly inputSchema: JsonRecord
-  /** Address of the tool's app page. */
-  readonly pageUri: string | undefined
-}
-
-export interface ToolList {
-  readonly tools: readonly ListedTool[]
-  /** Why the list is incomplete. Undefined if it is complete. */
-  readonly gap: string | undefined
-}
-
 /** Reads all pages of `tools/list`. */
-export async function readTools(facts: RemoteFacts): Promise<ToolList> {
+export async function readTools(facts: RemoteFacts): Promise<ReviewedTools> {
   const tools: ListedTool[] = []
   let cursor: string | undefined
   for (let page = 0; page < maxPages; page++) {

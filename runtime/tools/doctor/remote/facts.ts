@@ -7,7 +7,7 @@ import type { Peers } from '../../../toolkit/mcp-client/peers.ts'
 import type { Profile } from '../profiles/index.ts'
 import type { Clean } from '../report/text.ts'
 import type { SignIn } from '../sign-in/state.ts'
-import type { ToolList } from '../directory/tools.ts'
+import type { ReviewedTools } from '../directory/model.ts'
 
 export interface RemoteOptions {
   /** A registered client's id. */
@@ -53,7 +53,7 @@ export interface RemoteFacts {
   session?: { readonly id: string | undefined; readonly version: string }
   isStateless?: boolean
   /** All tools, if a directory's requirements are checked. */
-  tools?: ToolList
+  tools?: ReviewedTools
 }
 
 /** `scope`: the server requires different scopes. */

@@ -1,6 +1,6 @@
 /**
- * Serves the kubelet's `attach` endpoint to the API server, for the streams of local containers. The node object
- * reports its address and its WebSocket support. Source: Kubernetes, pkg/kubelet/server (paths), KEP-4006.
+ * Serves the kubelet's `attach` and `containerLogs` endpoints to the API server, for the streams and the output of local
+ * containers. The node object reports its address and its WebSocket support. Source: Kubernetes, pkg/kubelet/server (paths), KEP-4006.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:https'
@@ -10,13 +10,25 @@ import type { KubeApi } from './api.ts'
 
 type Find = (namespace: string, pod: string, container: string) => ContainerStreams | undefined
 
-export async function startKubelet(api: KubeApi, nodeName: string, find: Find): Promise<void> {
+/** Returns the output of a pod; undefined when the pod does not run here. */
+type LogsOf = (namespace: string, pod: string) => string | undefined
+
+export async function startKubelet(
+  api: KubeApi,
+  nodeName: string,
+  find: Find,
+  logsOf: LogsOf,
+): Promise<void> {
   const { certificate, key } = await issueCertificate({
     names: [nodeName],
     now: new Date(),
     lifetimeMs: 86_400_000,
   })
-  const server = createServer({ cert: certificate, key }, (_req, res) => res.writeHead(404).end())
+  const server = createServer({ cert: certificate, key }, ({ url = '/' }, res) => {
+    const [verb = '', namespace = '', pod = ''] = new URL(url, 'https://node').pathname.slice(1).split('/')
+    const logs = verb === 'containerLogs' ? logsOf(namespace, pod) : undefined
+    res.writeHead(logs === undefined ? 404 : 200, { 'content-type': 'text/plain' }).end(logs)
+  })
   const attach = new AttachServer()
   server.on('upgrade', (request, socket, head) => {
     const { pathname } = new URL(request.url ?? '/', 'https://node')

@@ -27,10 +27,16 @@ async function start({ kube, folder, images }: NodeOptions): Promise<ReadonlyMap
   const api = new KubeApi(kube)
   await api.send('POST', '/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: nodeName } })
   const runners = new Map<string, PodRunner>()
-  await startKubelet(api, nodeName, (namespace, name, container) => {
-    const all = [...runners.values()].filter(({ pod }) => pod.metadata.namespace === namespace)
-    return all.findLast(({ pod }) => pod.metadata.name === name)?.streams(container)
-  })
+  const runnerOf = (namespace: string, name: string) =>
+    [...runners.values()].findLast(
+      ({ pod: { metadata } }) => metadata.namespace === namespace && metadata.name === name,
+    )
+  await startKubelet(
+    api,
+    nodeName,
+    (namespace, name, container) => runnerOf(namespace, name)?.streams(container),
+    (namespace, name) => runnerOf(namespace, name)?.output(),
+  )
   const wake = ({ metadata }: KubeObject) => {
     for (const runner of runners.values()) {
       if (runner.pod.metadata.namespace === metadata.namespace) runner.refresh()

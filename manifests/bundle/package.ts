@@ -1,0 +1,29 @@
+/**
+ * Packs the npm package from the built `dist/`: `node manifests/bundle/package.ts [FOLDER]` (default: the repository).
+ *
+ * The package has no dependencies, because `dist/` contains them. It is packed from a folder of its own, whose
+ * package.json names none.
+ */
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+
+const root = resolve(import.meta.dirname, '../..')
+const target = resolve(process.argv[2] ?? root)
+const manifest: Record<string, unknown> = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+for (const key of ['dependencies', 'devDependencies', 'allowScripts', 'imports']) delete manifest[key]
+
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-package-'))
+try {
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+  for (const name of ['README.md', 'LICENSE']) cpSync(join(root, name), join(folder, name))
+  const isShipped = (path: string) => !['bin', 'maps'].some((name) => path === join(root, 'dist', name))
+  cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true, filter: isShipped })
+  execFileSync('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', target], {
+    cwd: folder,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}

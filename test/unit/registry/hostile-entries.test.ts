@@ -1,0 +1,246 @@
+/** `gatehouse add`: entries that ask for too much, lie, or are malformed are rejected, with all violations at once. */
+import t from 'tap'
+import { readEntry, type ServerDocument } from '../../../runtime/tools/registry/entry.ts'
+import { serverManifests } from '../../../runtime/tools/registry/manifest.ts'
+import { chooseTarget, type TargetOptions } from '../../../runtime/tools/registry/target.ts'
+import { memoryVersion, npmServer, remoteServer } from '../../helpers/registry/registry.ts'
+
+const name = 'io.github.test/one'
+const options: TargetOptions = {
+  source: undefined,
+  values: new Map(),
+  allowPrivate: false,
+  digestOf: () => Promise.resolve(`sha256:${'a'.repeat(64)}`),
+}
+
+const read = (server: object, wanted: Parameters<typeof readEntry>[1] = { name, version: undefined }) =>
+  readEntry({ server }, wanted)
+
+function choose(server: object, more: Partial<TargetOptions> = {}) {
+  return chooseTarget(read(server).server, { ...options, ...more })
+}
+
+async function manifestOf(server: object, more: Partial<TargetOptions> = {}) {
+  const { server: document } = read(server)
+  const chosen = await chooseTarget(document, { ...options, ...more })
+  return serverManifests(document, chosen, { object: 'one', group: 'g' }).member
+}
+
+t.test('an entry for another name or version is rejected', (t) => {
+  const server = npmServer('io.github.test/two', '1.0.0')
+  t.throws(() => read(server), /returned another server, io\.github\.test\/two/)
+  t.throws(
+    () => read(npmServer(name, '1.0.1'), { name, version: '1.0.0' }),
+    /returned version 1\.0\.1 instead of 1\.0\.0/,
+  )
+  t.throws(() => readEntry('text', { name, version: undefined }), /contains no server/)
+  t.end()
+})
+
+t.test('a malformed entry is rejected with every violation', (t) => {
+  const server = {
+    name,
+    version: '^1.0.0',
+    title: 7,
+    packages: [{ registryType: 'npm', transport: { type: 'pipe' }, fileSha256: 'x' }, 'text'],
+    remotes: [{ type: 'streamable-http', url: 'x'.repeat(3000), headers: {} }],
+  }
+  for (const line of [
+    /version: must be an exact version/,
+    /title: is a whole number; must be a string/,
+    /description: is required/,
+    /packages\[0\]\.identifier: is required/,
+    /packages\[0\]\.transport\.type: is a string of 4 characters; must be one of: stdio/,
+    /packages\[0\]\.fileSha256: must be 64/,
+    /packages\[1\]: is a string of 4 characters; must be an object/,
+    /remotes\[0\]\.url: is a string of 3000 characters; must have 1 to 2048/,
+    /remotes\[0\]\.headers: is an object; must be a list/,
+  ])
+    t.throws(() => read(server), line)
+  const arguments_ = npmServer(name, '1.0.0', {
+    packageArguments: [{ type: 'named' }, { type: 'positional' }],
+  })
+  t.throws(() => read(arguments_), /packageArguments\[0\]\.name: is required for a named argument/)
+  t.throws(() => read(arguments_), /packageArguments\[1\]: a positional argument requires value or valueHint/)
+  t.throws(
+    () =>
+      readEntry(
+        {
+          server: npmServer(name, '1.0.0'),
+          _meta: { 'io.modelcontextprotocol.registry/official': { status: 'gone' } },
+        },
+        { name, version: undefined },
+      ),
+    /must be active, deprecated or deleted/,
+  )
+  t.end()
+})
+
+t.test('an entry that is too deep or too long is rejected', (t) => {
+  let deep: unknown = 1
+  for (let i = 0; i < 50; i++) deep = [deep]
+  t.throws(() => read({ ...npmServer(name, '1.0.0'), _meta: deep }), /more than 32 levels deep/)
+  const packages = Array.from({ length: 21 }, () => npmServer(name, '1.0.0')['packages'])
+  t.throws(
+    () => read({ ...npmServer(name, '1.0.0'), packages }),
+    /packages: has 21 entries; at most 20 items/,
+  )
+  t.end()
+})
+
+t.test('unknown members are listed and have no effect', async (t) => {
+  const { server, ignored } = read(npmServer(name, '1.0.0', { hooks: { start: 'rm' }, runtimeHint: null }))
+  t.strictSame(ignored, ['packages[0].hooks'])
+  t.notMatch(JSON.stringify(server), 'rm')
+})
+
+const rejectedPackages: readonly (readonly [what: string, members: object, reason: RegExp])[] = [
+  ['nuget', { registryType: 'nuget' }, /the package type nuget is not supported/],
+  ['mcpb', { registryType: 'mcpb' }, /MCPB files are not supported/],
+  ['a flag as a name', { identifier: '--registry=https://evil.example' }, /not a valid name/],
+  ['a URL as a name', { identifier: 'https://evil.example/x.tgz' }, /not a valid name/],
+  ['a path as a name', { identifier: '../x' }, /not a valid name/],
+  ['a tag as a version', { version: 'beta' }, /requires an exact version/],
+  ['a range as a version', { version: '1.x' }, /requires an exact version/],
+  ['no version', { version: null }, /requires an exact version/],
+  [
+    'another package registry',
+    { registryBaseUrl: 'https://evil.example' },
+    /registryBaseUrl must be https:\/\/registry\.npmjs\.org/,
+  ],
+  ['a port', { transport: { type: 'streamable-http', url: 'http://localhost:1/mcp' } }, /only stdio is/],
+  [
+    '--privileged',
+    { runtimeArguments: [{ type: 'named', name: '--privileged' }] },
+    /runtimeArguments are rejected/,
+  ],
+  [
+    'a volume',
+    { runtimeArguments: [{ type: 'named', name: '-v', value: '/:/host' }] },
+    /runtimeArguments are rejected/,
+  ],
+  [
+    'a volume as one word',
+    { runtimeArguments: [{ type: 'positional', value: '-v/:/host' }] },
+    /runtimeArguments are rejected/,
+  ],
+  [
+    'an open runtime argument',
+    { runtimeArguments: [{ type: 'positional', valueHint: 'x' }] },
+    /runtimeArguments are rejected/,
+  ],
+  [
+    'NODE_OPTIONS',
+    { environmentVariables: [{ name: 'NODE_OPTIONS', value: '--require=/x' }] },
+    /variable NODE_OPTIONS is not allowed/,
+  ],
+  [
+    'npm settings',
+    { environmentVariables: [{ name: 'npm_config_registry', value: 'x' }] },
+    /npm_config_registry is not allowed/,
+  ],
+  [
+    'LD_PRELOAD',
+    { environmentVariables: [{ name: 'LD_PRELOAD', value: '/x.so' }] },
+    /LD_PRELOAD is not allowed/,
+  ],
+  ['a variable with =', { environmentVariables: [{ name: 'A=B', value: 'x' }] }, /A=B is not allowed/],
+]
+
+t.test('a package that could widen what runs is rejected', async (t) => {
+  for (const [what, members, reason] of rejectedPackages)
+    await t.rejects(choose(npmServer(name, '1.0.0', { ...members })), reason, what)
+  await t.resolves(choose(npmServer(name, '1.0.0', { runtimeArguments: [{ type: 'named', name: '-y' }] })))
+})
+
+const rejectedUrls: readonly (readonly [url: string, reason: RegExp])[] = [
+  ['http://127.0.0.1/mcp', /loopback address/],
+  ['http://[::ffff:127.0.0.1]/mcp', /loopback address/],
+  ['http://169.254.169.254/latest', /metadata address/],
+  ['https://10.0.0.7/mcp', /private address; use --allow-private/],
+  ['https://localhost/mcp', /local host/],
+  ['https://kubernetes.default.svc/api', /Kubernetes API/],
+  ['http://mcp.example.com/mcp', /must start with https/],
+  ['ftp://mcp.example.com/mcp', /must start with/],
+  ['https://user:pw@mcp.example.com/mcp', /credentials/],
+  ['https://mcp.example.com/mcp?api_key=0123456789abcdef0123', /secret in the query/],
+]
+
+t.test('a remote with a refused address is rejected', async (t) => {
+  for (const [url, reason] of rejectedUrls) await t.rejects(choose(remoteServer(name, url)), reason, url)
+  const allowPrivate = true
+  await t.resolves(choose(remoteServer(name, 'http://10.0.0.7/mcp'), { allowPrivate }))
+  await t.rejects(choose(remoteServer(name, 'http://169.254.169.254/'), { allowPrivate }), /never allowed/)
+  await t.rejects(choose(remoteServer(name, 'http://127.0.0.1/'), { allowPrivate }), /never allowed/)
+})
+
+t.test('a variable in a host needs a value from the user and cannot change the URL', async (t) => {
+  const server = remoteServer(name, 'https://{host}.example.com/{path}', {
+    variables: { host: { default: 'evil' }, path: { default: 'mcp' } },
+  })
+  const unset = await choose(server)
+  t.match(unset.inputs.missing, [{ name: 'host' }], 'a default is not enough')
+  const set = (host: string) => choose(server, { values: new Map([['host', [host]]]) })
+  t.equal((await set('eu')).runs, 'https://eu.example.com/mcp')
+  for (const host of ['evil.example/', 'evil.example#', 'evil@', 'a b', '..', 'x%2f', 'evil.example:1'])
+    t.match((await set(host)).inputs.problems, [/can contain only letters/], host)
+  const secret = remoteServer(name, 'https://a.example.com/{key}', { variables: { key: { isSecret: true } } })
+  t.match((await choose(secret)).inputs.problems, [/key: is a secret in the URL/])
+})
+
+t.test('headers: secrets become references; restricted headers and line breaks are rejected', async (t) => {
+  const headers = [
+    { name: 'Authorization', value: 'Bearer {token}', variables: { token: { isSecret: true } } },
+    { name: 'X-Region', default: 'eu' },
+  ]
+  const manifest = await manifestOf(remoteServer(name, 'https://a.example.com/mcp', { headers }))
+  t.match(manifest.spec, {
+    headerForward: {
+      addHeadersFromSecret: [
+        { headerName: 'Authorization', valueSecretRef: { name: 'one-secrets', key: 'authorization' } },
+        { headerName: 'X-Region', valueSecretRef: { name: 'one-secrets', key: 'x-region' } },
+      ],
+    },
+  })
+  const withHeader = (header: object) =>
+    manifestOf(remoteServer(name, 'https://a.example.com/mcp', { headers: [header] }))
+  await t.rejects(withHeader({ name: 'Host', value: 'internal.example' }), /header Host: cannot be forwarded/)
+  await t.rejects(withHeader({ name: 'X-A', value: 'a\r\nHost: b' }), /header X-A/)
+  await t.rejects(withHeader({ name: 'X A', value: 'a' }), /is not a header name/)
+})
+
+t.test('arguments are literal words, and secrets in arguments come from the Secret', async (t) => {
+  const packageArguments = [
+    { type: 'positional', value: '$(HOME); rm -rf ~' },
+    { type: 'named', name: '--api-key', isSecret: true, isRequired: true },
+    { type: 'named', name: '--verbose', isRequired: true },
+    { type: 'named', name: '--write', description: 'Enables writes' },
+    { type: 'named', name: '--mode', default: 'safe' },
+  ]
+  const { metadata, spec } = await manifestOf(npmServer(name, '1.0.0', { packageArguments }))
+  t.equal(
+    metadata.annotations?.['gatehouse.dev/local-command'],
+    `npx -y @modelcontextprotocol/server-memory@${memoryVersion} '$$(HOME); rm -rf ~' --api-key '$(__API_KEY)' --verbose --mode safe`,
+  )
+  t.match(spec, { secrets: [{ name: 'one-secrets', key: '--api-key', targetEnvName: '__API_KEY' }] })
+  const values = new Map([['--write', []]])
+  const written = await manifestOf(npmServer(name, '1.0.0', { packageArguments }), { values })
+  t.match(written.metadata.annotations?.['gatehouse.dev/local-command'], / --verbose --write --mode safe$/)
+})
+
+t.test('images are pinned by digest; remotes are preferred; --source selects', async (t) => {
+  const image = { registryType: 'oci', identifier: 'ghcr.io/acme/one:1.0.0', transport: { type: 'stdio' } }
+  const server: ServerDocument = {
+    ...read(remoteServer(name, 'https://a.example.com/mcp')).server,
+    packages: [image],
+  }
+  t.equal((await choose(server)).source, 'remote')
+  const manifest = await manifestOf(server, { source: 'oci' })
+  t.equal(manifest.spec?.['image'], `ghcr.io/acme/one:1.0.0@sha256:${'a'.repeat(64)}`)
+  const digest = `sha256:${'b'.repeat(64)}`
+  const pinned = { ...server, packages: [{ ...image, identifier: `ghcr.io/acme/one@${digest}` }] }
+  t.match(await choose(pinned, { source: 'oci' }), { digest, runs: `ghcr.io/acme/one@${digest}` })
+  await t.rejects(choose(server, { source: 'npm' }), /the entry has no npm; it has: remote, oci/)
+  const flag = { ...server, packages: [{ ...image, identifier: '--privileged' }] }
+  await t.rejects(choose(flag, { source: 'oci' }), /not a valid name/)
+})
