@@ -65,6 +65,6 @@ export function withRestService(
       kind: 'ConfigMap',
       metadata: { name: `${name}-openapi` },
       data: { 'openapi.yaml': document },
-    } as unknown as LocalObject,
+    },
   }
 }

@@ -1,5 +1,6 @@
 /** REST services as backends: arguments, results, limits and errors of calls. */
 import t from 'tap'
+import { startLoopback } from '../../../helpers/loopback.ts'
 import { stateless } from '../../../helpers/mcp/wire.ts'
 import { startRestRig } from '../../../helpers/openapi/rest-rig.ts'
 
@@ -160,4 +161,47 @@ await t.test('images are content, and other binary responses are errors', async 
     isError: true,
     ...textOf(/binary.*application\/zip, 3 bytes/),
   })
+})
+
+await t.test('redirects of GET stay within the host', async (t) => {
+  const { call, service } = await startRestRig(t)
+  const other = await startLoopback(() => ({ body: { id: 9, name: 'other' } }))
+  t.teardown(() => other.close())
+  service.answer = ({ path }) =>
+    path === '/api/pets' ? { status: 302, headers: { location: '/api/pets/1' } } : undefined
+  t.match(await call('listPets'), { structuredContent: { result: { id: 1, name: 'Rex' } } })
+  service.answer = () => ({ status: 302, headers: { location: `${other.url}/pets` } })
+  t.match(await call('listPets'), { isError: true, ...textOf(/^HTTP 302/) })
+  t.equal(other.seen.length, 0)
+})
+
+await t.test('values of path parameters cannot select another operation or host', async (t) => {
+  const document = {
+    openapi: '3.1.0',
+    info: {},
+    servers: [{ url: 'http://169.254.169.254/latest' }],
+    paths: {
+      '/files/{name}': {
+        get: {
+          operationId: 'read',
+          parameters: [{ name: 'name', in: 'path', required: true, schema: { type: 'string' } }],
+          responses: {},
+        },
+      },
+    },
+  }
+  const { call, service } = await startRestRig(t, { document })
+  for (const name of ['..', '.', '', 'a/b', 'a\\b', '/etc', 'a\nb', '\0'])
+    t.match(
+      await call('read', { name }),
+      { isError: true, content: [{ text: /"name"/ }] },
+      JSON.stringify(name),
+    )
+  for (const [name, path] of [
+    ['a?x=1#y', '/api/files/a%3Fx%3D1%23y'],
+    ['@evil.example', '/api/files/%40evil.example'],
+  ] as const) {
+    await call('read', { name })
+    t.equal(service.seen.findLast(({ method }) => method === 'GET')?.path, path)
+  }
 })

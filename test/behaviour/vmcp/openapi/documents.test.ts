@@ -7,6 +7,7 @@ import t from 'tap'
 import { Converter } from '../../../../runtime/vmcp/backends/openapi/convert.ts'
 import { startLoopback } from '../../../helpers/loopback.ts'
 import { petDocument } from '../../../helpers/openapi/pet-service.ts'
+import { bareNames, vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 import { type RestRig, startRestRig } from '../../../helpers/openapi/rest-rig.ts'
 
 const cats = { '/cats': { get: { operationId: 'listCats', responses: { 200: { description: 'ok' } } } } }
@@ -77,7 +78,7 @@ for (const [what, [document, reason]] of Object.entries(broken)) {
 
 await t.test('a bad document at the start: the backend is unavailable with the reason', async (t) => {
   const rig = await startRestRig(t, { document: '{' })
-  t.same(await toolsOf(rig).catch(() => []), [])
+  t.same(await toolsOf(rig).catch((): string[] => []), [])
   await until(async () => (await statusOf(rig)).includes('configuration_invalid'))
   const status = await statusOf(rig)
   t.match(status, /backend pets has no tools, because its OpenAPI document cannot be used/)
@@ -86,7 +87,7 @@ await t.test('a bad document at the start: the backend is unavailable with the r
     backends: [{ name: 'pets', last_error: { category: 'configuration_invalid' } }],
   })
   rig.file.write(petDocument())
-  await until(async () => (await toolsOf(rig).catch(() => [])).length === 4)
+  await until(async () => (await toolsOf(rig).catch((): string[] => [])).length === 4)
 })
 
 await t.test('a ConfigMap mount changes by a swap of symbolic links', async (t) => {
@@ -119,6 +120,33 @@ await t.test('a document from a URL needs the expected digest', async (t) => {
   const wrong = await startRestRig(t, { openapi: { document: { url, sha256: sha256('other') } } })
   t.same(await toolsOf(wrong).catch(() => []), [])
   t.match(await statusOf(wrong), /the digest of the document at the URL is [0-9a-f]{64}, but sha256 is/)
+})
+
+await t.test('a changed digest that does not match keeps the tools of the last document', async (t) => {
+  let text = JSON.stringify(petDocument())
+  const host = await startLoopback(() => ({ body: text, headers: { 'content-type': 'application/json' } }))
+  t.teardown(() => host.close())
+  const backendWith = (url: string, digest: string, operations: object = {}) => ({
+    ...{ url, transport: 'openapi' as const },
+    openapi: { document: { url: `${host.url}/openapi.json`, sha256: digest }, operations },
+  })
+  const rig = await startRestRig(t, {
+    openapi: { document: { url: `${host.url}/openapi.json`, sha256: sha256(text) }, operations: {} },
+  })
+  t.same(await toolsOf(rig), ['getPet', 'listPets'])
+  const aggregation = { aggregation: bareNames('pets') }
+  const reload = (digest: string, operations?: object) =>
+    rig.vmcp.reload(vmcpConfig({ pets: backendWith(rig.service.url, digest, operations) }, aggregation))
+  reload(sha256('another'))
+  await until(() => rig.log().includes('an OpenAPI document cannot be used'))
+  t.same(await toolsOf(rig), ['getPet', 'listPets'])
+  t.match(await rig.call('getPet', { petId: 1 }), { structuredContent: { name: 'Rex' } })
+  text = JSON.stringify(petDocument(cats))
+  reload(sha256(text))
+  await until(async () => (await toolsOf(rig)).includes('listCats'))
+  reload(sha256('another'), { exclude: [{ operationIds: ['getPet'] }] })
+  await until(async () => !(await toolsOf(rig).catch((): string[] => [])).includes('getPet'))
+  t.match(await statusOf(rig), /has no tools/, 'tools that the new settings may exclude do not stay')
 })
 
 await t.test('redirects, errors, large bodies and internal addresses of a document URL', async (t) => {
