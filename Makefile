@@ -17,15 +17,20 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 $(INSTALLED): package.json package-lock.json
-	@echo "Installing all packages of the lockfile, Node 24 included (about 740 MB) ..."
+	@echo "Installing all packages of the lockfile, Node 24 included (about 880 MB) ..."
 	@$(NPM_CI)
 	@tap build
 	@touch $(RUNTIME) $@
 
+ifeq ($(wildcard $(INSTALLED)),)
 $(RUNTIME): package.json package-lock.json
-	@if [ -e $(INSTALLED) ]; then $(MAKE) --no-print-directory $(INSTALLED); else \
-	  echo "Installing the packages that Gatehouse needs to run, Node 24 included (about 310 MB) ..." && $(NPM_CI) --omit=dev; fi
+	@echo "Installing the packages that Gatehouse needs to run, Node 24 included (about 420 MB) ..."
+	@$(NPM_CI) --omit=dev
 	@touch $@
+else
+$(RUNTIME): $(INSTALLED)
+	@touch $@
+endif
 
 run: build ## Run the quickstart: three MCP servers behind one address
 	@node dist/gatehouse.js dev -f manifests/examples/quickstart

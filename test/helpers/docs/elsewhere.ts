@@ -105,6 +105,16 @@ export const covered: Readonly<Record<string, readonly Covered[]>> = {
   ],
   'authorization-server': [
     {
+      command: 'gatehouse vmcp serve --config manifests/local-login/vmcp.yaml',
+      test: 'test/e2e/docs/local-login.test.ts',
+      contains: 'Try it on one machine',
+    },
+    {
+      command: 'gatehouse tools list http://127.0.0.1:4483/mcp --remote-auth',
+      test: 'test/e2e/docs/local-login.test.ts',
+      contains: 'Try it on one machine',
+    },
+    {
       command: 'curl --cert agent.crt',
       test: 'test/e2e/authserver/client-certificates.test.ts',
       contains: 'client_credentials',

@@ -17,7 +17,7 @@ const root = resolve(import.meta.dirname, '../../..')
 const everything = join(root, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js')
 const waitMs = 120_000
 
-interface Place {
+export interface Place {
   readonly folder: string
   readonly env: NodeJS.ProcessEnv
 }
@@ -31,7 +31,7 @@ function manifestOf(page: string): string {
 }
 
 /** Creates the folders of a session, with the installed command, the packages of the servers and the manifests. */
-function prepare(t: Test, { files = {}, env = {} }: Session, options: SessionOptions): Place {
+export function prepare(t: Test, { files = {}, env = {} }: Session, options: SessionOptions): Place {
   const folder = t.testdir({ home: {}, bin: {} })
   const write = (path: string, text: string, mode = 0o644) => {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
@@ -60,7 +60,8 @@ function prepare(t: Test, { files = {}, env = {} }: Session, options: SessionOpt
   }
 }
 
-class Running {
+/** A command in the place of a session, with its output so far. */
+export class Running {
   readonly #child: ChildProcess
   #output = ''
   #changed = Promise.withResolvers<void>()
