@@ -41,7 +41,7 @@ function readItem(json: Buffer, key: string, isTool: boolean): ListedItem | unde
     const id = item.text(key)
     return id === undefined
       ? undefined
-      : { id, hints: isTool ? hintsIn(item.value('annotations')) : {}, json }
+      : { id, hints: isTool ? hintsIn(item.value('annotations'), item.value('_meta')) : {}, json }
   } catch (error) {
     if (error instanceof JsonError) return undefined
     throw error

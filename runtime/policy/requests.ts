@@ -6,7 +6,7 @@
  * 2025-11-25 and 2026-07-28, server features.
  */
 import type { consoleActions, Uid } from '../../schemas/cedar/index.ts'
-import { GatehouseError } from '../../schemas/index.ts'
+import { fieldsOf, GatehouseError } from '../../schemas/index.ts'
 import { JsonError, JsonObject } from '../mcp/index.ts'
 
 export type Action = 'call_tool' | 'get_prompt' | 'read_resource'
@@ -105,16 +105,24 @@ export function originUids({ action }: PolicyRequest, { backend, original, templ
   return [{ type: 'Backend', id: backend }, ...named.map((name) => ({ type, id: `${backend}/${name}` }))]
 }
 
-export const hintNames = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
+const annotationHints = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
+/** Facts about a tool that policies can read. `appOnly` is true for a tool that only apps use (MCP Apps). */
+export const hintNames = [...annotationHints, 'appOnly'] as const
 export type ToolHints = Readonly<Partial<Record<(typeof hintNames)[number], boolean>>>
 
-/** Returns the hints in a tool's annotations. */
-export function hintsIn(annotations: unknown): ToolHints {
-  if (typeof annotations !== 'object' || annotations === null) return {}
-  const given = annotations as Readonly<Record<string, unknown>>
-  return Object.fromEntries(
-    hintNames.filter((hint) => typeof given[hint] === 'boolean').map((hint) => [hint, given[hint]]),
-  )
+/** Returns the hints in a tool's annotations and in its `_meta`. */
+export function hintsIn(annotations: unknown, meta?: unknown): ToolHints {
+  const given = fieldsOf(annotations)
+  const hints = annotationHints
+    .filter((hint) => typeof given[hint] === 'boolean')
+    .map((hint) => [hint, given[hint]] as const)
+  return Object.fromEntries([...hints, ...(isAppOnly(meta) ? [['appOnly', true] as const] : [])])
+}
+
+/** True for the `_meta` of a tool that only apps use. */
+function isAppOnly(meta: unknown): boolean {
+  const { visibility } = fieldsOf(fieldsOf(meta)['ui'])
+  return Array.isArray(visibility) && !visibility.includes('model')
 }
 
 export function resourceOf({ action, id }: PolicyRequest): Uid {

@@ -40,6 +40,7 @@ const attributes: readonly string[] = [
   'destructiveHint',
   'idempotentHint',
   'openWorldHint',
+  'appOnly',
   ...tokenFacts,
 ]
 const prefixes = /^(?:claim_|arg_)/

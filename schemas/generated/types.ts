@@ -1256,6 +1256,14 @@ export type LockedItem = {
   readonly note?: string
 }
 
+/** An approved page of MCP Apps. */
+export type LockedPage = {
+  /** Address of the page on the backend. */
+  readonly uri: string
+  /** SHA-256 digest of the page's HTML. */
+  readonly digest: string
+}
+
 /** Server information as the backend reports it. */
 export type LockedServer = {
   /** For information only; this value is not compared. */
@@ -2938,6 +2946,8 @@ export type RuntimeToolLock = {
   readonly prompts?: readonly RuntimeLockedItem[]
   /** Approved resource templates; name is the URI template. */
   readonly resourceTemplates?: readonly RuntimeLockedItem[]
+  /** Approved pages of MCP Apps. When set, other pages count as new. When unset, pages are not compared. */
+  readonly pages?: readonly LockedPage[]
   /** Overrides the server's config.pinning.onChanged. */
   readonly onChanged?: "observe" | "warn" | "freeze" | "block"
   /** Overrides the server's config.pinning.onNew. */
@@ -3380,6 +3390,8 @@ export type ToolLockSpec = {
   readonly prompts?: readonly LockedItem[]
   /** Approved resource templates; name is the URI template. */
   readonly resourceTemplates?: readonly LockedItem[]
+  /** Approved pages of MCP Apps. When set, other pages count as new. When unset, pages are not compared. */
+  readonly pages?: readonly LockedPage[]
   /** Overrides the server's config.pinning.onChanged. */
   readonly onChanged?: "observe" | "warn" | "freeze" | "block"
   /** Overrides the server's config.pinning.onNew. */

@@ -24,7 +24,7 @@ type TestCaller = Pick<PolicyQuestion, 'claims' | 'principal'>
 const actions = { tool: 'call_tool', prompt: 'get_prompt', resource: 'read_resource' } as const
 type Kind = keyof typeof actions
 
-const hintNames = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']
+const hintNames = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint', 'appOnly']
 
 /** Throws INVALID_CONFIG, which lists every mistake with its file and line. */
 export function readFixtures(paths: readonly string[]): readonly Fixtures[] {

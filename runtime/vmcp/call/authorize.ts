@@ -16,11 +16,11 @@
  * (execute_tool_script); ARCHITECTURE.md, "A tool call".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
+import { JsonObject } from '../../mcp/index.ts'
 import type { AccessRequest, DecisionReport, Facts, FactsResponse, Gate, Origin } from '../../policy/index.ts'
 import type { OperationClient } from '../model/session.ts'
 import type { Link, Operation } from '../model/operation.ts'
 import type { TaskRef } from '../model/task.ts'
-import { JsonObject } from '../../mcp/index.ts'
 
 export interface AuthorizeOptions {
   readonly gate: Gate
@@ -87,6 +87,23 @@ export function authorize({
       ...(originOf ? { originOf } : {}),
     })
     return result === outcome.result ? outcome : { kind: 'result', result }
+  }
+}
+
+/** Returns a function that resolves to false if policies forbid a request that an operation's client could send. */
+export function permissionCheck(gate: Gate, factsOf: AuthorizeOptions['factsOf']) {
+  return async function permits(operation: Operation, method: string, params: JsonObject): Promise<boolean> {
+    const { client, context } = operation
+    try {
+      await gate.check(client.caller, method, params, {
+        signal: context.signal,
+        factsOf: (request) => factsOf(client, request),
+      })
+      return true
+    } catch (error) {
+      if (isDenial(error)) return false
+      throw error
+    }
   }
 }
 

@@ -1,9 +1,10 @@
 /**
  * Defines the order of the links that an operation passes between the client codecs and the backend:
  *
- *     observe → list aliases → list tasks → feature surfaces → call aliases → open task → webhooks → authorize → offer sign-in → resolve target →
- *     rate limit → readable quotas → own tasks → feature tools → readable errors → resource links → guardrail → route → pinned arguments →
- *     request state → quota → task relay → send
+ *     observe → list aliases → list tasks → app names → feature surfaces → call aliases → open task → webhooks →
+ *     authorize → offer sign-in → resolve target → rate limit → readable quotas → own tasks → feature tools →
+ *     readable errors → resource links → app results → guardrail → route → pinned arguments → request state → quota →
+ *     task relay → send
  *
  * - An unauthorized caller receives no information and consumes no rate limit or quota. `authorize` comes before
  *   `resolveTarget`, which reports unknown and withheld names. Both links come before the rate limit and the quota.
@@ -24,6 +25,7 @@ export interface ChainLinks {
   readonly observe?: Link | undefined
   readonly listAliases?: Link | undefined
   readonly listTasks?: Link | undefined
+  readonly appNames?: Link | undefined
   /** The features, outermost first. */
   readonly features: readonly Feature[]
   readonly callAliases?: Link | undefined
@@ -38,6 +40,7 @@ export interface ChainLinks {
   readonly ownTasks?: Link | undefined
   readonly readableErrors: Link
   readonly resourceLinks?: Link | undefined
+  readonly appResults?: Link | undefined
   readonly guardrail?: Link | undefined
   readonly route: Link
   readonly pinnedArguments?: Link | undefined
@@ -95,6 +98,7 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
   const { features, resolveTarget, send } = chain.links
   const stepLinks = [
     'resourceLinks',
+    'appResults',
     'guardrail',
     'route',
     'pinnedArguments',
@@ -136,7 +140,10 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
     for (const tool of feature.tools) tools.set(tool.name, (operation) => tool.run(operation, inside))
   }
   return {
-    perform: compose(['observe', 'listAliases', 'listTasks', ...surfaces, ...checkedLinks(tools)], send),
+    perform: compose(
+      ['observe', 'listAliases', 'listTasks', 'appNames', ...surfaces, ...checkedLinks(tools)],
+      send,
+    ),
     performOwn: compose([resolveTarget(new Set()), ...finalLinks], send),
     performStep: compose(stepLinks, send),
   }

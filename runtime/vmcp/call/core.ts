@@ -7,7 +7,7 @@
 import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError, own } from '../../../schemas/index.ts'
-import { type Changes, mismatchedHeader, type JsonObject } from '../../mcp/index.ts'
+import type { Changes, JsonObject } from '../../mcp/index.ts'
 import type { AccessRequest, Facts } from '../../policy/index.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Cursors } from '../catalog/cursors.ts'
@@ -21,9 +21,10 @@ import {
   requireDecidedTarget,
   ifAdvertised,
 } from '../catalog/facts.ts'
+import { backendUri } from '../catalog/names/ui-addresses.ts'
 import { renderPage } from '../catalog/pages.ts'
 import { extensionTarget } from './extension-methods.ts'
-import { requireText } from './params.ts'
+import { requireMirrored, requireText } from './params.ts'
 import type { ItemKind, ToolEntry } from '../model/catalog/entries.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 import type { ExtensionSet } from '../model/extensions.ts'
@@ -32,6 +33,7 @@ import type { Link, Operation, Target } from '../model/operation.ts'
 import { type Outcome, resultOutcome } from '../model/outcome.ts'
 import { findResultMismatches } from '../catalog/result-misfits.ts'
 import { type PinParts, refusal, requireFittingCompletion } from '../features/pinning/refusal.ts'
+import type { AppListings } from '../features/apps/listing.ts'
 import type { Guard } from '../features/guardrails/guard.ts'
 import { taskTarget } from '../features/tasks/requests.ts'
 
@@ -45,6 +47,8 @@ export interface CallParts extends LookupParts {
   readonly links: ResourceLinks
   /** The enabled protocol extensions. */
   readonly extensions: ExtensionSet
+  /** The pages and tools of MCP Apps. Undefined if MCP Apps is disabled. */
+  readonly apps: AppListings | undefined
 }
 
 const listMethods: Readonly<Record<string, ItemKind>> = {
@@ -176,7 +180,10 @@ export class Core {
   }
 
   backendOfResource(client: OperationClient, uri: string): string | undefined {
-    return this.peek(client).findResource(uri, this.#linkedBackend(client, uri))?.backend
+    const catalog = this.peek(client)
+    const address = catalog.apps.addressOf(uri) ?? uri
+    return (catalog.findResource(uri, this.#linkedBackend(client, uri)) ?? catalog.findResource(address))
+      ?.backend
   }
 
   /**
@@ -330,7 +337,8 @@ export class Core {
     const uri = requireText(operation.params, 'uri')
     const entry = await this.#findResource(operation.client, uri)
     if (operation.origin) requireDecidedTarget(operation.origin, entry)
-    return { entry, changes: {} }
+    const original = backendUri(entry, uri)
+    return { entry, changes: original === uri ? {} : { uri: JSON.stringify(original) } }
   }
 
   /**
@@ -369,19 +377,10 @@ export class Core {
     if (!entry || !offersCompletion) return undefined
     if (entry.check)
       await requireFittingCompletion(operation, entry.check, this.pins.matcherFor(operation, entry))
-    return { entry, changes: type === 'ref/prompt' ? { ref: ref.with(originalName(entry)) } : {} }
+    if (type === 'ref/prompt') return { entry, changes: { ref: ref.with(originalName(entry)) } }
+    const original = backendUri(entry, name)
+    return { entry, changes: original === name ? {} : { ref: ref.with({ uri: JSON.stringify(original) }) } }
   }
-}
-
-/** Checks the request headers that mirror a tool call's arguments. Throws HEADER_MISMATCH. */
-function requireMirrored({ mirrored }: ToolEntry, params: JsonObject, headers: IncomingHttpHeaders): void {
-  if (mirrored.length === 0) return
-  const header = mismatchedHeader(mirrored, params, headers)
-  if (header === undefined) return
-  throw new GatehouseError('HEADER_MISMATCH', {
-    detail: `Header mismatch: Mcp-Param-${header} does not match the request`,
-    data: { header: `Mcp-Param-${header}` },
-  })
 }
 
 function originalName({ original }: CatalogEntry): Changes {

@@ -6,6 +6,7 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { AccessRequest, Facts } from '../../policy/index.ts'
+import { backendUri } from '../catalog/names/ui-addresses.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 import type { ExtensionSet } from '../model/extensions.ts'
 import type { Operation, Target } from '../model/operation.ts'
@@ -56,5 +57,6 @@ export async function extensionTarget(
   }
   const id = requireText(params, route.param)
   const entry = route.by === 'uri' ? await find.resource(id) : await find.tool(id)
-  return { entry, changes: { [route.param]: JSON.stringify(entry.original) }, isExtension: true }
+  const original = route.by === 'uri' ? backendUri(entry, id) : entry.original
+  return { entry, changes: { [route.param]: JSON.stringify(original) }, isExtension: true }
 }

@@ -4,14 +4,19 @@ import type { Events } from '../../observe/index.ts'
 import type { Link, Operation, Feature } from '../model/operation.ts'
 import type { Outcome } from '../model/outcome.ts'
 import type { ToolEntry } from '../model/catalog/entries.ts'
+import type { CatalogEntry } from '../model/catalog/entry.ts'
+import type { PinReason } from '../model/catalog/pinning.ts'
 import type { SignIns } from '../backends/sign-ins.ts'
-import { checkPinnedArguments } from '../features/pinning/refusal.ts'
+import { resolveAppNames } from '../features/apps/names.ts'
+import { rewriteAppResults } from '../features/apps/results.ts'
+import { makePageCheck } from '../features/apps/page-locks.ts'
+import { checkPinnedArguments, refusal } from '../features/pinning/refusal.ts'
 import type { TaskFeature } from '../features/tasks/index.ts'
 import { readableQuotas } from '../features/quotas/refusal.ts'
 import { spendQuota } from '../features/quotas/spending.ts'
 import { originsOfPage } from '../catalog/pages.ts'
 import { resolveAliases, showAliases } from './aliases.ts'
-import { authorize, type AuthorizeOptions } from './authorize.ts'
+import { authorize, type AuthorizeOptions, permissionCheck } from './authorize.ts'
 import type { ChainEntries, ChainLinks } from './chain.ts'
 import type { Core } from './core.ts'
 import type { Guards } from './guards.ts'
@@ -47,12 +52,15 @@ export function makeLinks(
 ): ChainLinks {
   const { config, guards, features } = sources
   const callParts = core.parts
+  const { apps } = callParts
   const { maxToolNameLength } = config.aggregation
   const isOwnTool = (name: string): boolean => sources.isOwnTool(name)
   const { gate, webhooks, limiter } = guards
   const quotas = guards.quotas?.quotas
   const hasTasks = tasks.isEnabled()
   const hasAliases = maxToolNameLength > 0
+  const refusePage = (entry: CatalogEntry, refused: PinReason) =>
+    refusal({ ...entry, refused }, 'resources/read', core.pins)
   const factsOf: AuthorizeOptions['factsOf'] = async (client, request) => {
     // The catalog does not contain tools provided by features.
     if (request.action === 'call_tool' && isOwnTool(request.id)) return undefined
@@ -61,6 +69,17 @@ export function makeLinks(
   }
   return {
     observe,
+    appNames:
+      apps &&
+      resolveAppNames({
+        listings: apps,
+        listOriginalNames: config.extensions?.apps?.listOriginalNames !== false,
+        peek: (client) => core.peek(client),
+        view: (client) => core.view(client, { waitForFresh: false }),
+        isOwnTool,
+        ...(gate && { permits: permissionCheck(gate, factsOf) }),
+      }),
+    appResults: apps && rewriteAppResults(apps, makePageCheck(config.pinning, config.toolLocks, refusePage)),
     listAliases: hasAliases ? showAliases((client) => core.peek(client).aliases) : undefined,
     listTasks: hasTasks ? tasks.list : undefined,
     features,

@@ -9,6 +9,8 @@ import { visibleText } from '../../observe/index.ts'
 import type { ListKind } from '../backends/connection.ts'
 import type { Listing } from './listing.ts'
 import { type Aliases, aliasesOf } from './names/aliases.ts'
+import { AppIndex } from './names/app-index.ts'
+import { unlistedUri } from './names/ui-addresses.ts'
 import { joinedItems } from './pages.ts'
 import { resolvePrompts } from './prompts.ts'
 import { resolveTools } from './tools.ts'
@@ -60,6 +62,7 @@ export class Catalog {
   readonly listings: readonly Listing[]
   /** The last listings of backends that are down. Only workflows use these listings. */
   readonly absent: readonly Listing[]
+  #apps: AppIndex | undefined
   #digests: Readonly<Record<ListKind, string>> | undefined
 
   /** `reserved` contains the names of the server's own tools. Backend tools with these names are not offered. */
@@ -115,6 +118,12 @@ export class Catalog {
     }
   }
 
+  /** The tools and pages of MCP Apps. */
+  get apps(): AppIndex {
+    this.#apps ??= new AppIndex(this)
+    return this.#apps
+  }
+
   /** One digest for each kind of list. A digest changes exactly when clients see a change. */
   get digests(): Readonly<Record<ListKind, string>> {
     this.#digests ??= {
@@ -142,7 +151,7 @@ export class Catalog {
       this.resources.get(uri) ??
       this.refusedResources.get(uri) ??
       this.#findTemplate(uri, linked) ??
-      this.#unlisted(uri, linked)
+      this.#unlisted(uri, linked ?? this.apps.backendOfPage(uri))
     )
   }
 
@@ -150,8 +159,8 @@ export class Catalog {
   #unlisted(uri: string, linked: string | undefined): CatalogEntry | RefusedEntry | undefined {
     const listing = this.listings.find(({ backend }) => backend === linked)
     if (!listing) return undefined
-    const { backend, closed } = listing
-    const entry = { key: uri, backend, original: uri }
+    const { backend, closed, prefixesPages } = listing
+    const entry = { key: uri, backend, original: prefixesPages ? unlistedUri(backend, uri) : uri }
     if (closed) return { ...entry, refused: closed }
     return { ...entry, json: Buffer.from(JSON.stringify({ uri })), isUnlisted: true }
   }
@@ -238,11 +247,11 @@ function resolveByKey(
 ): Map<string, ClaimedEntry> {
   const entries = new Map<string, ClaimedEntry>()
   for (const listing of listings) {
-    for (const { key, json, refused } of items(listing)) {
+    for (const { key, original = key, json, refused } of items(listing)) {
       if (!holdsName(refused)) continue
       const known = entries.get(key)
       if (!known)
-        entries.set(key, { key, backend: listing.backend, original: key, json, ...(refused && { refused }) })
+        entries.set(key, { key, backend: listing.backend, original, json, ...(refused && { refused }) })
       else {
         problems.push({
           kind: 'same_address',
@@ -269,7 +278,7 @@ function resolveResources(listings: readonly Listing[], problems: CatalogNotice[
     problems,
   )) {
     if (reason === undefined) entries.set(key, entry)
-    else refused.set(key, { key, backend: entry.backend, original: key, refused: reason })
+    else refused.set(key, { key, backend: entry.backend, original: entry.original, refused: reason })
   }
   return { entries, refused }
 }
@@ -285,14 +294,14 @@ function resolveTemplates(listings: readonly Listing[], problems: CatalogNotice[
   )) {
     const matches = compileTemplate(key)
     if (reason === undefined) entries.set(key, { ...entry, matches })
-    else refused.set(key, { key, backend: entry.backend, original: key, refused: reason, matches })
+    else refused.set(key, { key, backend: entry.backend, original: entry.original, refused: reason, matches })
   }
   const holding = sortedByKey([...entries.values(), ...refused.values()])
   const neverApproved: RefusedTemplate[] = []
   for (const { backend, templates } of listings) {
-    for (const { key, refused: reason } of templates) {
+    for (const { key, original = key, refused: reason } of templates) {
       if (reason === undefined || holdsName(reason) || entries.has(key) || refused.has(key)) continue
-      const entry = { key, backend, original: key, refused: reason, matches: compileTemplate(key) }
+      const entry = { key, backend, original, refused: reason, matches: compileTemplate(key) }
       refused.set(key, entry)
       neverApproved.push(entry)
     }

@@ -4,6 +4,9 @@ import { type AccessRequest, type Facts, hintsIn, type Origin } from '../../poli
 import type { Catalog } from './catalog.ts'
 import { unavailableError } from '../model/unavailable.ts'
 import type { RefusedEntry, ToolEntry } from '../model/catalog/entries.ts'
+import { JsonObject } from '../../mcp/index.ts'
+import { mayContainUi } from '../model/catalog/tool-ui.ts'
+import { backendUri } from './names/ui-addresses.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 
 export function ifAdvertised(entry: ToolEntry | undefined): ToolEntry | undefined {
@@ -35,20 +38,28 @@ export function refusedFacts(
   if (action === 'read_resource') {
     const found = catalog.refusedTemplates.get(id) ?? catalog.resourceAt(id, linked)
     if (!found || !('refused' in found)) return undefined
-    const template = 'matches' in found ? { template: found.key } : {}
-    return { hints: {}, origin: { backend: found.backend, original: id, ...template } }
+    const template = 'matches' in found ? { template: found.original } : {}
+    const original = backendUri(found, id)
+    return { hints: {}, origin: { backend: found.backend, original, ...template } }
   }
   const refused = (action === 'call_tool' ? catalog.refusedTools : catalog.refusedPrompts).get(id)
   return refused && { hints: {}, origin: { backend: refused.backend, original: refused.original } }
 }
 
 export function factsIn(entry: CatalogEntry | ToolEntry, id: string): Facts {
-  const { key, backend } = entry
+  const { backend } = entry
   const isTemplate = 'matches' in entry
   return {
-    hints: hintsIn('annotations' in entry ? entry.annotations : undefined),
-    origin: isTemplate ? { backend, original: id, template: key } : { backend, original: entry.original },
+    hints: 'annotations' in entry ? hintsIn(entry.annotations, metaOf(entry)) : {},
+    origin: isTemplate
+      ? { backend, original: backendUri(entry, id), template: entry.original }
+      : { backend, original: entry.original },
   }
+}
+
+/** Returns a tool's `_meta` if policies may read it. */
+function metaOf({ json }: ToolEntry): unknown {
+  return mayContainUi(json) ? new JsonObject(json).value('_meta') : undefined
 }
 
 /** Throws BACKEND_UNAVAILABLE if the name no longer refers to the target that the policies permitted. */

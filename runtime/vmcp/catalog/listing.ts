@@ -35,6 +35,8 @@ export interface Listing {
   readonly violations: ListErrors
   /** Problems with whole lists. Undefined if there are no such problems. */
   readonly defects?: readonly ListDefect[]
+  /** True if clients see `ui://` addresses that begin with the backend's name. */
+  readonly prefixesPages?: boolean
   /** Reason why pinning blocks the whole backend. */
   readonly closed?: PinReason
   /** Digests of the server's instructions. Present only if pinning is enabled and the server has instructions. */

@@ -272,6 +272,7 @@ function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): 
     ...(sessionJson && { sessionJson: change(sessionJson) }),
     ...(check && { check }),
     ...(hasTasks && taskSupportIn(json)),
+    ...(item.ui && { ui: item.ui }),
   }
 }
 

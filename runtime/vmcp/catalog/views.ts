@@ -84,6 +84,7 @@ export class Views {
   readonly #reserved: ReadonlySet<string>
   readonly #pins: ActiveLocks | undefined
   readonly #guardrails: ListTreatment | undefined
+  readonly #apps: { apply(listing: Listing): Listing } | undefined
   /** Views that do not require any requests to backends, keyed by the kind of client. */
   readonly #ready = new Map<string, Ready>()
   /** Merged catalogs in order of last use. */
@@ -100,6 +101,7 @@ export class Views {
     reserved: ReadonlySet<string> = new Set(),
     pins?: ActiveLocks,
     guardrails?: ListTreatment,
+    apps?: { apply(listing: Listing): Listing },
   ) {
     this.#aggregation = aggregation
     this.#compose = compose
@@ -110,6 +112,7 @@ export class Views {
     this.#pins = pins
     this.awaitsAnnounced = pins?.enabled === true
     this.#guardrails = guardrails
+    this.#apps = apps
   }
 
   /** Marks cached views as outdated. */
@@ -290,11 +293,12 @@ export class Views {
 
   /**
    * Returns the listing as clients see it. Pinning first compares the original items. Guardrails then change the
-   * offered items.
+   * offered items. MCP Apps then receive the addresses that clients use.
    */
   #visibleListing(listing: Listing): Listing {
     const offered = this.#pins?.apply(listing) ?? listing
-    return this.#guardrails?.apply(listing, offered) ?? offered
+    const shown = this.#guardrails?.apply(listing, offered) ?? offered
+    return this.#apps?.apply(shown) ?? shown
   }
 }
 

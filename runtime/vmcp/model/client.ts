@@ -4,8 +4,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError, byText } from '../../../schemas/index.ts'
 import { abilitiesIn, type Era, JsonError, JsonObject, MessageError } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
-import { ExtensionSet } from './extensions.ts'
-import type { ClientAbilities } from './session.ts'
+import { appsExtensionId, ExtensionSet } from './extensions.ts'
+import type { ClientAbilities, OperationClient } from './session.ts'
 
 const maxCachedAbilities = 1_000
 /**
@@ -140,6 +140,11 @@ function invalidCapabilities(what: string): GatehouseError {
  */
 export function readInfo(raw: Buffer | undefined): Buffer | undefined {
   return raw?.[0] === 0x7b && raw.length <= maxInfoBytes ? Buffer.from(raw) : undefined
+}
+
+/** True for clients that declare MCP Apps. */
+export function rendersApps({ abilities }: OperationClient): boolean {
+  return abilities.extensions.has(appsExtensionId)
 }
 
 /** Returns JSON with sorted members. Equal values have equal text. */

@@ -25,7 +25,7 @@ export interface Extension {
 
 export const appsExtensionId = 'io.modelcontextprotocol/ui'
 
-export const implementedExtensions: readonly Extension[] = [
+const implementedExtensions: readonly Extension[] = [
   {
     id: appsExtensionId,
     serverSettings: {},
@@ -127,8 +127,6 @@ const maxShownId = 100
 
 /** The extensions that a backend declares, keyed by id. */
 export type ServerExtensions = ReadonlyMap<string, Fields>
-
-export const noServerExtensions: ServerExtensions = new Map()
 
 export interface ReadServerExtensions {
   readonly extensions: ServerExtensions

@@ -1,6 +1,6 @@
 /** Creates the tasks of a virtual server, and decides whether clients see them. */
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
-import { backendIdentity } from '../backends/backend-identity.ts'
+import { backendIdentity } from '../backends/settings.ts'
 import type { SharedSecret } from '../clients/sessions/shared-secret.ts'
 import type { VmcpEngine } from './engine/engine.ts'
 import { serverScope, type SessionStorage } from '../clients/sessions/storage.ts'

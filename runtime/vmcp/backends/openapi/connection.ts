@@ -17,7 +17,6 @@ import { buildRequest, type BuiltRequest, type RequestPlan } from '../../../../s
 import { rpcCode, statelessVersion } from '../../../mcp/index.ts'
 import { type AnySignal, Deadline } from '../../../net/index.ts'
 import type { Events } from '../../../observe/index.ts'
-import { noServerExtensions } from '../../model/extensions.ts'
 import { type Outcome, toolErrorOutcome } from '../../model/outcome.ts'
 import type { BackendConnection, Request, ServerInfo } from '../connection.ts'
 import { exchangeWithBackend } from '../transport/http.ts'
@@ -84,7 +83,7 @@ export class RestConnection implements BackendConnection {
         listChanged: new Set(['tools']),
       },
       instructions: undefined,
-      extensions: noServerExtensions,
+      extensions: new Map(),
     }
   }
 

@@ -3,7 +3,7 @@
  * each session with subscriptions, and one for each group of clients that share watched lists.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { uriIn } from '../../../mcp/index.ts'
+import { JsonObject, uriIn } from '../../../mcp/index.ts'
 import { resultOutcome, type Outcome } from '../../model/outcome.ts'
 import type { ClientSession } from '../../model/session.ts'
 import type { ChannelTarget, Sender } from '../transport/target.ts'
@@ -46,7 +46,7 @@ export class StatelessBackend {
 
   /** Handles `resources/subscribe` and `resources/unsubscribe`. These methods do not exist in the stateless era. */
   async handleSubscription(scope: SessionScope, request: Request, events: ListenerEvents): Promise<Outcome> {
-    const uri = uriIn(request.params)
+    const uri = uriIn(new JsonObject(request.params.with(request.changes ?? {})))
     const listener = this.#listener(scope, request.capabilities, events)
     if (request.method === 'resources/subscribe') await listener.addResource(uri, request.sender)
     else await listener.removeResource(uri, request.sender)

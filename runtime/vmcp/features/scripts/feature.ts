@@ -15,6 +15,7 @@ import { type Caller, type Log, Deadline } from '../../../net/index.ts'
 import type { AuditTrail } from '../../../observe/index.ts'
 import type { Operation, Perform, Feature } from '../../model/operation.ts'
 import { type Outcome, toolErrorOutcome, type TextContent } from '../../model/outcome.ts'
+import { toolsForModels } from '../../model/catalog/tool-ui.ts'
 import { listTools } from '../../model/list-tools.ts'
 import { WorkerPool, type WorkerProgram } from '../../../process/index.ts'
 import { callerOf } from '../../model/session.ts'
@@ -65,7 +66,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
     const key = hash('sha256', list, 'base64url')
     const known = sets.get(key)
     if (known) return known
-    const set = bindTools(listed, executeToolScriptName)
+    const set = bindTools(toolsForModels(listed), executeToolScriptName)
     const shown = Buffer.from(describeTool(set.tools))
     const made = { ...set, shown, bytes: list.length + shown.length }
     sets.set(key, made)

@@ -11,9 +11,11 @@
 import { setImmediate } from 'node:timers/promises'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Caller, Log } from '../../../net/index.ts'
-import { comma, JsonObject, objectEnd } from '../../../mcp/index.ts'
+import { arrayEnd, arrayStart, comma, JsonObject, objectEnd, scanElements } from '../../../mcp/index.ts'
 import type { Instruments, Observer } from '../../../observe/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
+import { mayContainUi, readToolUi } from '../../model/catalog/tool-ui.ts'
+import { rendersApps } from '../../model/client.ts'
 import {
   deriveContext,
   innerOperation,
@@ -108,6 +110,17 @@ export function makeOptimizer(
       })
   }
 
+  /** Adds the tools with pages and the tools for apps. Clients render or call these tools only if they are listed. */
+  async function withApps(own: Buffer, operation: Operation, inside: Perform): Promise<Buffer> {
+    const { pages } = await visible.read(operation, inside)
+    const apps = appTools(pages)
+    if (apps.length === 0) return own
+    const list = new JsonObject(own)
+    const items = [...scanElements(list.raw('tools') ?? emptyArray), ...apps]
+    const joined = items.flatMap((item, i) => (i === 0 ? [item] : [comma, item]))
+    return list.with({ tools: Buffer.concat([arrayStart, ...joined, arrayEnd]) })
+  }
+
   return {
     surface: async (operation, next) => {
       const { method, params } = operation
@@ -117,7 +130,11 @@ export function makeOptimizer(
         void prepare(operation, next)
         const { caller } = operation.client
         const finds = await parts.permits(caller, findToolName, operation.context.signal)
-        return { kind: 'result', result: finds ? toolList : callOnly }
+        const own = finds ? toolList : callOnly
+        return {
+          kind: 'result',
+          result: rendersApps(operation.client) ? await withApps(own, operation, next) : own,
+        }
       }
       if (method !== 'tools/call') return next(operation)
       const name = params.text('name')
@@ -125,6 +142,8 @@ export function makeOptimizer(
         throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: name must be a string' })
       if (name === findToolName) return next(operation)
       if (name === callToolName) return call(operation, next)
+      // An app calls the tools of its own server by name, and does not search.
+      if (operation.isAppCall) return next(operation)
       throw notFound(name)
     },
     tools: [{ name: findToolName, run: find }],
@@ -137,6 +156,20 @@ export function makeOptimizer(
       await search.close()
     },
   }
+}
+
+const emptyArray = Buffer.from('[]')
+
+/** Returns the definitions of tools with pages, and of tools that only apps use. */
+function appTools(pages: readonly Buffer[]): readonly Buffer[] {
+  return pages.flatMap((page) => {
+    if (!mayContainUi(page)) return []
+    const tools = scanElements(new JsonObject(page).raw('tools') ?? emptyArray)
+    return tools.filter((json) => {
+      const ui = mayContainUi(json) ? readToolUi(new JsonObject(json)) : undefined
+      return ui && (ui.page !== undefined || !ui.isForModel)
+    })
+  })
 }
 
 /** Converts errors that a model can correct into tool results. */

@@ -8,6 +8,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { serverTools } from '../../../../schemas/index.ts'
 import { JsonError, JsonObject, scanElements } from '../../../mcp/index.ts'
+import { isForModels } from '../../model/catalog/tool-ui.ts'
 import type { Vectors } from './embedder.ts'
 import { KeywordIndex } from './keywords.ts'
 import type { VisibleTools } from './visible-tools.ts'
@@ -110,7 +111,7 @@ function readTool(json: Buffer): ReadTool | undefined {
   try {
     const tool = new JsonObject(json)
     const name = tool.text('name')
-    if (name === undefined) return undefined
+    if (name === undefined || !isForModels(tool)) return undefined
     return {
       name,
       title: tool.text('title') ?? '',

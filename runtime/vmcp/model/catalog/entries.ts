@@ -1,12 +1,15 @@
 /** Types for the catalog: the items that clients can use, and the backend behind each name. */
 import type { MirroredArgument } from '../../../mcp/index.ts'
 import type { CatalogEntry } from './entry.ts'
+import type { ToolUi } from './tool-ui.ts'
 import type { Perform } from '../operation.ts'
 import type { ArgumentCheck, PinDigests, PinReason } from './pinning.ts'
 
 export interface CatalogItem {
   /** Key of the item, which is the name of a tool or prompt, or the URI or template of a resource. */
   readonly key: string
+  /** Key that the backend uses, if it differs from `key`. */
+  readonly original?: string
   /** Complete definition that clients see. */
   readonly json: Buffer
   /** Definition that session-era clients see, if it differs from `json`. */
@@ -24,6 +27,8 @@ export type Refused = PinReason | { readonly guardrail: string }
 
 export interface ToolItem extends CatalogItem {
   readonly mirrored: readonly MirroredArgument[]
+  /** The tool's user interface. Present only if MCP Apps is enabled. */
+  readonly ui?: ToolUi
 }
 
 /** A name that is withheld from clients. Calls to this name are rejected and do not reach any other backend. */
@@ -54,6 +59,8 @@ export interface ToolEntry extends CatalogEntry {
   readonly advertised: boolean
   readonly mirrored: readonly MirroredArgument[]
   readonly annotations: Readonly<Record<string, unknown>>
+  /** The tool's user interface. Present only if MCP Apps is enabled. */
+  readonly ui?: ToolUi
   /** Runs one of Gatehouse's own tools, which have an empty `backend`. */
   readonly run?: Perform
 }

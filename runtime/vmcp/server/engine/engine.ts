@@ -35,6 +35,8 @@ import { NameProblems } from './name-problems.ts'
 import { ResourceUpdates } from '../../catalog/changes/resource-updates.ts'
 import { Evaluator, makeWorkflows } from '../../features/workflows/index.ts'
 import { updatedMethod } from '../../../mcp/index.ts'
+import { PageReads } from '../../features/apps/page-reads.ts'
+import { appListings, onlyBackend } from './only-backend.ts'
 import { GuardSlot } from '../../features/guardrails/slot.ts'
 import { ListMarks } from '../../features/guardrails/lists/list-marks.ts'
 
@@ -62,6 +64,7 @@ export class VmcpEngine {
   readonly #leftOut: LeftOutBackends
   readonly #localCause: ((name: string) => Cause | undefined) | undefined
   monitor: HealthMonitor
+  readonly #pageReads: PageReads
   #config: VmcpConfig
   /** Backends that are already invalid in the file. */
   #invalid: readonly ExcludedBackend[] = []
@@ -71,6 +74,7 @@ export class VmcpEngine {
     const { env, upstreamTokens, log } = options
     this.#options = options
     this.#config = config
+    this.#pageReads = new PageReads(options.clock.now)
     this.#localCause = localCauses(env)
     this.#conflicts = new Conflicts(options.events)
     this.#unmatched = new UnmatchedTools({ events: options.events, members: () => this.#fleet.members })
@@ -203,13 +207,15 @@ export class VmcpEngine {
   }
 
   #resourceUpdated(backend: Backend, session: ClientSession, params: Buffer): void {
-    this.#updates.forward(backend.name, session.id, params, (passed) =>
-      this.#listener(backend, session).deliver(backend.name, updatedMethod, passed),
-    )
+    for (const shown of this.core.parts.apps?.updatesOf(backend.name, params) ?? [params])
+      this.#updates.forward(backend.name, session.id, shown, (passed) =>
+        this.#listener(backend, session).deliver(backend.name, updatedMethod, passed),
+      )
   }
 
   #parts(config: VmcpConfig): CallParts {
     const { clock, observation } = this.#options
+    const apps = appListings(config, this.#invalid, this.#pageReads)
     return {
       members: this.#fleet.members,
       views: new Views(
@@ -221,7 +227,9 @@ export class VmcpEngine {
         reservedTools(config),
         this.#pins.locks,
         this.#listGuardrails,
+        apps,
       ),
+      apps,
       leftOut: this.#leftOut.names,
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
@@ -383,15 +391,6 @@ export class VmcpEngine {
     await Promise.all([this.outgoing.close(), this.signIns?.close()])
     await this.#evaluator.close()
   }
-}
-
-/**
- * Returns the only backend in a configuration, including excluded backends. Returns undefined if there are several
- * backends.
- */
-function onlyBackend({ backends = [] }: VmcpConfig, invalid: readonly ExcludedBackend[]): string | undefined {
-  const [first, second] = [...backends, ...invalid.filter(({ isUnknown }) => !isUnknown)]
-  return second === undefined ? first?.name : undefined
 }
 
 /** Returns the kind of an error, for event fields and metric labels. */

@@ -6,6 +6,7 @@
 import { prefixedName, reservedTools } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
 import { type Cause, causeFix, causeText, isSignInRequired } from '../../../observe/index.ts'
+import { JsonObject } from '../../../mcp/index.ts'
 import { type Action, hintsIn, externalPoint, methodOf, type Origin } from '../../../policy/index.ts'
 import type { BackendState } from '../engine/backend-state.ts'
 import { Catalog } from '../../catalog/catalog.ts'
@@ -87,7 +88,7 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
       backend: entry.backend,
       original: entry.original,
       hidden: hidden(entry),
-      hints: hintsIn(entry.annotations),
+      hints: hintsIn(entry.annotations, new JsonObject(entry.json).value('_meta')),
     })),
     ...[...catalog.refusedTools.values()].map(({ key, backend, original, refused }) => ({
       action: 'call_tool' as const,

@@ -1,6 +1,6 @@
 /** Protocol extensions: what clients see, what backends receive, and the routes of unknown methods. */
 import t from 'tap'
-import { openSession, stateless } from '../../../helpers/mcp/wire.ts'
+import { openSession, type RpcMessage, stateless } from '../../../helpers/mcp/wire.ts'
 import { startRawBackend, textResult } from '../../../helpers/mcp/raw-backend.ts'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
@@ -8,6 +8,11 @@ import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 const ui = 'io.modelcontextprotocol/ui'
 const declared = {
   extensions: { [ui]: { mimeTypes: ['text/html;profile=mcp-app'] }, 'com.example/other': {} },
+}
+
+function extensionsIn(message: RpcMessage | undefined): unknown {
+  const capabilities = message?.result?.['capabilities'] as Record<string, unknown> | undefined
+  return capabilities?.['extensions']
 }
 
 await t.test('extensions: enabled extensions are advertised, in both eras', async (t) => {
@@ -23,11 +28,11 @@ await t.test('extensions: enabled extensions are advertised, in both eras', asyn
     const vmcp = await startTestVmcp({ raw: backend.url }, { extensions })
     t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
     const session = await openSession(vmcp.url)
-    t.same((session.initialized.result?.['capabilities'] as Record<string, unknown>)['extensions'], expected)
-    const discovered = (await stateless(vmcp.url, 'server/discover')).response?.result
-    t.same((discovered?.['capabilities'] as Record<string, unknown>)['extensions'], expected)
-    t.equal(discovered?.['cacheScope'], 'private')
-    t.ok(Number(discovered?.['ttlMs']) <= 60_000, 'clients do not cache the capabilities for long')
+    t.same(extensionsIn(session.initialized), expected)
+    const { response } = await stateless(vmcp.url, 'server/discover')
+    t.same(extensionsIn(response), expected)
+    t.equal(response?.result?.['cacheScope'], 'private')
+    t.ok(Number(response?.result?.['ttlMs']) <= 60_000, 'clients do not cache the capabilities for long')
   }
 })
 

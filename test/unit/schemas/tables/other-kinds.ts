@@ -580,6 +580,17 @@ const toolLock: Table = {
     },
     {
       id: '',
+      at: 'spec.pages',
+      good: [absent, [], [{ uri: 'ui://a/b', digest: `sha256:${'a'.repeat(64)}` }]],
+      bad: [
+        [{ uri: 'https://a', digest: `sha256:${'a'.repeat(64)}` }],
+        [{ uri: 'ui://a/b', digest: 'a'.repeat(64) }],
+        [{ uri: 'ui://a/b' }],
+      ],
+      failure: '*',
+    },
+    {
+      id: '',
       at: 'spec.ignore',
       good: [['/_meta/build']],
       bad: [['/description'], ['/_meta/a/b']],

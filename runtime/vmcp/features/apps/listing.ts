@@ -1,0 +1,113 @@
+/**
+ * Prepares the tools and pages of MCP Apps in a backend's listing. Each listing is prepared once. A listing without
+ * pages and without tool visibilities stays as it is.
+ */
+import { JsonObject } from '../../../mcp/index.ts'
+import type { Listing } from '../../catalog/listing.ts'
+import { clientAddress, isUiAddress } from '../../catalog/names/ui-addresses.ts'
+import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
+import { mayContainUi, readToolUi } from '../../model/catalog/tool-ui.ts'
+import type { PageReads } from './page-reads.ts'
+import type { PageLimits } from './page-meta.ts'
+import { type RewriteRules, withPageAddress, withResourceAddress } from './rewrite.ts'
+
+export interface AppListingsOptions extends PageLimits {
+  /** True if the configuration has several backends, whose addresses may be equal. */
+  readonly hasSeveralBackends: boolean
+  readonly reads: PageReads
+}
+
+export class AppListings {
+  /** The pages that clients have read. A reload keeps them. */
+  readonly reads: PageReads
+  readonly #options: AppListingsOptions
+  readonly #prepared = new WeakMap<Listing, Listing>()
+  /** Backends whose lists have contained pages or tool visibilities. */
+  readonly #backends = new Set<string>()
+
+  constructor(options: AppListingsOptions) {
+    this.#options = options
+    this.reads = options.reads
+  }
+
+  /** True if a backend may return addresses of pages in its results. */
+  hasApps(backend: string): boolean {
+    return this.#backends.has(backend)
+  }
+
+  /** True if any backend has pages or tool visibilities. */
+  get hasAny(): boolean {
+    return this.#backends.size > 0
+  }
+
+  rulesFor(backend: string): RewriteRules {
+    const { hasSeveralBackends, allowedOrigins, allowedPermissions } = this.#options
+    return {
+      allowedOrigins,
+      allowedPermissions,
+      addressOf: (uri) => (hasSeveralBackends ? clientAddress(backend, uri) : uri),
+    }
+  }
+
+  /**
+   * Returns the params of `notifications/resources/updated` with each address that clients may have used.
+   * A session drops the addresses to which its client has not subscribed.
+   */
+  updatesOf(backend: string, params: Buffer): readonly Buffer[] {
+    const object = new JsonObject(params)
+    const uri = object.text('uri') ?? ''
+    const address = this.rulesFor(backend).addressOf(uri)
+    return address === uri ? [params] : [object.with({ uri: JSON.stringify(address) }), params]
+  }
+
+  /** Returns the listing as clients see it. */
+  apply(listing: Listing): Listing {
+    const known = this.#prepared.get(listing)
+    if (known) return known
+    const prepared = this.#prepare(listing)
+    if (prepared !== listing) this.#backends.add(listing.backend)
+    const shown = this.#options.hasSeveralBackends ? { ...prepared, prefixesPages: true } : prepared
+    this.#prepared.set(listing, shown)
+    return shown
+  }
+
+  #prepare(listing: Listing): Listing {
+    const rules = this.rulesFor(listing.backend)
+    const tools = listing.tools.map((tool) => preparedTool(tool, rules))
+    const resources = listing.resources.map((item) => preparedPage(item, 'uri', rules))
+    const templates = listing.templates.map((item) => preparedPage(item, 'uriTemplate', rules))
+    const isSame = [
+      [tools, listing.tools],
+      [resources, listing.resources],
+      [templates, listing.templates],
+    ].every(([ours = [], theirs = []]) => ours.every((item, i) => item === theirs[i]))
+    return isSame ? listing : { ...listing, tools, resources, templates }
+  }
+}
+
+function preparedTool(tool: ToolItem, rules: RewriteRules): ToolItem {
+  if (!mayContainUi(tool.json)) return tool
+  const json = withPageAddress(new JsonObject(tool.json), rules)
+  const ui = readToolUi(new JsonObject(json))
+  if (!ui) return tool
+  const { sessionJson } = tool
+  return {
+    ...tool,
+    json,
+    ...(sessionJson && { sessionJson: withPageAddress(new JsonObject(sessionJson), rules) }),
+    ui,
+  }
+}
+
+function preparedPage(item: CatalogItem, member: 'uri' | 'uriTemplate', rules: RewriteRules): CatalogItem {
+  if (!isUiAddress(item.key)) return item
+  const { key, sessionJson } = item
+  const change = (json: Buffer): Buffer => withResourceAddress(new JsonObject(json), member, rules)
+  return {
+    ...item,
+    key: rules.addressOf(key),
+    original: key,
+    json: change(item.json),
+    ...(sessionJson && { sessionJson: change(sessionJson) }),
+  }
+}

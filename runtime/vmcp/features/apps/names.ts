@@ -1,0 +1,234 @@
+/**
+ * Resolves the names that apps use, and shows tools to the clients that render apps.
+ *
+ * An app calls the tools of its own server under their original names, and hosts may read its page under its original
+ * address. This link replaces both with the names in the catalog, before any check. Policies, webhooks, limits and
+ * the audit log therefore see the names that they see for every other call.
+ * Source: MCP Apps; docs/guides/apps.md.
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import {
+  arrayEnd,
+  arrayStart,
+  comma,
+  JsonObject,
+  readMembers,
+  scanElements,
+  workOn,
+} from '../../../mcp/index.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import { isUiAddress } from '../../catalog/names/ui-addresses.ts'
+import type { ToolEntry } from '../../model/catalog/entries.ts'
+import { otherPageMembers } from '../../model/catalog/tool-ui.ts'
+import { rendersApps } from '../../model/client.ts'
+import { type Link, type Operation, type Perform, withParams } from '../../model/operation.ts'
+import type { Outcome } from '../../model/outcome.ts'
+import type { OperationClient } from '../../model/session.ts'
+import type { AppListings } from './listing.ts'
+
+export interface AppNameParts {
+  readonly listings: Pick<AppListings, 'hasAny' | 'reads'>
+  readonly listOriginalNames: boolean
+  /** Returns the cached catalog. */
+  readonly peek: (client: OperationClient) => Catalog
+  readonly view: (client: OperationClient) => Promise<Catalog>
+  /** True for Gatehouse's own tools, which the catalog does not contain. */
+  readonly isOwnTool: (name: string) => boolean
+  /** Returns false if policies forbid the request. Undefined if no policies are configured. */
+  readonly permits?: (operation: Operation, method: string, params: JsonObject) => Promise<boolean>
+}
+
+/** Maximum number of tools in the error for an ambiguous name. */
+const maxNamed = 10
+/** Maximum number of variants that are cached for one list page. */
+const maxVariants = 16
+
+const readMethods: ReadonlySet<string> = new Set([
+  'resources/read',
+  'resources/subscribe',
+  'resources/unsubscribe',
+])
+
+export function resolveAppNames(parts: AppNameParts): Link {
+  const pages = new AppPages(parts)
+  return function resolveAppNames(operation, next) {
+    const { method, params, client } = operation
+    if (method === 'tools/call') return rendersApps(client) ? call(operation, next) : next(operation)
+    if (method === 'tools/list')
+      return rendersApps(client) || parts.listings.hasAny ? pages.list(operation, next) : next(operation)
+    const uri = readMethods.has(method) ? params.text('uri') : undefined
+    return uri !== undefined && isUiAddress(uri) ? read(operation, uri, next) : next(operation)
+  }
+
+  async function read(operation: Operation, uri: string, next: Perform): Promise<Outcome> {
+    const { client, params } = operation
+    const catalog = await parts.view(client)
+    const address = catalog.resourceAt(uri) ? undefined : catalog.apps.addressOf(uri)
+    if (address === undefined) return next(operation)
+    return next(withParams(operation, new JsonObject(params.with({ uri: JSON.stringify(address) }))))
+  }
+
+  async function call(operation: Operation, next: Perform): Promise<Outcome> {
+    const { client, params } = operation
+    const name = params.text('name')
+    if (name === undefined || parts.isOwnTool(name)) return next(operation)
+    const known = parts.peek(client).tools.get(name)
+    const tool = known?.advertised ? known : await resolved(operation, name)
+    if (!tool) return next(operation)
+    const renamed =
+      tool.key === name
+        ? operation
+        : withParams(operation, new JsonObject(params.with({ name: JSON.stringify(tool.key) })))
+    return next(tool.ui || tool.key !== name ? { ...renamed, isAppCall: true } : renamed)
+  }
+
+  /** Returns the tool that a name means. Rejects with INVALID_PARAMS if an app may mean tools of several backends. */
+  async function resolved(operation: Operation, name: string): Promise<ToolEntry | undefined> {
+    const { client } = operation
+    const { tools, aliases, apps, refusedTools } = await parts.view(client)
+    const known = tools.get(aliases.nameByAlias.get(name) ?? name)
+    if (known?.advertised || refusedTools.has(name)) return known
+    const candidates = apps.toolsNamed(name)
+    if (candidates.length <= 1) return candidates[0]
+    const backends = candidates.map(({ backend }) => backend)
+    const latest = parts.listings.reads.latest(client, backends)
+    const own = candidates.find(({ backend }) => backend === latest)
+    if (own) return own
+    throw await ambiguous(operation, name, candidates)
+  }
+
+  async function ambiguous(
+    operation: Operation,
+    name: string,
+    candidates: readonly ToolEntry[],
+  ): Promise<GatehouseError> {
+    const usable: string[] = []
+    for (const { key } of candidates.slice(0, maxNamed)) {
+      const params = new JsonObject(Buffer.from(JSON.stringify({ name: key })))
+      if ((await parts.permits?.(operation, 'tools/call', params)) !== false) usable.push(key)
+    }
+    const detail =
+      usable.length === 0
+        ? `tool ${JSON.stringify(name)} not found`
+        : `tool ${JSON.stringify(name)} is ambiguous; use one of these names: ${usable.join(', ')}`
+    return new GatehouseError('INVALID_PARAMS', { detail })
+  }
+}
+
+interface ListedTool {
+  readonly json: Buffer
+  readonly entry: ToolEntry | undefined
+}
+
+/** Prepares pages of `tools/list`. */
+class AppPages {
+  readonly #parts: AppNameParts
+  readonly #prepared = new WeakMap<
+    Buffer,
+    { readonly catalog: Catalog; readonly variants: Map<string, Buffer> }
+  >()
+
+  constructor(parts: AppNameParts) {
+    this.#parts = parts
+  }
+
+  async list(operation: Operation, next: Perform): Promise<Outcome> {
+    const outcome = await next(operation)
+    const { client } = operation
+    const catalog = this.#parts.peek(client)
+    if (outcome.kind !== 'result' || !catalog.apps.hasApps) return outcome
+    const isRendered = rendersApps(client)
+    if (!isRendered && !catalog.apps.hasAppOnlyTools) return outcome
+    const { result } = outcome
+    await workOn(result, readMembers(result))
+    const tools = toolsOf(result, catalog)
+    const denied = isRendered ? await this.#deniedPages(operation, tools) : new Set<string>()
+    return { ...outcome, result: this.#page(result, catalog, tools, { isRendered, denied }) }
+  }
+
+  /** Returns the pages that the caller may not read. */
+  async #deniedPages(operation: Operation, tools: readonly ListedTool[]): Promise<ReadonlySet<string>> {
+    const { permits } = this.#parts
+    const denied = new Set<string>()
+    if (!permits) return denied
+    for (const page of new Set(tools.flatMap(({ entry }) => entry?.ui?.page ?? []))) {
+      const params = new JsonObject(Buffer.from(JSON.stringify({ uri: page })))
+      if (!(await permits(operation, 'resources/read', params))) denied.add(page)
+    }
+    return denied
+  }
+
+  #page(
+    result: Buffer,
+    catalog: Catalog,
+    tools: readonly ListedTool[],
+    { isRendered, denied }: { readonly isRendered: boolean; readonly denied: ReadonlySet<string> },
+  ): Buffer {
+    const known = this.#prepared.get(result)
+    const variants = known?.catalog === catalog ? known.variants : new Map<string, Buffer>()
+    const variant = JSON.stringify([isRendered, ...denied])
+    const page = variants.get(variant)
+    if (page) return page
+    const items = isRendered
+      ? tools.flatMap((tool) => this.#shown(tool, catalog, denied))
+      : tools.flatMap(({ json, entry }) => (entry?.ui?.isForModel === false ? [] : [json]))
+    const parts = items.flatMap((item, i) => (i === 0 ? [item] : [comma, item]))
+    const made = new JsonObject(result).with({ tools: Buffer.concat([arrayStart, ...parts, arrayEnd]) })
+    if (variants.size >= maxVariants) variants.clear()
+    variants.set(variant, made)
+    this.#prepared.set(result, { catalog, variants })
+    return made
+  }
+
+  /** Returns a tool, and a second definition under the original name for apps. */
+  #shown({ json, entry }: ListedTool, catalog: Catalog, denied: ReadonlySet<string>): readonly Buffer[] {
+    if (!entry) return [json]
+    const page = entry.ui?.page
+    const shown = page !== undefined && denied.has(page) ? withoutPage(new JsonObject(json)) : json
+    const { original, key } = entry
+    const isListedTwice =
+      this.#parts.listOriginalNames &&
+      original !== key &&
+      catalog.apps.toolsNamed(original).length === 1 &&
+      catalog.apps.toolsNamed(original)[0] === entry &&
+      !catalog.tools.has(original) &&
+      !catalog.refusedTools.has(original) &&
+      !catalog.aliases.nameByAlias.has(original) &&
+      !this.#parts.isOwnTool(original)
+    return isListedTwice ? [shown, forApps(new JsonObject(shown), original)] : [shown]
+  }
+}
+
+function toolsOf(result: Buffer, catalog: Catalog): readonly ListedTool[] {
+  const list = new JsonObject(result).raw('tools')
+  return (list ? scanElements(list) : []).map((json) => {
+    const name = new JsonObject(json).text('name')
+    const entry = name === undefined ? undefined : catalog.tools.get(name)
+    return { json, entry: entry?.advertised ? entry : undefined }
+  })
+}
+
+/** Returns a tool without the address of its page. The visibility stays. */
+function withoutPage(tool: JsonObject): Buffer {
+  const meta = tool.object('_meta')
+  const ui = meta?.object('ui')
+  if (!meta) return tool.bytes
+  return tool.with({
+    _meta: meta.with({
+      ...(ui && { ui: ui.with({ resourceUri: undefined }) }),
+      ...Object.fromEntries(otherPageMembers.map((member) => [member, undefined])),
+    }),
+  })
+}
+
+/** Returns a tool under another name that hosts show to apps only. */
+function forApps(tool: JsonObject, name: string): Buffer {
+  const meta = tool.object('_meta')
+  const ui = meta?.object('ui')
+  const visibility = '["app"]'
+  const shown = ui ? ui.with({ visibility }) : `{"visibility":${visibility}}`
+  return tool.with({
+    name: JSON.stringify(name),
+    _meta: meta ? meta.with({ ui: shown }) : `{"ui":${shown.toString()}}`,
+  })
+}

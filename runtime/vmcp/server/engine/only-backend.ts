@@ -1,0 +1,28 @@
+/** Determines whether a configuration has a single backend, whose names and addresses clients see unchanged. */
+import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
+import { AppListings } from '../../features/apps/listing.ts'
+import type { PageReads } from '../../features/apps/page-reads.ts'
+
+/**
+ * Returns the only backend in a configuration, including excluded backends. Returns undefined if there are several
+ * backends.
+ */
+export function onlyBackend(
+  { backends = [] }: VmcpConfig,
+  invalid: readonly ExcludedBackend[],
+): string | undefined {
+  const [first, second] = [...backends, ...invalid.filter(({ isUnknown }) => !isUnknown)]
+  return second === undefined ? first?.name : undefined
+}
+
+/** Returns the treatment of the pages and tools of MCP Apps. Returns undefined if MCP Apps is disabled. */
+export function appListings(
+  config: VmcpConfig,
+  invalid: readonly ExcludedBackend[],
+  reads: PageReads,
+): AppListings | undefined {
+  const { enabled = true, allowedOrigins, allowedPermissions } = config.extensions?.apps ?? {}
+  if (!enabled) return undefined
+  const hasSeveralBackends = onlyBackend(config, invalid) === undefined
+  return new AppListings({ hasSeveralBackends, allowedOrigins, allowedPermissions, reads })
+}
