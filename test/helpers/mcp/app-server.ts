@@ -94,7 +94,11 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
     req.on('data', (chunk: Buffer) => (body += chunk.toString()))
     req.on('end', () => {
       if (req.method === 'DELETE') return void res.writeHead(200).end()
-      const { id, method, params = {} } = JSON.parse(body) as {
+      const {
+        id,
+        method,
+        params = {},
+      } = JSON.parse(body) as {
         id?: unknown
         method: string
         params?: Record<string, unknown>
