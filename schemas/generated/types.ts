@@ -1424,7 +1424,7 @@ export type MCPOpenAPIServer = {
   readonly metadata: ObjectMeta
   /** A REST service that the group's virtual servers call directly. The address and the credentials come from this resource only; servers and securitySchemes in the document are ignored. */
   readonly spec: MCPOpenAPIServerSpec
-  /** Observed state. The counts and the digest describe the last valid document in the ConfigMap; they are unset for a document at a URL. */
+  /** Observed state. The counts and the digest describe the last valid document in the ConfigMap. They are unset for a document at a URL. */
   readonly status?: MCPOpenAPIServerStatus
 }
 
@@ -1436,6 +1436,8 @@ export type MCPOpenAPIServerSpec = {
   readonly baseUrl: string
   /** Source of the OpenAPI document: a key of a ConfigMap, or a URL with the digest of its content. With any error in a new document, the virtual servers keep the tools of the last valid document. */
   readonly document: OpenAPIDocumentRef
+  /** Sends the credential of a header as a query parameter, for services that expect an API key in the query. Prefer a header if the service accepts one, because the logs of servers and proxies often contain queries. */
+  readonly apiKeyQuery?: OpenApiApiKeyQuery
   /** Operations of the document that become tools. */
   readonly operations?: OpenApiOperations
   /** Changes to individual tools, keyed by operationId or by generated name, such as get_users_by_id. */
@@ -1454,7 +1456,7 @@ export type MCPOpenAPIServerSpec = {
   readonly clientCertificateSecretRef?: ObjectRef
 }
 
-/** Observed state. The counts and the digest describe the last valid document in the ConfigMap; they are unset for a document at a URL. */
+/** Observed state. The counts and the digest describe the last valid document in the ConfigMap. They are unset for a document at a URL. */
 export type MCPOpenAPIServerStatus = {
   /** Current phase. Degraded: the document cannot be used, and the virtual servers keep the tools of the last valid document. Failed: the service is not part of its group. See the conditions for the reason. */
   readonly phase: "Pending" | "Ready" | "Degraded" | "Failed"
@@ -2105,10 +2107,20 @@ export type OpenAPIDocumentRef = {
   readonly sha256?: string
 }
 
+/** Sends the credential of a header as a query parameter, for services that expect an API key in the query. Prefer a header if the service accepts one, because the logs of servers and proxies often contain queries. */
+export type OpenApiApiKeyQuery = {
+  /** Header that the outgoing authentication or headerForward sets. The header is not sent. */
+  readonly header: string
+  /** Query parameter that receives the value. An argument cannot change it. */
+  readonly parameter: string
+}
+
 /** A REST service whose operations become tools. */
 export type OpenApiBackend = {
   /** Source of the OpenAPI document. */
   readonly document: OpenApiDocumentSource
+  /** Sends the credential of a header as a query parameter, for services that expect an API key in the query. Prefer a header if the service accepts one, because the logs of servers and proxies often contain queries. */
+  readonly apiKeyQuery?: OpenApiApiKeyQuery
   /** Operations of the document that become tools. */
   readonly operations?: OpenApiOperations
   /** Changes to individual tools, keyed by operationId or by generated name, such as get_users_by_id. */

@@ -16,6 +16,7 @@ import type {
   ConversionNotice,
   OpenApiConversion,
   OpenApiSettings,
+  OpenApiSummary,
   OpenApiTool,
   PathPart,
   SkippedOperation,
@@ -42,24 +43,41 @@ const maxNameLength = 128
  * is rejected. An error in one operation skips only that operation.
  */
 export function convertOpenApi(source: unknown, settings: OpenApiSettings = {}): OpenApiConversion {
+  const ofTools: ConversionNotice[] = []
+  const { notices, ...conversion } = convertEach(source, settings, (tool, own) => {
+    ofTools.push(...own)
+    return tool
+  })
+  return { ...conversion, notices: [...notices, ...ofTools] }
+}
+
+/**
+ * Converts a document like `convertOpenApi`, but keeps only the names of the tools. The memory is therefore independent
+ * of the size of the schemas.
+ */
+export function summarizeOpenApi(source: unknown, settings: OpenApiSettings = {}): OpenApiSummary {
+  return convertEach(source, settings, ({ name }) => ({ name }))
+}
+
+/** Calls `keep` with each tool and its notices. The result contains only the values that `keep` returns. */
+function convertEach<Kept extends { readonly name: string }>(
+  source: unknown,
+  settings: OpenApiSettings,
+  keep: (tool: OpenApiTool, notices: readonly ConversionNotice[]) => Kept,
+): Omit<OpenApiConversion, 'tools'> & { readonly tools: readonly Kept[] } {
   const document = openDocument(source)
   const references = new References(document.root)
   const schemas = new SchemaConverter(references, document)
   const operations = operationsOf(document, references)
   const { selected, unselected, unused } = selectOperations(operations, settings)
-  const notices: ConversionNotice[] = [
-    ...unused.map((filter) => ({ code: 'unused_filter', message: `${filter} matches no operation` })),
-    ...unusedOverrides(selected, settings),
-  ]
-  const made: MadeTool[] = []
+  const made: MadeTool<Kept>[] = []
   const skipped: SkippedOperation[] = []
   for (const operation of selected) {
     const own: ConversionNotice[] = []
     const note: ReportNotice = (code, message) => own.push({ operation: operation.label, code, message })
     try {
       const tool = toolOf(operation, settings, { references, schemas, note })
-      made.push({ operation, tool: withOverride(tool, overrideOf(operation, settings)) })
-      notices.push(...own)
+      made.push({ operation, tool: keep(withOverride(tool, overrideOf(operation, settings)), own) })
     } catch (error) {
       if (!(error instanceof OperationSkipped)) throw error
       skipped.push(skippedOperation(operation, error.reason, error.message))
@@ -69,12 +87,16 @@ export function convertOpenApi(source: unknown, settings: OpenApiSettings = {}):
   skipped.push(...repeated)
   if (tools.length === 0) throw withoutTools(skipped, unselected)
   const { title, version } = document
+  const notices = [
+    ...unused.map((filter) => ({ code: 'unused_filter', message: `${filter} matches no operation` })),
+    ...unusedOverrides(selected, settings),
+  ]
   return { title, version, operations: operations.length, tools, skipped, unselected, notices }
 }
 
-interface MadeTool {
+interface MadeTool<Kept> {
   readonly operation: ApiOperation
-  readonly tool: OpenApiTool
+  readonly tool: Kept
 }
 
 function toolOf(
@@ -142,9 +164,9 @@ function pathParts(template: string): readonly PathPart[] {
 }
 
 /** Skips all operations that have the same name, because no rule determines which of them keeps it. */
-function withUniqueNames(made: readonly MadeTool[]) {
+function withUniqueNames<Kept extends { readonly name: string }>(made: readonly MadeTool<Kept>[]) {
   const byName = Map.groupBy(made, ({ tool }) => tool.name)
-  const isUnique = ({ tool }: MadeTool): boolean => byName.get(tool.name)?.length === 1
+  const isUnique = ({ tool }: MadeTool<Kept>): boolean => byName.get(tool.name)?.length === 1
   const repeated = made
     .filter((one) => !isUnique(one))
     .map(({ operation, tool }) =>

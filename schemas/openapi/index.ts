@@ -1,5 +1,5 @@
 /** Public API for OpenAPI documents: conversion to tools, and construction of the request that a tool call sends. */
-export { convertOpenApi } from './convert.ts'
+export { convertOpenApi, summarizeOpenApi } from './convert.ts'
 export type {
   OpenApiConversion,
   OpenApiSettings,

@@ -157,3 +157,8 @@ export interface OpenApiConversion {
   readonly unselected: readonly UnselectedOperation[]
   readonly notices: readonly ConversionNotice[]
 }
+
+/** A conversion that contains only the names of the tools. */
+export interface OpenApiSummary extends Omit<OpenApiConversion, 'tools'> {
+  readonly tools: readonly { readonly name: string }[]
+}

@@ -7,16 +7,17 @@ import t, { type Test } from 'tap'
 import { Recorder } from '../helpers/conformance/record.ts'
 import { nodeCommand, runConformance } from '../helpers/conformance/suite.ts'
 import { proves } from '../helpers/proves.ts'
-import { startTurnstile } from './fixtures/turnstile.ts'
+import { startClientQueue } from './fixtures/client-queue.ts'
+import { runThroughProxy } from './fixtures/proxy-client.ts'
 
 proves('1.does.outgoing-auth', '1.does.detect-auth', '1.does.register', '1.rule.4')
 
 t.setTimeout(900_000)
-const turnstile = await startTurnstile(3)
-t.teardown(() => turnstile.close())
+const clients = await startClientQueue(3, runThroughProxy)
+t.teardown(() => clients.close())
 
 const recorder = new Recorder('proxy-auth')
-const command = nodeCommand(join(import.meta.dirname, 'fixtures/proxy-client.ts'))
+const command = nodeCommand(join(import.meta.dirname, 'fixtures/forwarding-client.ts'))
 
 /** Outcome of each scenario's client, because the suite ignores it when it runs many scenarios. */
 async function runClient(
@@ -26,7 +27,7 @@ async function runClient(
 ): Promise<ReadonlyMap<string, string>> {
   const { code, output, scenarios } = await runConformance(
     ['client', '--command', command, '--timeout', '600000', '--verbose', ...args],
-    { CONFORMANCE_TURNSTILE: String(turnstile.port) },
+    clients.env,
   )
   if (code !== 0) t.comment(output.slice(-20_000))
   t.equal(code, 0, 'the suite passes')

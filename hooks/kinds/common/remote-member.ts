@@ -2,13 +2,7 @@
  * The checks that MCPServerEntry and MCPOpenAPIServer share. Both kinds declare a remote service that virtual servers
  * call directly. Their syncs create no objects and check all references, so a virtual server reads only the phase.
  */
-import type {
-  CABundleSource,
-  HeaderForwardConfig,
-  KindName,
-  ObjectRef,
-  Violation,
-} from '../../../schemas/index.ts'
+import type { CABundleSource, HeaderForwardConfig, ObjectRef, Violation } from '../../../schemas/index.ts'
 import { fieldsOf, type KubeObject, textOf } from '../../base/kube.ts'
 import type { CheckSettings } from '../../base/settings.ts'
 import { addressFailure } from '../../references/addresses.ts'

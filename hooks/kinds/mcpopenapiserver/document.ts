@@ -2,8 +2,8 @@
  * Checks the OpenAPI document of an MCPOpenAPIServer and sets the condition DocumentReady.
  *
  * The hooks convert a document in a ConfigMap with the code of the running servers. They cannot download a document,
- * because a sync depends only on its request. The condition of a document at a URL is therefore Unknown, and the status
- * of each virtual server reports a document that it cannot use.
+ * because a sync depends only on its request. The condition of a document at a URL therefore comes from the reports of
+ * the virtual servers, and is Unknown until a server has read the document.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -13,10 +13,11 @@ import {
   type MCPOpenAPIServer,
   unicodeEscape,
 } from '../../../schemas/index.ts'
-import { convertOpenApi } from '../../../schemas/openapi/index.ts'
+import { summarizeOpenApi } from '../../../schemas/openapi/index.ts'
 import { definedFields, fieldsOf, type KubeObject } from '../../base/kube.ts'
 import { failed, type ConfigPart, type SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
+import { reportedDocument } from './reported.ts'
 
 type Context = SyncContext<'MCPOpenAPIServer'>
 type Spec = MCPOpenAPIServer['spec']
@@ -39,16 +40,25 @@ const condition = 'DocumentReady'
 export function checkDocument(context: Context): CheckedDocument {
   const { conditions, spec } = context
   const { configMapRef } = spec.document
-  if (!configMapRef) {
-    const message =
-      'The virtual servers of the group download the document; their status reports a document that they cannot use'
-    conditions.set(condition, 'Unknown', 'DocumentAtURL', message)
-    return {}
-  }
+  if (!configMapRef) return checkReports(context)
   const text = documentText(context.configMap(configMapRef.name), configMapRef)
   const { value, failure } = text.failure ? text : convertedDocument(text.value, spec)
   conditions.check(condition, failure, 'DocumentValid', messageOf(value))
   return { failure, document: value ?? lastDocument(context) }
+}
+
+function checkReports(context: Context): CheckedDocument {
+  const { failure, isInUse } = reportedDocument(context)
+  if (failure !== undefined) {
+    const reported = { reason: 'DocumentInvalid', message: visible(failure, maxFailure) }
+    context.conditions.check(condition, reported, '', '')
+    return { failure: reported }
+  }
+  if (isInUse)
+    context.conditions.set(condition, 'True', 'DocumentValid', 'A virtual server uses the document')
+  else
+    context.conditions.set(condition, 'Unknown', 'DocumentAtURL', 'No virtual server has read the document')
+  return {}
 }
 
 function messageOf(document: DocumentStatus | undefined): string {
@@ -112,7 +122,7 @@ const maxFailure = 1_024
 
 function convert(text: string, spec: Spec, documentSha256: string): ConfigPart<DocumentStatus> {
   try {
-    const { tools, operations, skipped } = convertOpenApi(text, settingsOf(spec))
+    const { tools, operations, skipped } = summarizeOpenApi(text, spec)
     return {
       value: {
         documentSha256,
@@ -130,15 +140,6 @@ function convert(text: string, spec: Spec, documentSha256: string): ConfigPart<D
     if (!(error instanceof GatehouseError)) throw error
     return failed('DocumentInvalid', visible(error.message, maxFailure))
   }
-}
-
-function settingsOf({ operations, response }: Spec) {
-  const { include, exclude, includeDeprecated } = operations ?? {}
-  return definedFields({
-    operations: definedFields({ include, exclude }),
-    includeDeprecated,
-    response: definedFields({ fields: response?.fields, includeOutputSchemas: response?.output !== 'off' }),
-  })
 }
 
 /** Escapes hidden characters and limits the length. The text contains names from the document. */

@@ -7,6 +7,7 @@
  * tools of the last valid document. The status then also keeps the counts of that document.
  */
 import type { MCPOpenAPIServer, Violation } from '../../../schemas/index.ts'
+import { reportLabels } from '../../children/labels.ts'
 import { fieldsOf, textOf } from '../../base/kube.ts'
 import type { CheckSettings } from '../../base/settings.ts'
 import { specFailure } from '../../references/resolve.ts'
@@ -14,7 +15,7 @@ import type { SyncFailure } from '../../sync/conditions.ts'
 import { type SyncContext, observedFields } from '../../sync/context.ts'
 import { reportProgress } from '../../sync/progress.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
-import { relatedRules } from '../../sync/rules.ts'
+import { coreRelated, relatedRules } from '../../sync/rules.ts'
 import {
   checkRemote,
   referencesNotReady,
@@ -40,7 +41,11 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
   const objects = remoteObjects(parent)
   const document = fieldsOf(fieldsOf(parent['spec'])['document'])
   const map = textOf(fieldsOf(document['configMapRef'])['name'])
-  return relatedRules(parent, { ...objects, configMaps: [...objects.configMaps, map] })
+  const rules = relatedRules(parent, { ...objects, configMaps: [...objects.configMaps, map] })
+  if (document['url'] === undefined) return rules
+  // Selects reports by label, because a service does not refer to the servers that report on it.
+  const reports = { ...coreRelated.ConfigMap, labelSelector: { matchLabels: reportLabels } }
+  return { relatedResources: [...rules.relatedResources, reports] }
 }
 
 function addressesOf({ baseUrl, document }: MCPOpenAPIServer['spec']) {
@@ -77,17 +82,27 @@ function sync(context: SyncContext<'MCPOpenAPIServer'>): SyncResponse {
   conditions.check('Ready', summary, 'ServiceReady', 'The virtual servers of the group can use the service')
   reportProgress(context, { failures: [...broken, ...(failure ? [failure] : [])] })
   return {
-    status: { phase: phaseOf(broken, failure, document), ...document, ...observedFields(context) },
+    status: {
+      phase: phaseOf(context, { broken, failure, document }),
+      ...document,
+      ...observedFields(context),
+    },
     children: [],
   }
 }
 
+interface Findings {
+  readonly broken: readonly unknown[]
+  readonly failure: SyncFailure | undefined
+  readonly document: DocumentStatus | undefined
+}
+
 function phaseOf(
-  broken: readonly unknown[],
-  failure: SyncFailure | undefined,
-  document: DocumentStatus | undefined,
+  { spec }: SyncContext<'MCPOpenAPIServer'>,
+  { broken, failure, document }: Findings,
 ): 'Ready' | 'Degraded' | 'Failed' {
   if (broken.length > 0) return 'Failed'
   if (!failure) return 'Ready'
-  return document ? 'Degraded' : 'Failed'
+  // A service with a document at a URL must stay a backend, because only the virtual servers can read the document.
+  return document || spec.document.url !== undefined ? 'Degraded' : 'Failed'
 }

@@ -68,7 +68,9 @@ export async function addServer(text: string, options: RegistryOptions): Promise
   const isWritten = folder !== undefined && !options.dryRun
   if (options.format === 'text') print(forTerminal(planText(prepared)))
   if (isWritten) refuseConflicts(folder, prepared.plan, options)
-  const written = isWritten ? writePlan(folder, prepared.plan, withServer(lock, prepared)) : []
+  const written = isWritten
+    ? writePlan(folder, prepared.plan, { before: lock, after: withServer(lock, prepared) })
+    : []
   if (options.format === 'json') printJson(planObject(prepared, written))
   else showNext(prepared.plan, { folder, written, isWritten })
   return exitCode.ok
@@ -76,7 +78,7 @@ export async function addServer(text: string, options: RegistryOptions): Promise
 
 /** Returns the registry bound to the namespace, or the given one. Throws INVALID_CONFIG when they differ. */
 export function registryFor(name: string, typed: string | undefined, lock: RegistryLock): string {
-  const bound = boundRegistry(lock, name)
+  const bound = boundRegistry(lock, name) ?? lock.servers[name]?.registry
   const given = typed === undefined ? undefined : registryUrl(typed)
   if (bound !== undefined && given !== undefined && registryUrl(bound) !== given)
     throw invalidConfig(
@@ -118,12 +120,15 @@ export async function prepare(input: PrepareInput): Promise<PreparedServer> {
   }
   const values: InputValues = new Map([...Object.entries(locked?.set ?? {}), ...options.set])
   const allowPrivate = options.allowPrivate || locked?.allowPrivate === true
+  // A tag can move, so the digest from the first run stays with its version.
+  const isPinned = locked?.version === server.version && locked.source === 'oci'
+  const pinned = isPinned ? locked.digest : undefined
   const group = groupFor(options.group, locked, existing)
   const chosen = await chooseTarget(server, {
     source: options.source ?? locked?.source,
     values,
     allowPrivate,
-    digestOf: (image) => imageDigest(image, { offline: options.offline }),
+    digestOf: async (image) => pinned ?? (await imageDigest(image, { offline: options.offline })),
   })
   refuseInputs(chosen, options.set, server.name)
   const manifests = serverManifests(server, chosen, { object, group })

@@ -31,7 +31,7 @@ export function addAddCommand(program: Command): void {
       'registry of this namespace (default: the registry in registry.lock, or https://registry.modelcontextprotocol.io)',
     )
     .option('--registry-file <file>', 'mirror of a registry, as JSON; searched before the registry')
-    .option('--bearer-token-file <file>', 'file that contains a bearer token for the registry')
+    .option('--bearer-token-file <file>', 'file that contains a bearer token for --registry')
     .option('--offline', 'use only --registry-file', false)
     .option(
       '-o, --output <folder>',
@@ -91,6 +91,8 @@ function refuseUnusable(name: string | undefined, options: CommandOptions, comma
   if ((update || check) && output === undefined)
     throw invalidConfig(`${update ? '--update' : '--check'}: requires -o with the folder of registry.lock`)
   if (offline && registryFile === undefined) throw invalidConfig('--offline: requires --registry-file')
+  if (options.bearerTokenFile !== undefined && options.registry === undefined)
+    throw invalidConfig('--bearer-token-file: requires --registry with the registry that accepts the token')
   const isOne = !update && !check
   refuseIdle(command, [
     ['name', isOne, 'applies only when a server is added'],

@@ -11,7 +11,7 @@ import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { saveFolder } from '../../toolkit/client-files/save.ts'
 import { type Manifest, readManifests } from '../../toolkit/manifests/read.ts'
 import { textDiff } from '../../toolkit/terminal/text-diff.ts'
-import { type LockRow, lockName, lockText, type RegistryLock } from './lock-file.ts'
+import { type LockRow, lockName, lockText, readLock, type RegistryLock } from './lock-file.ts'
 import type { ServerManifests } from './manifest.ts'
 
 export interface PlannedFile {
@@ -113,9 +113,23 @@ export function planFolder({ folder, manifests, existing, locked, isUpdate }: Fo
   }
 }
 
-/** Adds `registry.lock` and writes all files, or none. */
-export function writePlan(folder: string, plan: FolderPlan, lock: RegistryLock): readonly string[] {
-  const lockFile = { name: lockName, text: lockText(lock), secret: false }
+export interface LockChange {
+  readonly before: RegistryLock
+  readonly after: RegistryLock
+}
+
+/**
+ * Adds `registry.lock` and writes all files, or none. Throws INVALID_CONFIG when another program has changed the lock
+ * since it was read.
+ */
+export function writePlan(
+  folder: string,
+  plan: FolderPlan,
+  { before, after }: LockChange,
+): readonly string[] {
+  if (lockText(readLock(folder)) !== lockText(before))
+    throw invalidConfig(`${join(folder, lockName)}: was changed by another program; run the command again`)
+  const lockFile = { name: lockName, text: lockText(after), secret: false }
   const { written } = saveFolder(folder, [...plan.files, lockFile], { force: true })
   return written
 }

@@ -7,8 +7,8 @@
  */
 import { createHash } from 'node:crypto'
 import { fieldsOf, jsonFields } from '../../../schemas/index.ts'
-import { type Fetch, failureOf, makeFetch, networkFailureText } from '../../net/index.ts'
-import { EntryRejected } from './errors.ts'
+import { type Fetch, makeFetch } from '../../net/index.ts'
+import { EntryRejected, requestFailure } from './errors.ts'
 
 const timeoutMs = 30_000
 /** Limit that the distribution specification recommends for manifests. */
@@ -67,7 +67,7 @@ export async function imageDigest(image: string, { offline }: DigestOptions): Pr
     return digest
   } catch (error) {
     if (error instanceof EntryRejected) throw error
-    throw failed(networkFailureText(failureOf(error)))
+    throw failed(requestFailure(error))
   } finally {
     await fetch.close()
   }

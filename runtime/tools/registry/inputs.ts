@@ -62,6 +62,7 @@ export class Inputs {
       this.problems.push(`${name}: is a secret in the URL, which every reader of the manifest could see`)
       return undefined
     }
+    if (given !== undefined && given.length > 1) this.problems.push(`${name}: can be set only once`)
     const text = input.value ?? given?.[0] ?? (isHost ? undefined : input.default)
     if (text === undefined) {
       this.#require(name, { ...input, isRequired: true })

@@ -72,7 +72,14 @@ const shape: ObjectShape = {
           registry,
           entrySha256: sha256,
           source: { kind: 'word', words: sources },
-          digest: { kind: 'text', max: 80 },
+          digest: {
+            kind: 'text',
+            max: 71,
+            pattern: {
+              test: /^(?:sha256:)?[a-f0-9]{64}$/,
+              rule: 'must be 64 lower-case hexadecimal digits, with sha256: for an image',
+            },
+          },
           object: label,
           group: label,
           set: { kind: 'map', of: { kind: 'list', of: { kind: 'text', max: 4096 }, max: 100 }, max: 100 },

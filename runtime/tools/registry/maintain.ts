@@ -41,7 +41,7 @@ export async function updateServers(
   let lock = readLock(options.output)
   const source = registryClient(options)
   const reports: object[] = []
-  let failed = false
+  let code: number = exitCode.ok
   for (const [server, locked] of selected(name, lock, options)) {
     try {
       const updated = await updateServer(server, { locked, lock, source, options })
@@ -49,13 +49,13 @@ export async function updateServers(
       reports.push(updated.report)
     } catch (error) {
       const message = messageOf(error)
-      failed = true
+      code = Math.max(code, error instanceof EntryRejected ? exitCode.failed : exitCode.usage)
       reports.push({ name: server, error: message })
       printError(forTerminal(message))
     }
   }
   if (options.format === 'json') printJson({ servers: reports })
-  return failed ? exitCode.failed : exitCode.ok
+  return code
 }
 
 interface UpdateInput {
@@ -86,7 +86,7 @@ async function updateServer(
   if (options.dryRun) return { lock, report: { ...planObject(prepared, []), from: locked.version } }
   refuseConflicts(folder, prepared.plan, options)
   const next = withServer(lock, prepared)
-  const written = writePlan(folder, prepared.plan, next)
+  const written = writePlan(folder, prepared.plan, { before: lock, after: next })
   if (options.format === 'text') print(`Written to ${folder}: ${written.join(', ')}\n`)
   showEmptySecrets(prepared.plan.emptySecrets)
   return { lock: next, report: { ...planObject(prepared, written), from: locked.version } }

@@ -6,9 +6,9 @@
 import { statSync } from 'node:fs'
 import { type Fields, fieldsOf, invalidConfig, isFields } from '../../../schemas/index.ts'
 import { readTextFile, systemReason } from '../../config/index.ts'
-import { failureOf, makeFetch, networkFailureText } from '../../net/index.ts'
+import { makeFetch } from '../../net/index.ts'
 import { readEntry, type RegistryEntry } from './entry.ts'
-import { EntryRejected } from './errors.ts'
+import { EntryRejected, requestFailure } from './errors.ts'
 
 export const officialRegistry = 'https://registry.modelcontextprotocol.io'
 
@@ -68,7 +68,7 @@ export class RegistryClient {
           ...(token !== undefined && { authorization: `Bearer ${token}` }),
         },
       }).catch((error: unknown) => {
-        throw invalidConfig(`${registry}: ${networkFailureText(failureOf(error))}`, error)
+        throw invalidConfig(`${registry}: ${requestFailure(error)}`, error)
       })
       if (response.status === 404)
         throw new EntryRejected(`${named(name, version)}: not found in ${registry}`)

@@ -1,6 +1,6 @@
 /**
- * Chooses a remote or a package of an entry and converts it to a server as `gatehouse import` knows it. Nothing is
- * downloaded, and no shell is involved.
+ * Chooses a remote or a package of an entry and converts it to a client's entry, which `gatehouse import` can convert to
+ * a manifest. Does not download anything.
  */
 import { addressViolation, headerValueViolation } from '../../../schemas/index.ts'
 import { type ClientEntry, secretInUrl, type Value } from '../../toolkit/clients/index.ts'
@@ -14,7 +14,7 @@ export type SourceName = (typeof sources)[number]
 export interface ChosenTarget {
   readonly source: SourceName
   readonly target: ClientEntry['target']
-  /** The package and version, the image, or the URL. */
+  /** The command with the package and its version, the image, or the URL. */
   readonly runs: string
   /** Variables that the entry declares as not secret. */
   readonly plain: readonly string[]
@@ -102,7 +102,7 @@ function urlProblem(url: string, { allowPrivate }: { readonly allowPrivate: bool
   return secretInUrl(parsed)
 }
 
-/** Flags that only repeat what Gatehouse does. Any other runtime argument could widen what the package may do. */
+/** Flags without an effect here. Any other runtime argument could widen what the package may do. */
 const harmlessFlags: ReadonlySet<string> = new Set(['-y', '--yes', '-i', '--interactive', '--rm'])
 
 const npmName = /^(?:@[A-Za-z0-9~][\w.~-]*\/)?[A-Za-z0-9~][\w.~-]*$/
@@ -112,7 +112,7 @@ const pypiVersion = /^\d[\w.!+-]*$/
 const ociName =
   /^(?:[a-z0-9][a-z0-9.-]*(?::\d+)?\/)?[a-z0-9][a-z0-9._-]*(?:\/[a-z0-9][a-z0-9._-]*)*(?::[\w][\w.-]{0,127})?(?:@sha256:[a-f0-9]{64})?$/
 
-/** The registry that each package runner uses by default. Another one would need settings outside the manifest. */
+/** The registry that each package runner uses by default. A manifest cannot select another registry. */
 const defaultRegistries: Readonly<Record<string, string>> = {
   npm: 'registry.npmjs.org',
   pypi: 'pypi.org',
@@ -167,12 +167,12 @@ async function packageTarget(
   const type = one.registryType === 'npm' ? 'npm' : one.registryType === 'pypi' ? 'pypi' : 'oci'
   const image = type === 'oci' ? await pinnedImage(one.identifier, digestOf) : ''
   const spec = `${one.identifier}@${one.version}`
-  const words0: Readonly<Record<typeof type, readonly string[]>> = {
+  const commands: Readonly<Record<typeof type, readonly string[]>> = {
     npm: ['npx', '-y', spec],
     pypi: ['uvx', spec],
     oci: ['docker', 'run', '-i', '--rm', ...[...env.keys()].flatMap((name) => ['-e', name]), image],
   }
-  const [command = '', ...before] = words0[type]
+  const [command = '', ...before] = commands[type]
   return {
     source: type,
     target: {

@@ -22,7 +22,15 @@ export function addRunCommand(program: Command): void {
     .option('--url <[name=]url>', 'URL of a running server; repeatable', collect, [])
     .option(
       '--header <name=variable>',
-      'header for the --url servers, with a value from a variable; repeatable',
+      'header for the --url servers and the REST service, with a value from a variable; repeatable',
+      collect,
+      [],
+    )
+    .option('--openapi <file>', 'OpenAPI document of a REST service, whose operations become tools')
+    .option('--base-url <[name=]url>', 'with --openapi: address of the REST service')
+    .option(
+      '--operation <operation-id>',
+      'with --openapi: also offer this operation, whose method is not GET or HEAD; repeatable',
       collect,
       [],
     )
@@ -61,6 +69,7 @@ export function addRunCommand(program: Command): void {
         '  gatehouse run -- npx -y @modelcontextprotocol/server-everything\n' +
         '  gatehouse run --url http://localhost:8000/mcp\n' +
         '  gatehouse run -e GITHUB_TOKEN --server files="npx -y @modelcontextprotocol/server-filesystem ." -- my-server\n' +
+        '  gatehouse run --openapi openapi.yaml --base-url https://api.example.com/v1\n' +
         '  gatehouse run --from cursor --connect claude-code\n' +
         '  gatehouse run --save mcp/ -- uvx mcp-server-git      and later: kubectl apply -k mcp/\n' +
         '\nExit codes: 0 stopped by a signal, 1 no server responds, 2 invalid usage.\nWhen the only command exits during startup, its exit code is used.',
@@ -69,6 +78,7 @@ export function addRunCommand(program: Command): void {
       const { from, env, header } = options
       refuseIdle(command, [
         ['force', options.save !== undefined, 'has no effect without --save'],
+        ['operation', options.openapi !== undefined, 'has no effect without --openapi'],
         ['envFile', [...from, ...env, ...header].length > 0, 'has no effect without --from, -e or --header'],
       ])
       const { runServers } = await import('./run.ts')

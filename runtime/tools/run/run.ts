@@ -10,7 +10,6 @@ import { join, resolve } from 'node:path'
 import { invalidConfig } from '../../../schemas/index.ts'
 import {
   type ClientEntry,
-  type Conversion,
   type ConvertedEntry,
   type ConvertOptions,
   convertEntries,
@@ -31,15 +30,17 @@ import { DevSession } from '../../toolkit/local/session.ts'
 import { exitCode, print, printError } from '../../toolkit/terminal/output.ts'
 import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
 import { runtimeImage } from '../../toolkit/terminal/self.ts'
+import type { LocalObject } from '../../toolkit/manifests/objects.ts'
 import { type MemberOptions, membersOf } from './members.ts'
 import { referenceLookup } from '../../toolkit/client-files/references.ts'
 import { documentsOf } from '../../toolkit/local/conversion.ts'
 import { choosePort, defaultPort } from '../../toolkit/local/processes/ports.ts'
+import { readOpenApiFile, type RestServiceOptions, withRestService } from './rest-service.ts'
 import { refuseUnresolved, withEnvFiles } from './variables.ts'
 import { type Missing, watchServers } from './watch.ts'
 import { localHooks } from '../../toolkit/local/cluster/cluster.ts'
 
-export interface RunCommandOptions extends MemberOptions, ProcessLogs {
+export interface RunCommandOptions extends MemberOptions, RestServiceOptions, ProcessLogs {
   readonly port?: number
   readonly group: string
   readonly save?: string
@@ -57,7 +58,11 @@ export async function runServers(words: readonly string[], options: RunCommandOp
   const local = await localHooks()
   const settings = convertOptions(options, host.home)
   const values = { env: withEnvFiles(host.env, options.envFile) }
-  const entries = await membersOf(words, options, host, values)
+  const document = readOpenApiFile(options)
+  if (document !== undefined && options.save !== undefined)
+    throw invalidConfig('--save: cannot save a REST service; write an MCPOpenAPIServer instead')
+  const url = options.baseUrl === undefined ? options.url : [...options.url, options.baseUrl]
+  const entries = await membersOf(words, { ...options, url }, host, values)
   const lookup = referenceLookup(values.env)
   refuseUnresolved(entries, lookup)
   const conversion = convertEntries(entries, {
@@ -68,6 +73,10 @@ export async function runServers(words: readonly string[], options: RunCommandOp
   })
   reportSkipped(conversion.entries)
   if (conversion.members.length === 0) throw invalidConfig('none of the servers can run')
+  const rest =
+    document === undefined
+      ? undefined
+      : withRestService(conversion, document, options, (manifest) => local.validate(manifest).violations)
   if (options.save !== undefined) {
     await save(options.save, entries, settings, options.force)
     printError(
@@ -77,7 +86,12 @@ export async function runServers(words: readonly string[], options: RunCommandOp
   const port = await choosePort(options.port)
   const stop = new AbortController()
   void stopSignal(stop, ['SIGINT', 'SIGTERM', 'SIGHUP'])
-  return serve(conversion, { ...options, port, hooks: local.hooks, stop })
+  const documents = [
+    ...documentsOf({ ...conversion, ...(rest && { members: rest.members }) }),
+    ...(rest ? [rest.configMap] : []),
+  ]
+  const names = conversion.members.map(({ metadata }) => metadata.name)
+  return serve(documents, { ...options, names, port, hooks: local.hooks, stop })
 }
 
 function convertOptions(
@@ -133,11 +147,12 @@ async function save(
 
 interface Serving extends RunCommandOptions {
   readonly port: number
+  readonly names: readonly string[]
   readonly hooks: ConstructorParameters<typeof DevSession>[0]['hooks']
   readonly stop: AbortController
 }
 
-async function serve(conversion: Conversion, options: Serving): Promise<number> {
+async function serve(documents: readonly LocalObject[], options: Serving): Promise<number> {
   const { stop, startTimeout } = options
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-run-'))
   const lines = new Map<string, string[]>()
@@ -165,9 +180,9 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
   })
   let connected: Connected | undefined
   try {
-    const names = conversion.members.map(({ metadata }) => metadata.name)
+    const { names } = options
     printError(`Starting ${names.join(', ')} …`)
-    await session.declare(documentsOf(conversion))
+    await session.declare(documents)
     const end = await watchServers(session, {
       names,
       linesOf: (name) => lines.get(name) ?? [],

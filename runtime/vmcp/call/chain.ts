@@ -1,7 +1,7 @@
 /**
  * Defines the order of the links that an operation passes between the client codecs and the backend:
  *
- *     observe → list aliases → list tasks → app names → feature surfaces → call aliases → open task → webhooks →
+ *     observe → list aliases → app names → list tasks → feature surfaces → call aliases → open task → webhooks →
  *     authorize → offer sign-in → resolve target → rate limit → readable quotas → own tasks → feature tools →
  *     readable errors → resource links → app results → guardrail → route → pinned arguments → request state → quota →
  *     task relay → send
@@ -24,8 +24,8 @@ import type { Outcome } from '../model/outcome.ts'
 export interface ChainLinks {
   readonly observe?: Link | undefined
   readonly listAliases?: Link | undefined
-  readonly listTasks?: Link | undefined
   readonly appNames?: Link | undefined
+  readonly listTasks?: Link | undefined
   /** The features, outermost first. */
   readonly features: readonly Feature[]
   readonly callAliases?: Link | undefined
@@ -141,7 +141,7 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
   }
   return {
     perform: compose(
-      ['observe', 'listAliases', 'listTasks', 'appNames', ...surfaces, ...checkedLinks(tools)],
+      ['observe', 'listAliases', 'appNames', 'listTasks', ...surfaces, ...checkedLinks(tools)],
       send,
     ),
     performOwn: compose([resolveTarget(new Set()), ...finalLinks], send),

@@ -271,8 +271,8 @@ function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): 
     repeatable: own['readOnlyHint'] === true || own['idempotentHint'] === true,
     ...(sessionJson && { sessionJson: change(sessionJson) }),
     ...(check && { check }),
-    ...(hasTasks && taskSupportIn(json)),
     ...(item.ui && { ui: item.ui }),
+    ...(hasTasks && taskSupportIn(json)),
   }
 }
 

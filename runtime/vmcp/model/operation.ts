@@ -39,6 +39,8 @@ export interface Operation {
    * operation is rejected if the target is another backend. Without `stateFor`, neither member is sent to a backend.
    */
   readonly stateFor?: string | undefined
+  /** True for a tool call that an app may have made. Tool search then accepts the name of a tool that it hides. */
+  readonly isAppCall?: boolean | undefined
   /** The task that a `tasks/*` request names. Set by the link that opens task ids. */
   readonly task?: TaskRef | undefined
   /**
@@ -46,8 +48,6 @@ export interface Operation {
    * may also respond to the call with a task.
    */
   readonly tasks?: 'declared' | 'accepted' | undefined
-  /** True for a tool call that an app may have made. Tool search then accepts the name of a tool that it hides. */
-  readonly isAppCall?: boolean | undefined
   /** True if a script or workflow consumes the result instead of the client. */
   readonly isForProgram?: boolean | undefined
   /** Set by `resolveTarget`. Undefined for lists and for Gatehouse's own tools. */

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
+import { startLoopback } from '../../helpers/loopback.ts'
 import {
   memoryVersion,
   npmServer,
@@ -94,7 +95,7 @@ await t.test(
     registry.publish(npmServer(name, '2.0.0', { environmentVariables: [token] }))
     t.match(
       await add('--update', ...into),
-      { code: 1, stderr: /memory\.yaml already exist/ },
+      { code: 2, stderr: /memory\.yaml already exist/ },
       'an edit survives',
     )
     t.equal(readFileSync(manifest, 'utf8'), edited)
@@ -252,4 +253,24 @@ await t.test('add: every command in the guide works', async (t) => {
     const { code, stderr } = await runGatehouse(args)
     t.equal(code, 0, `${command}: ${stderr}`)
   }
+})
+
+await t.test('add: a lock that another program changed meanwhile is not overwritten', async (t) => {
+  const folder = t.testdir({})
+  const registry = await startLoopback(() => {
+    // Another program adds a server while this one waits for the registry.
+    writeFileSync(
+      join(folder, 'registry.lock'),
+      '{"version":1,"namespaces":{"com.acme":"https://a.example"},"servers":{}}',
+    )
+    return { body: { server: npmServer(name, '1.0.0') } }
+  })
+  t.teardown(() => registry.close())
+  const result = await runGatehouse(['add', name, '--registry', registry.url, '-o', folder])
+  t.match(result, {
+    code: 2,
+    stderr: /registry\.lock: was changed by another program; run the command again/,
+  })
+  t.match(lockOf(folder).namespaces, { 'com.acme': 'https://a.example' })
+  t.notOk(existsSync(join(folder, 'memory.yaml')))
 })

@@ -109,9 +109,24 @@ t.test('up --login: a client signs in with a passkey', skip, async (t) => {
   await t.rejects(rejected, { message: 'rejected' }, 'the passkey of a removed user')
 })
 
-t.test('up --login: other users, removed users, and a restart', skip, async (t) => {
+t.test('up --login: the login page, other users, removed users, and a restart', skip, async (t) => {
   const login = await startUpLogin(t)
   const { up, browser } = login
+
+  await t.test('the login page shows the address and the expired login', async (t) => {
+    await t.rejects(
+      connectClient(login, await browser.newPage(), async (page) => {
+        t.match(await page.locator('main').textContent(), up.url)
+        const address = page.url()
+        await page.context().clearCookies()
+        await page.goto(address)
+        t.equal(await page.locator('h1').textContent(), 'This sign-in has expired')
+        throw new Error('ended')
+      }),
+      { message: 'ended' },
+    )
+  })
+
   const link = await invite(up, 'Alice')
   const page = await browser.newPage()
   t.equal(await choosePassword(page, link), 'You can sign in now')
@@ -172,20 +187,4 @@ t.test('up: without --login, there are no users', async (t) => {
   t.equal(untyped(JSON.parse((await up.gatehouse('status', '--json')).stdout)).login, null)
   const page = await fetch(new URL('/login/enrol?key=x', up.url))
   t.equal(page.status, 401)
-})
-
-t.test('up --login: the login page shows the address and the expired login', skip, async (t) => {
-  const login = await startUpLogin(t)
-  const page = await login.browser.newPage()
-  await t.rejects(
-    connectClient(login, page, async (page) => {
-      t.match(await page.locator('main').textContent(), login.up.url)
-      const address = page.url()
-      await page.context().clearCookies()
-      await page.goto(address)
-      t.equal(await page.locator('h1').textContent(), 'This sign-in has expired')
-      throw new Error('ended')
-    }),
-    { message: 'ended' },
-  )
 })

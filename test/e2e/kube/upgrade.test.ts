@@ -147,11 +147,12 @@ interface Synced {
   readonly children: readonly string[]
 }
 
-/** Syncs the group, the backend, the group with its new member, and one virtual server. */
+/** Syncs the group, the backends, the group with its new members, and one virtual server. */
 async function sync(kube: KubeApiserver, release: Release, name: string): Promise<Synced> {
   for (const [plural, object] of [
     ['mcpgroups', 'tools'],
     ['mcpserverentries', 'notes'],
+    ['mcpopenapiservers', 'orders'],
     ['mcpgroups', 'tools'],
   ] as const)
     await syncOne(kube, release, plural, object)
@@ -174,16 +175,28 @@ await t.test('upgrade and rollback', { skip: kubeMissing() }, async (t) => {
   const [older, newer] = [await startRelease(t, thisVersion), await startRelease(t, next)]
   const entry = { remoteUrl: 'https://notes.example.com/mcp', transport: 'streamable-http' }
 
+  const paths = { '/orders': { get: { operationId: 'listOrders', responses: {} } } }
+  const text = JSON.stringify({ openapi: '3.1.0', info: { title: 'Orders', version: '1' }, paths })
+  kube.must(['create', 'configmap', 'orders', '-n', namespace, `--from-literal=openapi.json=${text}`])
+
   await install(kube, older)
   for (const object of [
     manifest('MCPGroup', 'tools', {}),
     manifest('MCPServerEntry', 'notes', { ...entry, groupRef: { name: 'tools' } }),
+    manifest('MCPOpenAPIServer', 'orders', {
+      baseUrl: 'https://orders.example.com',
+      document: { configMapRef: { name: 'orders', key: 'openapi.json' } },
+      groupRef: { name: 'tools' },
+    }),
     virtualServer('stored', { name: 'Tools of the team' }),
   ])
     t.match(apply(object), { code: 0, stderr: '' })
   const before = { spec: specOf('stored'), synced: await sync(kube, older, 'stored') }
   t.match(before.synced, { image: /:0\.1\.0$/, file: { name: 'Tools of the team' } })
   t.match(JSON.stringify(before.synced.file), 'https://notes.example.com/mcp', 'the backend is in the file')
+  t.match(JSON.stringify(before.synced.file), '/etc/gatehouse/openapi/orders/openapi.json')
+  const serviceStatus = () => kube.get(['mcpopenapiserver', 'orders', '-n', namespace]).status
+  t.match(serviceStatus(), { phase: 'Ready', toolCount: 1 })
 
   await install(kube, newer)
   await t.test('the later version reads stored objects, and creates the same children', async (t) => {
@@ -192,6 +205,7 @@ await t.test('upgrade and rollback', { skip: kubeMissing() }, async (t) => {
     t.match(after.image, /:0\.2\.0$/)
     t.same(after.children, before.synced.children)
     t.same(after.file, before.synced.file)
+    t.match(serviceStatus(), { phase: 'Ready', toolCount: 1 })
   })
 
   await t.test('the later version accepts the old name with a warning', async (t) => {

@@ -15,6 +15,7 @@ const everything = {
     addHeadersFromSecret: [{ headerName: 'X-Key', valueSecretRef: { name: 'tokens', key: 'api' } }],
   },
   operations: { include: [{ methods: ['GET'] }], exclude: [{ tags: ['internal'] }] },
+  apiKeyQuery: { header: 'X-Key', parameter: 'api_key' },
   overrides: { listPets: { title: 'List the pets' } },
   response: { fields: ['data'], maxBytes: 65_536, timeout: '20s', output: 'off' },
 }
@@ -44,6 +45,15 @@ export const openApiCases: Readonly<Record<string, () => Record<string, unknown>
       .settle()
       .request('MCPOpenAPIServer', 'pets'),
   'MCPOpenAPIServer/url': service(pets(remoteDocument)),
+  'MCPOpenAPIServer/url-not-usable': () => {
+    const w = world(pets(remoteDocument), virtual()).ready()
+    const message = 'the document URL returned HTTP 404'
+    const problems = [{ type: 'openapi_document', backend: 'pets', message }]
+    return w
+      .setData('door-vmcp-status', { 'pod-1.json': JSON.stringify({ problems }) })
+      .settle()
+      .request('MCPOpenAPIServer', 'pets')
+  },
   'MCPOpenAPIServer/loopback-address': service(
     pets({ baseUrl: 'http://127.0.0.1/v1', allowPrivateEndpoint: true }),
     document(),

@@ -3,7 +3,19 @@ import t from 'tap'
 import { referenceCheck, validateResource } from '../../../hooks/index.ts'
 import { checkManifests } from '../../../runtime/toolkit/manifests/check.ts'
 import { readManifests } from '../../../runtime/toolkit/manifests/read.ts'
-import { auth, entry, group, oidcConfig, resource, secret, server, virtual } from '../../hooks/resources.ts'
+import {
+  auth,
+  configMap,
+  entry,
+  group,
+  oidcConfig,
+  openApi,
+  petstore,
+  resource,
+  secret,
+  server,
+  virtual,
+} from '../../hooks/resources.ts'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 
 const named = (name: string, doc: object) => ({ ...doc, metadata: { name, namespace: 'default' } })
@@ -164,6 +176,30 @@ t.test('validate and render: a dangling reference is an error with file, line an
   )
   t.equal(alone.code, 0, 'a warning does not change the exit code')
   t.match(alone.stderr, 'warning: spec.groupRef.name: MCPGroup "x" is not among the given files')
+})
+
+t.test('references: a given OpenAPI document is converted', async (t) => {
+  const pets = named('pets', openApi('pets', inGroup('tools')))
+  const tools = named('tools', group)
+  const map = (text: string) => named('petstore', configMap('petstore', { 'openapi.json': text }))
+  const path = 'spec.document.configMapRef'
+  t.match(check(tools, pets, map(petstore)), {
+    violations: [],
+    warnings: [/^spec\.document\.configMapRef: GET \/export is skipped: .* \(invalid_name\)$/],
+  })
+  const broken = check(tools, pets, map('{"openapi": "3.1.0", "openapi": "3.0.0"}'))
+  t.match(broken, { violations: [{ path, message: /rejected \(duplicate-key\)/ }], warnings: [] })
+  t.match(check(tools, pets, named('petstore', configMap('petstore', { other: 'x' }))).violations, [
+    { path: `${path}.key`, message: /has no key/ },
+  ])
+  t.same(check(tools, pets), { violations: [], warnings: [] }, 'the document may be on the cluster')
+  const operation = (index: number) => ({ get: { operationId: `${index}`.padEnd(200, 'x'), responses: {} } })
+  const paths = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`/p${index}`, operation(index)]))
+  const many = JSON.stringify({ openapi: '3.1.0', info: {}, paths: { ...paths, '/ok': { get: {} } } })
+  const { warnings } = check(tools, pets, map(many))
+  t.match([warnings.length, warnings.at(-1)], [21, `${path}: 10 more operations are skipped`])
+  const invalid = named('pets', openApi('pets', { ...inGroup('tools'), baseUrl: 7 }))
+  t.notMatch(JSON.stringify(check(tools, invalid, map('[]'))), 'rejected', 'the schema reports the object')
 })
 
 const unchecked = (...docs: object[]) => referenceCheck(docs)(docs[0]).unchecked

@@ -10,6 +10,7 @@ const nothing: RunCommandOptions = {
   env: [],
   url: [],
   header: [],
+  operation: [],
   server: [],
   from: [],
   envFile: [],
@@ -42,6 +43,14 @@ t.test('run: usage errors name the flag, and nothing is started', async (t) => {
     [[], { url: ['ftp://x'] }, /^--url: must be an http or https URL/],
     [[], { server: ['x'] }, /^--server: must be NAME=COMMAND/],
     [[], { server: ['x=a | b'] }, /^--server x: "\|" needs a shell/],
+    [[], { openapi: 'x.yaml' }, /^--openapi and --base-url must be used together/],
+    [[], { baseUrl: 'https://a.example' }, /^--openapi and --base-url must be used together/],
+    [[], { openapi: '/none.yaml', baseUrl: 'https://a.example' }, /^--openapi: the file .* cannot be read/],
+    [
+      [],
+      { openapi: 'package.json', baseUrl: 'https://a.example', save: folder },
+      /^--save: cannot save a REST service/,
+    ],
     [['x'], { env: ['GATEHOUSE_NOT_SET'] }, /^-e GATEHOUSE_NOT_SET: the variable is not set/],
     [
       [],

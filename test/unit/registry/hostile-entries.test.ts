@@ -85,6 +85,14 @@ t.test('an entry that is too deep or too long is rejected', (t) => {
     () => read({ ...npmServer(name, '1.0.0'), packages }),
     /packages: has 21 entries; at most 20 items/,
   )
+  const invalid = Array.from({ length: 100 }, () => ({ type: 'named' }))
+  let message = ''
+  try {
+    read(npmServer(name, '1.0.0', { packageArguments: invalid }))
+  } catch (error) {
+    message = String(error)
+  }
+  t.equal(message.split('\n').length, 21, 'at most 20 violations')
   t.end()
 })
 
@@ -184,6 +192,8 @@ t.test('a variable in a host needs a value from the user and cannot change the U
   t.equal((await set('eu')).runs, 'https://eu.example.com/mcp')
   for (const host of ['evil.example/', 'evil.example#', 'evil@', 'a b', '..', 'x%2f', 'evil.example:1'])
     t.match((await set(host)).inputs.problems, [/can contain only letters/], host)
+  const twice = await choose(server, { values: new Map([['host', ['a', 'b']]]) })
+  t.match(twice.inputs.problems, ['host: can be set only once'])
   const secret = remoteServer(name, 'https://a.example.com/{key}', { variables: { key: { isSecret: true } } })
   t.match((await choose(secret)).inputs.problems, [/key: is a secret in the URL/])
 })

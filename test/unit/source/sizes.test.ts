@@ -1,13 +1,8 @@
-/**
- * No file of the product or its tests is longer than 400 lines, and no function of the product is longer than 120
- * lines, because a longer function does more than one thing.
- */
+/** No file of the product or its tests is longer than 400 lines. The linter limits the length of functions. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t from 'tap'
-import { type Node, SyntaxKind } from 'typescript/unstable/ast'
-import { allSourceFiles } from '../../helpers/source/tree.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
 const most = 400
@@ -41,47 +36,4 @@ t.test('sizes: no file is longer than 400 lines', async (t) => {
     'split it by subject',
   )
   t.same(long.toSorted(), [...tables.keys()].toSorted(), 'every exception is in use')
-})
-
-const mostOfFunction = 120
-
-/** `file:name`, and why it is not split. */
-const longFunctions: ReadonlyMap<string, string> = new Map([
-  [
-    'runtime/expr/starlark/vm/machine.ts:runFrame',
-    'the loop of the interpreter: a call for each instruction costs speed',
-  ],
-])
-
-const kinds: ReadonlySet<SyntaxKind> = new Set([
-  SyntaxKind.FunctionDeclaration,
-  SyntaxKind.FunctionExpression,
-  SyntaxKind.ArrowFunction,
-  SyntaxKind.MethodDeclaration,
-  SyntaxKind.Constructor,
-])
-
-t.test('sizes: no function is longer than 120 lines', async (t) => {
-  const files = allSourceFiles()
-  const long: string[] = []
-  for (const [path, tree] of files) {
-    if (path.startsWith('test/') || path.includes('generated/')) continue
-    const visit = (node: Node): void => {
-      const isLong = () => tree.text.slice(node.pos, node.end).trim().split('\n').length > mostOfFunction
-      if (kinds.has(node.kind) && isLong()) {
-        const { name } = node as { name?: { text?: string } }
-        long.push(`${path}:${name?.text ?? 'without a name'}`)
-      }
-      node.forEachChild((child) => {
-        visit(child)
-      })
-    }
-    visit(tree)
-  }
-  t.same(
-    long.filter((at) => !longFunctions.has(at)),
-    [],
-    'split it into named steps, or make it a class',
-  )
-  t.same(long.toSorted(), [...longFunctions.keys()].toSorted(), 'every exception is in use')
 })

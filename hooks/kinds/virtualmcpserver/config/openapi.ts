@@ -15,12 +15,13 @@ const directory = '/etc/gatehouse/openapi'
 export function openApiPart(context: Context, name: string): Pick<input.RuntimeBackend, 'openapi'> {
   const spec = context.filled('MCPOpenAPIServer', name)?.spec
   if (!spec) return {}
-  const { document, operations, overrides, response } = spec
+  const { document, apiKeyQuery, operations, overrides, response } = spec
   const { configMapRef, url, sha256 } = document
   const openapi = definedFields({
     document: configMapRef
       ? { path: `${directory}/${name}/${configMapRef.key}` }
       : definedFields({ url, sha256 }),
+    apiKeyQuery,
     operations,
     overrides,
     response,

@@ -203,7 +203,7 @@ function healthyFinding(object: LocalObject, views: readonly WorkloadView[], sho
   if (status['phase'] === 'Pending') return { state: 'starting', text: message }
   if (object.kind === 'MCPGroup') return groupFinding(object)
   if (status['referenceCount'] !== undefined) return sharedSettingsFinding(status)
-  const url = object.spec?.['remoteUrl']
+  const url = object.spec?.['remoteUrl'] ?? object.spec?.['baseUrl']
   const member = shown.addresses.some(({ backends }) =>
     backends.some(({ name }) => name === object.metadata.name),
   )
@@ -214,7 +214,7 @@ function healthyFinding(object: LocalObject, views: readonly WorkloadView[], sho
 }
 
 function groupFinding({ status = {}, metadata }: LocalObject): Finding {
-  const members = ['serverCount', 'remoteProxyCount', 'entryCount']
+  const members = ['serverCount', 'remoteProxyCount', 'entryCount', 'openApiServerCount']
     .map((field) => Number(status[field] ?? 0))
     .reduce((sum, count) => sum + count, 0)
   if (members > 0) return { state: 'ready', text: members === 1 ? '1 member' : `${members} members` }

@@ -10,12 +10,14 @@ import {
   fieldsOf,
   GatehouseError,
   isFields,
+  type OpenApiApiKeyQuery,
   type OpenApiResponse,
   timerMs,
 } from '../../../../schemas/index.ts'
 import { buildRequest, type BuiltRequest, type RequestPlan } from '../../../../schemas/openapi/index.ts'
 import { rpcCode, statelessVersion } from '../../../mcp/index.ts'
 import { type AnySignal, Deadline } from '../../../net/index.ts'
+import type { OutgoingRequest } from '../../../outgoing/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import { type Outcome, toolErrorOutcome } from '../../model/outcome.ts'
 import type { BackendConnection, Request, ServerInfo } from '../connection.ts'
@@ -48,6 +50,7 @@ export interface RestOptions {
   /** Name of the backend. */
   readonly name: string
   readonly settings: Partial<OpenApiResponse>
+  readonly apiKeyQuery?: OpenApiApiKeyQuery | undefined
   readonly checkOutput: CheckOutput
   readonly events: Pick<Events, 'emit'>
 }
@@ -123,7 +126,7 @@ export class RestConnection implements BackendConnection {
   }
 
   async #call(request: Request, tool: ConvertedTool): Promise<Outcome> {
-    const { target, settings } = this.#options
+    const { target, settings, apiKeyQuery } = this.#options
     const { maxBytes = defaultMaxBytes, timeout } = settings
     const timeoutMs = timeout === undefined ? request.timeoutMs : timerMs(timeout)
     const plan = this.#planOf(tool)
@@ -143,6 +146,7 @@ export class RestConnection implements BackendConnection {
         repeatable: isSafe,
         refusesRedirects: !isSafe,
         maxErrorBytes,
+        finish: apiKeyQuery && ((outgoing) => withApiKey(outgoing, apiKeyQuery)),
       })
       const answered = describeRequest(target, request.method)
       if (response.status === 401) throw errorOf(response, answered)
@@ -209,6 +213,18 @@ function urlOf(base: URL, { path, query }: BuiltRequest): URL {
   if (url.origin !== base.origin || url.pathname !== expected)
     throw new GatehouseError('INVALID_PARAMS', { detail: 'the arguments would change the address' })
   return url
+}
+
+/** Moves the credential from its header to the query, where it replaces every argument with the same name. */
+function withApiKey(
+  { headers, url }: OutgoingRequest,
+  { header, parameter }: OpenApiApiKeyQuery,
+): Pick<OutgoingRequest, 'url' | 'headers'> {
+  const { [header.toLowerCase()]: value, ...others } = headers
+  const moved = new URL(url)
+  moved.searchParams.delete(parameter)
+  if (value !== undefined) moved.searchParams.set(parameter, value)
+  return { url: moved, headers: others }
 }
 
 /** Leaves out headers that the configuration sets, so that arguments cannot replace configured values. */

@@ -145,6 +145,8 @@ export interface AuthorizedRequest
   readonly url?: URL
   /** Headers required by the protocol, with lowercase names. */
   readonly headers: Readonly<Record<string, string>>
+  /** Returns the URL and the headers to send, after the credential has been added. */
+  readonly finish?: ((request: OutgoingRequest) => Pick<OutgoingRequest, 'url' | 'headers'>) | undefined
   /** Overrides the rule of the JSON-RPC method: true if the request has no side effects. */
   readonly repeatable?: boolean
 }
@@ -187,7 +189,11 @@ export async function sendToBackend(
     if (pending) await pending
     sentHeaders?.push(outgoing.headers)
     if (sentHeaders && sentHeaders.length > rememberedRequests) sentHeaders.shift()
-    const response = await exchangeWithBackend(dispatcher, outgoing)
+    const { finish } = request
+    const response = await exchangeWithBackend(
+      dispatcher,
+      finish ? { ...outgoing, ...finish(outgoing) } : outgoing,
+    )
     const { status } = response
     const authenticate = response.headers['www-authenticate']
     if (login && (status === 401 || status === 403)) {

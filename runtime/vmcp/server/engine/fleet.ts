@@ -155,6 +155,7 @@ export class Fleet {
       target,
       document,
       settings: openapi.response ?? {},
+      apiKeyQuery: openapi.apiKeyQuery,
       checkOutput,
       events,
     })

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { validateResource } from '../../../../hooks/index.ts'
 import { configOf, door, statusOf } from '../../../hooks/rendered.ts'
-import { auth, configMap, entry, openApi, petstore, world } from '../../../hooks/resources.ts'
+import { auth, configMap, entry, openApi, petstore, resource, world } from '../../../hooks/resources.ts'
 import type { Condition, Stored, World } from '../../../hooks/world.ts'
 
 const document = (text = petstore) => configMap('petstore', { 'openapi.json': text })
@@ -17,7 +17,7 @@ interface Status {
   readonly documentSha256?: string
   readonly conditions: readonly Condition[]
 }
-const serviceOf = (w: World) => w.get('MCPOpenAPIServer', 'pets')['status'] as unknown as Status
+const serviceOf = (w: World) => w.get('MCPOpenAPIServer', 'pets')['status'] as Status
 const conditionOf = (w: World, name: string) => serviceOf(w).conditions.find(({ type }) => type === name)
 const backendsOf = (w: World) =>
   ((configOf(w)['backends'] ?? []) as unknown as { name: string; url: string }[]).map(({ name }) => name)
@@ -120,6 +120,57 @@ t.test('a document at a URL is Unknown, and its service is a backend', async (t)
   t.match(serviceOf(w), { phase: 'Ready', toolCount: undefined, documentSha256: undefined })
   t.match(configOf(w)['backends'], [{ openapi: { document: source } }])
   t.notMatch(JSON.stringify(w.get('Deployment', 'vmcp-door')), 'openapi-pets', 'nothing is mounted')
+})
+
+t.test('a document at a URL: the reports of virtual servers determine the condition', async (t) => {
+  const source = { url: 'https://pets.example.com/openapi.json', sha256: 'a'.repeat(64) }
+  const w = door({}, openApi('pets', { document: source }))
+  const report = (...reports: readonly object[]) =>
+    w
+      .setData(
+        'door-vmcp-status',
+        Object.fromEntries(reports.map((item, index) => [`pod-${index}.json`, JSON.stringify(item)])),
+      )
+      .settle()
+  const backend = { name: 'pets', url: 'https://pets.example.com/v1' }
+  const problem = { type: 'openapi_document', backend: 'pets', message: 'the digest is wrong\u202e' }
+  t.match(conditionOf(w, 'DocumentReady'), { status: 'Unknown', reason: 'DocumentAtURL' })
+  report({ backends: [{ ...backend, status: 'unknown' }], problems: [{ ...problem, backend: 'other' }] })
+  t.match(conditionOf(w, 'DocumentReady'), { status: 'Unknown' }, 'no server has read the document')
+  report({ backends: [{ ...backend, url: 'https://old.example.com', status: 'ready' }] })
+  t.match(conditionOf(w, 'DocumentReady'), { status: 'Unknown' }, 'a report about an earlier address')
+  report({ backends: [{ ...backend, status: 'unavailable' }] })
+  t.match(conditionOf(w, 'DocumentReady'), { status: 'True', reason: 'DocumentValid' })
+  t.match(serviceOf(w), { phase: 'Ready' })
+  report({ backends: [{ ...backend, status: 'ready' }] }, { problems: [problem] })
+  t.match(conditionOf(w, 'DocumentReady'), {
+    status: 'False',
+    reason: 'DocumentInvalid',
+    message: 'the digest is wrong\\u202e',
+  })
+  t.match(serviceOf(w), { phase: 'Degraded' })
+  t.strictSame(backendsOf(w), ['pets'], 'the service stays a backend')
+  report({ problems: [5, { ...problem, message: 7 }, { ...problem, type: 'other' }], backends: 'x' })
+  t.match(conditionOf(w, 'DocumentReady'), { status: 'Unknown' }, 'invalid reports are skipped')
+})
+
+t.test('a tool lock applies to a service by kind and name', async (t) => {
+  const lock = (kind: string) =>
+    resource('MCPToolLock', kind.toLowerCase(), { backendRef: { kind, name: 'pets' }, onNew: 'block' })
+  const pinning = { config: { pinning: { onChanged: 'block' } } }
+  const w = door(pinning, openApi('pets'), document(), lock('MCPOpenAPIServer'), lock('MCPServerEntry'))
+  t.match(configOf(w)['toolLocks'], [{ name: 'mcpopenapiserver', backend: 'pets', onNew: 'block' }])
+  t.equal((configOf(w)['toolLocks'] as unknown as object[]).length, 1)
+})
+
+t.test('a member of another kind with the same name takes precedence', async (t) => {
+  const w = door({}, openApi('pets'), entry('pets'), document())
+  t.match(configOf(w)['backends'], [{ transport: 'streamable-http', url: 'https://pets.example.com/mcp' }])
+  t.match(w.get('MCPGroup', 'tools')['status'], {
+    entryCount: 1,
+    openApiServers: ['pets'],
+    openApiServerCount: 1,
+  })
 })
 
 t.test('a service with a broken reference is not a backend', async (t) => {

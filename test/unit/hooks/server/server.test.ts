@@ -8,7 +8,8 @@ import type { EventSink } from '../../../../hooks/server/events.ts'
 import { makeLog } from '../../../../hooks/server/log.ts'
 import { HookMetrics } from '../../../../hooks/server/metrics.ts'
 import { type HookService, hooksApp } from '../../../../hooks/server/server.ts'
-import { server as manifest, virtual, world } from '../../../hooks/resources.ts'
+import { EvaluationWorker, type WorkerTask } from '../../../../hooks/server/workers.ts'
+import { configMap, openApi, petstore, server as manifest, virtual, world } from '../../../hooks/resources.ts'
 import { testSettings } from '../../../hooks/world.ts'
 
 interface Started {
@@ -25,6 +26,7 @@ async function start(
     serves?: readonly HookService[]
     notReady?: () => string | undefined
     events?: EventSink
+    worker?: EvaluationWorker
   } = {},
 ): Promise<Started> {
   const logged: string[] = []
@@ -39,6 +41,7 @@ async function start(
     ...(more.tokens && { tokens: more.tokens }),
     ...(more.serves && { serves: more.serves }),
     ...(more.events && { events: more.events }),
+    ...(more.worker && { workers: { hooks: more.worker, reviews: more.worker } }),
   })
   const server = createServer(app).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -261,6 +264,31 @@ t.test('server: reviews and hooks have separate limits', async (t) => {
   t.equal((await post(`${url}/hooks/mcpgroups/sync`, sync)).status, 200)
   t.equal((await post(`${url}/validate`, { ...review, padding: 'x'.repeat(9e6) })).status, 413)
   t.equal((await post(`${url}/validate`, review)).status, 200)
+})
+
+t.test('server: a small OpenAPI document is converted in a worker', async (t) => {
+  const ran: string[] = []
+  class RecordingWorker extends EvaluationWorker {
+    override run(task: WorkerTask, signal: AbortSignal) {
+      ran.push('plural' in task.call ? `${task.call.plural} ${task.call.hook}` : task.call.hook)
+      return super.run(task, signal)
+    }
+  }
+  const worker = new RecordingWorker({
+    settings: testSettings,
+    heapMb: 128,
+    deadlineMs: 60_000,
+    onEngineFailures: () => {},
+  })
+  t.teardown(() => worker.close())
+  const { url } = await start(t, { worker })
+  const w = world(openApi('pets'), configMap('petstore', { 'openapi.json': petstore })).settle()
+  const hooks = `${url}/hooks/mcpopenapiservers`
+  const synced = await post(`${hooks}/sync`, w.request('MCPOpenAPIServer', 'pets'))
+  t.match(await synced.json(), { status: { phase: 'Ready', toolCount: 1 } })
+  t.equal((await post(`${hooks}/customize`, { parent: w.get('MCPOpenAPIServer', 'pets') })).status, 200)
+  t.equal((await post(`${url}/hooks/mcpgroups/sync`, w.request('MCPGroup', 'tools'))).status, 200)
+  t.strictSame(ran, ['mcpopenapiservers sync'], 'other small requests are evaluated on the main thread')
 })
 
 t.test('server: an event is written after the response, and a failing sink has no effect', async (t) => {

@@ -3,7 +3,7 @@ import t from 'tap'
 import { makeHooks } from '../../../../hooks/index.ts'
 import { type HookCall, evaluate } from '../../../../hooks/server/evaluate.ts'
 import { EvaluationWorker } from '../../../../hooks/server/workers.ts'
-import { server, virtual, world } from '../../../hooks/resources.ts'
+import { configMap, openApi, server, virtual, world } from '../../../hooks/resources.ts'
 import { testSettings } from '../../../hooks/world.ts'
 
 const limits = { settings: testSettings, heapMb: 128, onEngineFailures: () => {} }
@@ -92,4 +92,19 @@ t.test('worker: users take turns, and the number of waiting tasks per user is li
   gone.abort()
   await t.rejects(dropped, { message: 'the client disconnected' })
   await first
+})
+
+t.test('worker: the memory for an OpenAPI document does not grow with its expanded schemas', async (t) => {
+  const worker = new EvaluationWorker({ ...limits, heapMb: 48, deadlineMs: 60_000 })
+  t.teardown(() => worker.close())
+  const properties = Object.fromEntries(Array.from({ length: 700 }, (_, index) => [`p${index}`, {}]))
+  const schema = { $ref: '#/components/schemas/Wide' }
+  const get = { responses: { 200: { description: '', content: { 'application/json': { schema } } } } }
+  const paths = Object.fromEntries(Array.from({ length: 1_500 }, (_, index) => [`/a${index}`, { get }]))
+  const components = { schemas: { Wide: { type: 'object', properties } } }
+  const text = JSON.stringify({ openapi: '3.1.0', info: {}, paths, components })
+  const w = world(openApi('pets'), configMap('petstore', { 'openapi.json': text }))
+  const call = { hook: 'sync', plural: 'mcpopenapiservers', events: false } as const
+  const { text: response } = await worker.run(taskOf(call, w.request('MCPOpenAPIServer', 'pets')), never)
+  t.match(JSON.parse(response), { status: { toolCount: 1_500, skippedCount: 0 } })
 })

@@ -175,6 +175,13 @@ const openApi: Table = {
     },
     {
       id: '',
+      at: 'spec.apiKeyQuery',
+      good: [absent, { header: 'X-Key', parameter: 'api_key' }],
+      bad: [{}, { header: 'X-Key' }, { parameter: 'a' }, { header: 'X-Key', parameter: 'a=b' }],
+      failure: '*',
+    },
+    {
+      id: '',
       at: 'spec.overrides',
       good: [absent, {}, { listPets: { name: 'pets', set: { 'query.api-version': '7' } } }],
       bad: [{ listPets: {} }, { listPets: { name: 'a b' } }, { listPets: { set: {} } }],

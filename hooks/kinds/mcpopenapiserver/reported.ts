@@ -1,0 +1,38 @@
+/**
+ * Reads the reports of running virtual servers about a document at a URL. Reports come from pods, so every field is
+ * checked. The name identifies the service, because only an MCPOpenAPIServer has a document.
+ */
+import { byText } from '../../../schemas/index.ts'
+import { type Fields, isFields, listOf } from '../../base/kube.ts'
+import type { SyncContext } from '../../sync/context.ts'
+import { podReports } from '../virtualmcpserver/status/report.ts'
+
+/** What the virtual servers report: an error, a document in use, or nothing. */
+export interface ReportedDocument {
+  readonly failure?: string
+  readonly isInUse: boolean
+}
+
+/** Type of the problem in the reports. Source: `openapi_document` in runtime/observe/events/fields.ts. */
+const problemType = 'openapi_document'
+const maxMessage = 1_024
+
+export function reportedDocument(context: SyncContext<'MCPOpenAPIServer'>): ReportedDocument {
+  const { name, spec, request } = context
+  const reports = (request.related.get('ConfigMap.v1') ?? []).flatMap((map) => podReports(map))
+  const entriesIn = (list: string): readonly Fields[] =>
+    reports.flatMap((report) => listOf(report[list])).filter(isFields)
+  const [failure] = entriesIn('problems')
+    .filter(({ type, backend }) => type === problemType && backend === name)
+    .flatMap(({ message }) => (typeof message === 'string' ? [message.slice(0, maxMessage)] : []))
+    .toSorted(byText)
+  // A server reports a known health only after it has read the document.
+  const isInUse = entriesIn('backends').some(
+    (backend) => backend['name'] === name && backend['url'] === spec.baseUrl && hasHealth(backend),
+  )
+  return { ...(failure !== undefined && { failure }), isInUse }
+}
+
+function hasHealth({ status }: Fields): boolean {
+  return typeof status === 'string' && status !== 'unknown'
+}

@@ -1,0 +1,103 @@
+/** Credentials of REST services: bearer, API key in a header and in the query, OAuth client credentials. */
+import t from 'tap'
+import { startLoopback } from '../../../helpers/loopback.ts'
+import { startRestRig } from '../../../helpers/openapi/rest-rig.ts'
+
+const secret = 'k-4711-secret'
+const injected = (headerName: string, headerValueEnv: string) => ({
+  source: 'inline',
+  default: { type: 'header_injection', headerInjection: { headerName, headerValueEnv } },
+})
+
+await t.test('a bearer token and an API key in a header', async (t) => {
+  for (const [header, value] of [
+    ['Authorization', `Bearer ${secret}`],
+    ['X-API-Key', secret],
+  ] as const) {
+    const rig = await startRestRig(t, {
+      config: { outgoingAuth: injected(header, 'KEY') },
+      env: { KEY: value },
+    })
+    t.match(await rig.call('getPet', { petId: 1 }), { structuredContent: { name: 'Rex' } })
+    t.equal(rig.service.seen.at(-1)?.headers[header.toLowerCase()], value)
+    for (const { method, headers } of rig.service.seen)
+      if (method === 'HEAD') t.equal(headers[header.toLowerCase()], undefined, 'checks contain no credential')
+    t.notMatch(rig.log(), secret)
+  }
+})
+
+await t.test('an API key in the query, which arguments cannot replace', async (t) => {
+  const parameters = ['api_key', 'q'].map((name) => ({ name, in: 'query', schema: { type: 'string' } }))
+  const rig = await startRestRig(t, {
+    config: { outgoingAuth: injected('X-API-Key', 'KEY') },
+    env: { KEY: `${secret}&x=1` },
+    openapi: { apiKeyQuery: { header: 'X-API-Key', parameter: 'api_key' } },
+    document: {
+      openapi: '3.1.0',
+      info: {},
+      paths: {
+        '/pets': { get: { operationId: 'find', parameters, responses: { 200: { description: '' } } } },
+      },
+    },
+  })
+  await rig.call('find', { q: 'a', api_key: 'mine' })
+  const { query, headers } = rig.service.seen.at(-1) ?? {}
+  t.same(query?.getAll('api_key'), [`${secret}&x=1`])
+  t.equal(query?.get('q'), 'a')
+  t.equal(headers?.['x-api-key'], undefined)
+  rig.service.answer = ({ method, query: sent }) =>
+    method === 'HEAD' ? {} : { status: 500, body: `bad key ${sent.get('api_key')} in ${sent}` }
+  const failed = await rig.call('find')
+  t.match(failed, { isError: true, content: [{ text: /^HTTP 500: bad key \[redacted\]/ }] })
+  t.notMatch(JSON.stringify(failed), secret)
+  t.notMatch(rig.log(), secret)
+})
+
+await t.test('OAuth client credentials, and a 401 of the service', async (t) => {
+  let issued = 0
+  const server = await startLoopback(() => ({
+    body: { access_token: `token-${++issued}`, token_type: 'Bearer', expires_in: 3_600 },
+  }))
+  t.teardown(() => server.close())
+  const rig = await startRestRig(t, {
+    config: {
+      outgoingAuth: {
+        source: 'inline',
+        default: {
+          type: 'client_credentials',
+          clientCredentials: { tokenUrl: server.url, clientId: 'gw', clientSecretEnv: 'SECRET' },
+        },
+      },
+    },
+    env: { SECRET: secret },
+  })
+  t.match(await rig.call('getPet', { petId: 1 }), { structuredContent: { name: 'Rex' } })
+  t.equal(rig.service.seen.at(-1)?.headers.authorization, 'Bearer token-1')
+  rig.service.answer = () => ({ status: 401, body: 'who?' })
+  t.match(await rig.call('getPet', { petId: 1 }), {
+    isError: true,
+    content: [{ text: 'backend pets: authentication to the backend failed (HTTP 401)' }],
+  })
+  t.notMatch(rig.log(), /token-\d|k-4711/)
+})
+
+await t.test('headers of arguments cannot replace configured headers', async (t) => {
+  const parameters = ['X-Tenant', 'Authorization', 'Host', 'X-Forwarded-For', 'Cookie'].map((name) => ({
+    ...{ name, in: 'header', schema: { type: 'string' } },
+  }))
+  const rig = await startRestRig(t, {
+    backend: { headersEnv: 'HEADERS' },
+    env: { HEADERS: JSON.stringify({ addPlaintextHeaders: { 'X-Tenant': 'acme' } }) },
+    document: {
+      openapi: '3.1.0',
+      info: {},
+      paths: { '/pets': { get: { operationId: 'find', parameters, responses: {} } } },
+    },
+  })
+  const { tools } = await rig.client.listTools()
+  t.same(Object.keys(tools[0]?.inputSchema.properties ?? {}), ['X-Tenant'])
+  t.match(await rig.call('find', { 'X-Tenant': 'a\r\nX-Admin: 1' }), { isError: true })
+  await rig.call('find', { 'X-Tenant': 'evil' })
+  t.equal(rig.service.seen.at(-1)?.headers['x-tenant'], 'acme')
+  t.match(await rig.call('find', { Authorization: 'x' }), { isError: true })
+})
