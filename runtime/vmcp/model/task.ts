@@ -58,6 +58,5 @@ export async function changeTaskResult(
   return { kind: 'result', result: envelope.with(changes) }
 }
 
-/** Id of the extension, and the name of the `_meta` member that links a message to a task of 2025-11-25. */
-export const tasksExtension = 'io.modelcontextprotocol/tasks'
+/** Name of the `_meta` member that links a message to a task of 2025-11-25. */
 export const relatedTask = 'io.modelcontextprotocol/related-task'

@@ -96,7 +96,7 @@ export class Questions {
       }
       const timer = setTimeout(done, ms)
       this.#waiting.add(done)
-      ended.then(done, done)
+      void ended.finally(done).catch(() => {})
     })
   }
 }

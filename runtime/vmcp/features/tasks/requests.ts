@@ -48,7 +48,7 @@ export async function requestTask(
 }
 
 /** Returns an entry without the members that apply only to calls. */
-export function entryForTask({ key, backend, original, json }: CatalogEntry): CatalogEntry {
+function entryForTask({ key, backend, original, json }: CatalogEntry): CatalogEntry {
   return { key, backend, original, json, mirrored: [] }
 }
 
@@ -72,7 +72,7 @@ export function resultOf(outcome: Outcome): Buffer {
   })
 }
 
-export function codeOf({ error }: Extract<Outcome, { kind: 'error' }>): unknown {
+function codeOf({ error }: Extract<Outcome, { kind: 'error' }>): unknown {
   return new JsonObject(error).value('code')
 }
 

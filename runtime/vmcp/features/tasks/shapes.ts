@@ -93,6 +93,6 @@ export function taskFor(
   )
 }
 
-export function invalidTask(what: string): GatehouseError {
+function invalidTask(what: string): GatehouseError {
   return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(`the backend returned ${what}`) })
 }

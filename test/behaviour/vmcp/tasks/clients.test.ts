@@ -68,9 +68,7 @@ for (const kind of ['session', 'extension'] as const)
       action: 'accept',
       content: { color: 'red' },
     }))
-    await client.connect(
-      new StreamableHTTPClientTransport(new URL(vmcp.url)) as Parameters<Client['connect']>[0],
-    )
+    await client.connect(new StreamableHTTPClientTransport(new URL(vmcp.url)))
     t.teardown(async () => {
       await client.close()
       await Promise.all([vmcp.close(), backend.close()])

@@ -107,7 +107,7 @@ t.test('session client, session backend', async (t) => {
 
   await t.test('input on the stream of tasks/result', async (t) => {
     const { response } = await session.request('tools/call', { name: 'ask', task: {} })
-    const { taskId } = response?.result?.['task'] as { taskId: string }
+    const { taskId } = Object(response?.result?.['task'])
     const stream = await session.open('tasks/result', { taskId })
     const asked = await stream.next(({ method }) => method === 'elicitation/create')
     t.match(asked.params?.['_meta'], { 'io.modelcontextprotocol/related-task': { taskId } })
@@ -123,7 +123,7 @@ t.test('session client, session backend', async (t) => {
       arguments: { ms: 60_000 },
       task: {},
     })
-    const { taskId } = response?.result?.['task'] as { taskId: string }
+    const { taskId } = Object(response?.result?.['task'])
     t.match((await session.request('tasks/cancel', { taskId })).response?.result, {
       taskId,
       status: 'cancelled',
@@ -160,7 +160,7 @@ t.test('extension client, session backend', async (t) => {
   )
   const taskId = await create('ask')
   const asked = await pollTask(vmcp.url, taskId)
-  const [key] = Object.keys((asked['inputRequests'] ?? {}) as object)
+  const [key] = Object.keys(asked['inputRequests'] ?? {})
   t.match(asked['status'], 'input_required')
   await taskRequest(vmcp.url, 'tasks/update', {
     taskId,
@@ -229,6 +229,6 @@ t.test('tasks are off by default', async (t) => {
   t.match(call.response?.result, { content: [{ text: 'at once' }] }, 'the declaration is not forwarded')
   t.equal((await taskRequest(vmcp.url, 'tasks/get', { taskId: 'x' })).response?.error?.code, -32601)
   const session = await openSession(vmcp.url)
-  t.notOk((session.initialized.result?.['capabilities'] as Record<string, unknown>)['tasks'])
+  t.notOk(Object(session.initialized.result?.['capabilities'])['tasks'])
   t.equal((await session.request('tasks/get', { taskId: 'x' })).response?.error?.code, -32601)
 })

@@ -1,7 +1,7 @@
 /** Wire clients for tasks. */
 import { stateless, type StatelessOptions, type WireAnswer, type WireSession } from '../wire.ts'
 
-export const tasksExtension = 'io.modelcontextprotocol/tasks'
+const tasksExtension = 'io.modelcontextprotocol/tasks'
 export const declaringTasks = { extensions: { [tasksExtension]: {} }, elicitation: { form: {} } }
 /** Configuration that turns tasks on. */
 export const tasksOn = (more: Record<string, unknown> = {}): Record<string, unknown> => ({

@@ -103,7 +103,7 @@ export async function startSessionTaskBackend(): Promise<SessionTaskBackend> {
         sessionIdGenerator: randomUUID,
         onsessioninitialized: (opened) => void transports.set(opened, transport),
       })
-      await makeServer().connect(transport as Parameters<McpServer['connect']>[0])
+      await makeServer().connect(transport)
       return transport.handleRequest(req, res, parsed)
     })()
   })

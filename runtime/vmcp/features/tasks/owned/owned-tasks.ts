@@ -27,7 +27,7 @@ const remoteMs = 1_000
 /** Maximum total size of the results that this replica stores. */
 const maxStoredBytes = 256 * 1024 * 1024
 
-export const statusNotification = 'notifications/tasks/status'
+const statusNotification = 'notifications/tasks/status'
 
 export interface OwnedTasksOptions {
   readonly store: Store

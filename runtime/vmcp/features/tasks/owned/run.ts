@@ -9,7 +9,7 @@ import { endedWith, failedWith, leaseMs, type OwnedRecord, type OwnedRecords } f
 /** Interval of the checks for cancellations and answers from other replicas, in milliseconds. */
 const checkMs = 1_000
 /** Maximum size of a stored result. */
-export const maxResultBytes: number = 1024 * 1024
+const maxResultBytes = 1024 * 1024
 
 export interface RunOptions {
   readonly taskId: string
