@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
-import Provider from 'oidc-provider'
+import { Provider } from 'oidc-provider'
 
 const [certificate, key] = process.argv.slice(2)
 if (certificate === undefined || key === undefined) {
@@ -30,5 +30,9 @@ const provider = new Provider(issuer, {
     claims: () => ({ sub, name: sub, email: `${sub}@example.com` }),
   }),
 })
-const server = createServer({ cert: readFileSync(certificate), key: readFileSync(key) }, provider.callback())
+const respond = provider.callback()
+const server = createServer(
+  { cert: readFileSync(certificate), key: readFileSync(key) },
+  (req, res) => void respond(req, res),
+)
 server.listen(port, '127.0.0.1', () => process.stdout.write(`Identity provider: ${issuer}\n`))

@@ -71,8 +71,8 @@ export const virtualServerRuntime: readonly Mutation[] = [
   {
     id: '3.endpoint.tools-list',
     file: tools,
-    from: 'base: override?.name ?? item.key',
-    to: 'base: item.key',
+    from: 'const base = override?.name ?? item.key',
+    to: 'const base = item.key',
     tests: ['unit/vmcp/catalog/catalog.test.ts'],
   },
   {
