@@ -118,8 +118,7 @@ function addLink(client: Command): void {
     .command('link')
     .summary('print links that add a server to clients with one click')
     .description(
-      'Prints links for VS Code, Cursor, Goose and LM Studio. A link contains only a name and a URL, so you can share it:\n' +
-        'every user logs in with their own client.',
+      'Prints links for VS Code, Cursor, Goose and LM Studio. A link contains only a name and a URL, so you can share it. Every user logs in with their own client.',
     )
     .addArgument(
       new NamedArgument(
