@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path'
 import t from 'tap'
+import { kinds } from '../../../schemas/index.ts'
 import { makeAuthority } from '../../helpers/certificates.ts'
 import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
 import { helm, helmMissing } from '../../helpers/kube/helm.ts'
@@ -94,7 +95,7 @@ await t.test('a release of the chart', { skip: kubeMissing() || helmMissing() },
     const again = release('install', '--create-namespace', '--take-ownership')
     t.equal(again.code, 0, again.stderr)
     t.not(described(kube), 'of somebody')
-    t.equal(definitionsIn(kube), 14)
+    t.equal(definitionsIn(kube), kinds.length)
     t.match(kube.must(['get', 'crds', '-o', 'name']), 'compositecontrollers.metacontroller.k8s.io')
   })
 
@@ -156,7 +157,7 @@ await t.test('a release of the chart', { skip: kubeMissing() || helmMissing() },
       kube.must(['apply', '-f', '-'], JSON.stringify(group))
       const { code, stderr } = release('uninstall')
       t.equal(code, 0, stderr)
-      t.equal(definitionsIn(kube), 14)
+      t.equal(definitionsIn(kube), kinds.length)
       t.equal(kube.kubectl(['get', 'mcpgroup', 'tools']).code, 0)
       const left = 'clusterroles,clusterrolebindings,compositecontrollers,deployments,cronjobs,services'
       t.equal(kube.must(['get', left, '-A', '-l', 'app.kubernetes.io/part-of=gatehouse', '-o', 'name']), '')

@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { kinds } from '../../../schemas/index.ts'
 import type { KubeApiserver } from '../../helpers/kube/apiserver.ts'
 import { helm, helmMissing } from '../../helpers/kube/helm.ts'
 import { insideNamespaces, isInsideNamespaces, startCluster } from '../../helpers/kube/node/index.ts'
@@ -58,7 +59,7 @@ async function scenario(t: Test): Promise<void> {
     t.ok(available('gatehouse-hooks'))
     t.ok(available('gatehouse-metacontroller'))
     const crds = kube.must(['get', 'crds', '-o', 'name'])
-    t.equal(crds.split('gatehouse.dev').length - 1, 14)
+    t.equal(crds.split('gatehouse.dev').length - 1, kinds.length)
     t.match(crds, 'compositecontrollers.metacontroller.k8s.io')
   })
   if (!t.passing()) throw new Error(await node.output())
@@ -114,7 +115,7 @@ async function scenario(t: Test): Promise<void> {
     t.equal(code, 0, stderr)
     await until('the removal of the installation', () => ownedBy(kube).length === 0, cluster)
     const crds = kube.must(['get', 'crds', '-o', 'name'])
-    t.equal(crds.split('gatehouse.dev').length - 1, 14)
+    t.equal(crds.split('gatehouse.dev').length - 1, kinds.length)
     t.match(crds, 'compositecontrollers.metacontroller.k8s.io')
     t.equal(
       kube.kubectl(['get', 'vmcp/quickstart', 'deployment/vmcp-quickstart']).code,

@@ -6,6 +6,7 @@ import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import t from 'tap'
+import { kinds } from '../../../schemas/index.ts'
 import { addCertificatesCommand } from '../../../hooks/certificates/command.ts'
 import { checkFitness, sameBundle, splitBundle } from '../../../hooks/certificates/inspect.ts'
 import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
@@ -208,7 +209,7 @@ await t.test('docs/guides/install.md, without Helm', { skip: kubeMissing() }, as
     t.equal(stderr, '', 'no warnings')
     const changed = stdout.split('\n').filter((line) => line && !line.endsWith(' unchanged'))
     t.strictSame(changed, ['poddisruptionbudget.policy/gatehouse-hooks configured'])
-    t.equal(kube.get(['compositecontrollers']).items.length, 14)
+    t.equal(kube.get(['compositecontrollers']).items.length, kinds.length)
     t.equal(kube.kubectl(['get', 'deployment', 'gatehouse-metacontroller', '-n', namespace]).code, 0)
   })
 

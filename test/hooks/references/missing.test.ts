@@ -38,6 +38,7 @@ const unread: Readonly<Record<string, string>> = {
 /** Golden cases that report another problem first. */
 const notClean: Readonly<Record<string, string>> = {
   'MCPServer/hostname-claimed': 'a server without its host name needs no certificate',
+  'MCPOpenAPIServer/loopback-address': 'a forbidden address is reported first',
   'MCPAuthzConfig/decision-point-pair-mismatch': 'a pair that does not match is reported first',
   'MCPWebhookConfig/client-certificate-mismatch': 'a pair that does not match is reported first',
 }

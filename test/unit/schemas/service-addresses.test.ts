@@ -43,6 +43,7 @@ const reasons: Readonly<Record<string, string>> = {
   endpointPrefix: 'a path',
   publicUrl: 'of the console: opened by browsers alone',
   mcpUrl: 'of the console: shown to people, never called',
+  uri: 'of a page of MCP Apps: compared, never dialed',
   redirectUri: 'opened by browsers alone',
   redirectUris: 'opened by browsers alone',
   addresses: 'a policy, not an address',

@@ -29,6 +29,7 @@ const elsewhere: Partial<Record<EventType, string>> = {
   console_policies: 'a console with a login: test/behaviour/console/role-failures.test.ts',
   console_user_untold: 'a console with a login: test/behaviour/console/role-failures.test.ts',
   quota_memory_full: 'tens of thousands of callers: test/unit/policy/quotas/memory.test.ts',
+  openapi_document: 'an OpenAPI document: test/behaviour/vmcp/openapi/documents.test.ts',
   server_line_too_long: 'an attached stdio server: test/behaviour/proxy/attached/reports.test.ts',
   server_requests_lost: 'an attached stdio server: test/behaviour/proxy/attached/reports.test.ts',
   server_overloaded: 'hundreds of requests at once: test/behaviour/vmcp/overload.test.ts',

@@ -115,6 +115,7 @@ t.test('initialize: versions are negotiated, and capabilities list what is imple
     prompts: { listChanged: true },
     logging: {},
     completions: {},
+    extensions: { 'io.modelcontextprotocol/ui': {} },
   })
   t.match(id, /^[0-9a-f-]{36}$/)
   const future = await post(
