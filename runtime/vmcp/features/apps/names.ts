@@ -27,7 +27,7 @@ import type { OperationClient } from '../../model/session.ts'
 import type { AppListings } from './listing.ts'
 
 export interface AppNameParts {
-  readonly listings: Pick<AppListings, 'hasAny' | 'reads'>
+  readonly listings: Pick<AppListings, 'hasAny' | 'reads' | 'ownerOf'>
   readonly listOriginalNames: boolean
   /** Returns the cached catalog. */
   readonly peek: (client: OperationClient) => Catalog
@@ -62,6 +62,7 @@ export function resolveAppNames(parts: AppNameParts): Link {
 
   async function read(operation: Operation, uri: string, next: Perform): Promise<Outcome> {
     const { client, params } = operation
+    if (parts.listings.ownerOf(uri) !== undefined) return next(operation)
     const catalog = await parts.view(client)
     const address = catalog.resourceAt(uri) ? undefined : catalog.apps.addressOf(uri)
     if (address === undefined) return next(operation)
