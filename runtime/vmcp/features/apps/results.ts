@@ -1,7 +1,7 @@
 /** Rewrites the addresses of pages in the results of one backend, and remembers which pages a client has read. */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonError, readMembers, workOn } from '../../../mcp/index.ts'
-import { isUiAddress } from '../../catalog/names/ui-addresses.ts'
+import { backendUri, isUiAddress } from '../../catalog/names/ui-addresses.ts'
 import { mayContainUi } from '../../model/catalog/tool-ui.ts'
 import type { Link, Operation, Perform, Target } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
@@ -14,17 +14,20 @@ const methods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'reso
 export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck): Link {
   return function rewriteAppResults(operation, next) {
     const { target, method } = operation
-    const concerns = target && !target.run && listings.hasApps(target.entry.backend) && methods.has(method)
+    if (!target || target.run || !methods.has(method)) return next(operation)
+    // A backend can offer pages that none of its lists contain.
+    const concerns = pageOf(operation, target) !== undefined || listings.hasApps(target.entry.backend)
     return concerns ? rewritten(operation, target, next) : next(operation)
   }
 
   async function rewritten(operation: Operation, target: Target, next: Perform): Promise<Outcome> {
     const { method, client } = operation
-    const { backend, original } = target.entry
+    const { backend } = target.entry
     const outcome = await next({ ...operation, target: { ...target, needsWholeResult: true } })
     if (outcome.kind !== 'result') return outcome
-    if (method === 'resources/read' && isUiAddress(original)) {
-      checkLock?.(target.entry, outcome.result)
+    const page = pageOf(operation, target)
+    if (page !== undefined) {
+      checkLock?.(target.entry, page, outcome.result)
       listings.reads.record(client, backend)
     }
     if (!mayContainUi(outcome.result)) return outcome
@@ -35,4 +38,10 @@ export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck):
       throw cause instanceof JsonError ? new GatehouseError('BACKEND_PROTOCOL', { cause }) : cause
     }
   }
+}
+
+/** Returns the address that the backend uses for the page that an operation reads. */
+function pageOf({ method, params }: Operation, { entry }: Target): string | undefined {
+  const uri = method === 'resources/read' ? params.text('uri') : undefined
+  return uri !== undefined && isUiAddress(uri) ? backendUri(entry, uri) : undefined
 }

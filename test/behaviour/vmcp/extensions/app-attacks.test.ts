@@ -1,4 +1,5 @@
 /** MCP Apps: hostile servers cannot affect other servers, replace their pages or avoid locks. */
+import { createHash } from 'node:crypto'
 import t from 'tap'
 import { page, startAppServer } from '../../../helpers/mcp/app-server.ts'
 import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
@@ -116,4 +117,44 @@ await t.test('apps: addresses of pages that are not ui:// addresses are removed'
     t.equal(tools.length, addresses.length)
     for (const { _meta } of tools) t.same(_meta, { ui: {}, kept: 1 })
   }
+})
+
+await t.test('apps: a lock applies to pages that match a template or that no list contains', async (t) => {
+  const approved = html('approved')
+  const digest = `sha256:${createHash('sha256').update(approved).digest('hex')}`
+  const tools = [{ name: 'link', definition: '{"name":"link"}' }]
+  const address = 'ui://clock/view.html'
+  const link = { content: [{ type: 'resource_link', uri: address, name: 'view' }] }
+  for (const uriTemplate of ['ui://clock/{page}', '{+any}', undefined])
+    for (const isAlone of [true, false])
+      for (const [pages, text, isAllowed] of [
+        [[{ uri: address, digest }], approved, true],
+        [[{ uri: address, digest }], html('changed'), false],
+        [[], html('new'), false],
+      ] as const) {
+        const server = await startAppServer({
+          name: 'alpha',
+          era: 'session',
+          tools: [{ name: 'link' }],
+          results: { link },
+          templates: uriTemplate === undefined ? [] : [{ uriTemplate, name: 'any' }],
+          contents: { [address]: page(address, text, { domain: 'other.example' }) },
+        })
+        const other = await startRawBackend()
+        const onNew = pages.length > 0 ? 'observe' : 'block'
+        const vmcp = await startTestVmcp(
+          { alpha: server.url, ...(!isAlone && { other: other.url }) },
+          { pinning: { onNew, onChanged: 'block' }, toolLocks: [{ backend: 'alpha', tools, pages }] },
+        )
+        t.teardown(() => Promise.all([vmcp.close(), server.close(), other.close()]))
+        const request = await clientOf('session', vmcp.url)
+        await request('tools/call', { name: isAlone ? 'link' : 'alpha_link', arguments: {} })
+        const uri = isAlone ? address : 'ui://alpha/clock/view.html'
+        const read = await request('resources/read', {
+          uri: !isAlone && uriTemplate !== 'ui://clock/{page}' ? address : uri,
+        })
+        const what = `${uriTemplate}, ${isAlone ? 'a single backend' : 'two backends'}, ${text}`
+        t.equal(read?.result !== undefined, isAllowed, what)
+        t.notMatch(JSON.stringify(read), /other\.example/, 'without the domain of the backend')
+      }
 })
