@@ -96,7 +96,7 @@ export class Core {
       if (operation.method !== 'tools/call')
         return next({ ...operation, target: await this.#targetOf(operation) })
       const { client, params, originalParams = params, headers, origin } = operation
-      const name = requireText(params, 'name')
+      const name = params.text('name') ?? requireText(params, 'name')
       if (featureTools.has(name)) return next(operation)
       const args = params.raw('arguments')
       if (args !== undefined && args[0] !== 0x7b) {

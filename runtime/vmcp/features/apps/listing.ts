@@ -22,22 +22,16 @@ export class AppListings {
   readonly reads: PageReads
   readonly #options: AppListingsOptions
   readonly #prepared = new WeakMap<Listing, Listing>()
-  /** Backends whose lists have contained pages or tool visibilities. */
-  readonly #backends = new Set<string>()
+  readonly #appBackends = new Set<string>()
 
   constructor(options: AppListingsOptions) {
     this.#options = options
     this.reads = options.reads
   }
 
-  /** True if a backend may return addresses of pages in its results. */
-  hasApps(backend: string): boolean {
-    return this.#backends.has(backend)
-  }
-
-  /** True if any backend has pages or tool visibilities. */
-  get hasAny(): boolean {
-    return this.#backends.size > 0
+  /** Backends whose lists have contained pages or tool visibilities. Their results may contain addresses of pages. */
+  get appBackends(): ReadonlySet<string> {
+    return this.#appBackends
   }
 
   rulesFor(backend: string): RewriteRules {
@@ -74,7 +68,7 @@ export class AppListings {
     const known = this.#prepared.get(listing)
     if (known) return known
     const prepared = this.#prepare(listing)
-    if (prepared !== listing) this.#backends.add(listing.backend)
+    if (prepared !== listing) this.#appBackends.add(listing.backend)
     const shown = this.#options.backends ? { ...prepared, prefixesPages: true } : prepared
     this.#prepared.set(listing, shown)
     return shown

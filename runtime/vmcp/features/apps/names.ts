@@ -2,7 +2,7 @@
  * Resolves the names that apps use, and shows tools to the clients that render apps.
  *
  * An app calls the tools of its own server under their original names, and hosts may read its page under its original
- * address. This link replaces both with the names in the catalog, before any check. Policies, webhooks, limits and
+ * address. These links replace both with the names in the catalog, before any check. Policies, webhooks, limits and
  * the audit log therefore see the names that they see for every other call.
  * Source: MCP Apps; docs/guides/apps.md.
  */
@@ -27,7 +27,7 @@ import type { OperationClient } from '../../model/session.ts'
 import type { AppListings } from './listing.ts'
 
 export interface AppNameParts {
-  readonly listings: Pick<AppListings, 'hasAny' | 'reads' | 'ownerOf'>
+  readonly listings: Pick<AppListings, 'reads' | 'ownerOf'>
   readonly listOriginalNames: boolean
   /** Returns the cached catalog. */
   readonly peek: (client: OperationClient) => Catalog
@@ -43,25 +43,23 @@ const maxNamed = 10
 /** Maximum number of variants that are cached for one list page. */
 const maxVariants = 16
 
-const readMethods: ReadonlySet<string> = new Set([
-  'resources/read',
-  'resources/subscribe',
-  'resources/unsubscribe',
-])
+export interface AppNameLinks {
+  /** For `tools/list`. */
+  readonly appLists: Link
+  /** For methods whose params name a resource. */
+  readonly appPages: Link
+  /** For tool calls of clients that declare MCP Apps. */
+  readonly appCalls: Link
+}
 
-export function resolveAppNames(parts: AppNameParts): Link {
+export function resolveAppNames(parts: AppNameParts): AppNameLinks {
   const pages = new AppPages(parts)
-  return function resolveAppNames(operation, next) {
-    const { method, params, client } = operation
-    if (method === 'tools/call') return rendersApps(client) ? call(operation, next) : next(operation)
-    if (method === 'tools/list')
-      return rendersApps(client) || parts.listings.hasAny ? pages.list(operation, next) : next(operation)
-    const uri = readMethods.has(method) ? params.text('uri') : undefined
-    return uri !== undefined && isUiAddress(uri) ? read(operation, uri, next) : next(operation)
-  }
+  return { appLists: (operation, next) => pages.list(operation, next), appPages, appCalls }
 
-  async function read(operation: Operation, uri: string, next: Perform): Promise<Outcome> {
+  async function appPages(operation: Operation, next: Perform): Promise<Outcome> {
     const { client, params } = operation
+    const uri = params.text('uri')
+    if (uri === undefined || !isUiAddress(uri)) return next(operation)
     if (parts.listings.ownerOf(uri) !== undefined) return next(operation)
     const catalog = await parts.view(client)
     const address = catalog.resourceAt(uri) ? undefined : catalog.apps.addressOf(uri)
@@ -69,7 +67,7 @@ export function resolveAppNames(parts: AppNameParts): Link {
     return next(withParams(operation, new JsonObject(params.with({ uri: JSON.stringify(address) }))))
   }
 
-  async function call(operation: Operation, next: Perform): Promise<Outcome> {
+  async function appCalls(operation: Operation, next: Perform): Promise<Outcome> {
     const { client, params } = operation
     const name = params.text('name')
     if (name === undefined || parts.isOwnTool(name)) return next(operation)

@@ -5,32 +5,48 @@ import { backendUri, isUiAddress } from '../../catalog/names/ui-addresses.ts'
 import { mayContainUi } from '../../model/catalog/tool-ui.ts'
 import type { Link, Operation, Perform, Target } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
+import { changeTaskResult } from '../../model/task.ts'
 import type { PageCheck } from './page-locks.ts'
 import type { AppListings } from './listing.ts'
 import { withResultAddresses } from './rewrite.ts'
 
-const methods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
+export interface AppResultLinks {
+  /** For reads of resources. */
+  readonly pageReads: Link
+  /** For tool calls, prompts, and late results of tasks. */
+  readonly appResults: Link
+}
 
-export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck): Link {
-  return function rewriteAppResults(operation, next) {
-    const { target, method } = operation
-    if (!target || target.run || !methods.has(method)) return next(operation)
-    // A backend can offer pages that none of its lists contain.
-    const concerns = pageOf(operation, target) !== undefined || listings.hasApps(target.entry.backend)
-    return concerns ? rewritten(operation, target, next) : next(operation)
-  }
+export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck): AppResultLinks {
+  return { pageReads, appResults }
 
-  async function rewritten(operation: Operation, target: Target, next: Perform): Promise<Outcome> {
-    const { method, client } = operation
+  async function pageReads(operation: Operation, next: Perform): Promise<Outcome> {
+    const { target, client } = operation
+    if (!target) return next(operation)
     const { backend } = target.entry
-    const outcome = await next({ ...operation, target: { ...target, needsWholeResult: true } })
-    if (outcome.kind !== 'result') return outcome
     const page = pageOf(operation, target)
-    if (page !== undefined) {
+    // A backend can offer pages that none of its lists contain.
+    if (page === undefined && !listings.appBackends.has(backend)) return next(operation)
+    const outcome = await next(withWholeResult(operation, target))
+    if (page !== undefined && outcome.kind === 'result') {
       checkLock?.(target.entry, page, outcome.result)
       listings.reads.record(client, backend)
     }
-    if (!mayContainUi(outcome.result)) return outcome
+    return rewritten(operation.method, backend, outcome)
+  }
+
+  async function appResults(operation: Operation, next: Perform): Promise<Outcome> {
+    const { method, target, task } = operation
+    if (!target || target.run) return next(operation)
+    const { backend } = target.entry
+    const outcome = await next(withWholeResult(operation, target))
+    return task
+      ? changeTaskResult(method, outcome, (late) => rewritten('tools/call', backend, late))
+      : rewritten(method, backend, outcome)
+  }
+
+  async function rewritten(method: string, backend: string, outcome: Outcome): Promise<Outcome> {
+    if (outcome.kind !== 'result' || !mayContainUi(outcome.result)) return outcome
     try {
       await workOn(outcome.result, readMembers(outcome.result))
       return { ...outcome, result: withResultAddresses(method, outcome.result, listings.rulesFor(backend)) }
@@ -40,8 +56,12 @@ export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck):
   }
 }
 
+function withWholeResult(operation: Operation, target: Target): Operation {
+  return { ...operation, target: { ...target, needsWholeResult: true } }
+}
+
 /** Returns the address that the backend uses for the page that an operation reads. */
-function pageOf({ method, params }: Operation, { entry }: Target): string | undefined {
-  const uri = method === 'resources/read' ? params.text('uri') : undefined
+function pageOf({ params }: Operation, { entry }: Target): string | undefined {
+  const uri = params.text('uri')
   return uri !== undefined && isUiAddress(uri) ? backendUri(entry, uri) : undefined
 }

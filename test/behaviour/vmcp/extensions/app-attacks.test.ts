@@ -3,6 +3,9 @@ import { createHash } from 'node:crypto'
 import t from 'tap'
 import { page, startAppServer } from '../../../helpers/mcp/app-server.ts'
 import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
+import { pollTask, taskRequest, tasksOn } from '../../../helpers/mcp/tasks/clients.ts'
+import { startExtensionBackend } from '../../../helpers/mcp/tasks/extension-backend.ts'
+import { stateless } from '../../../helpers/mcp/wire.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 import { clientOf, eras, type Fields, memberOf, names } from './clock-servers.ts'
 
@@ -157,4 +160,39 @@ await t.test('apps: a lock applies to pages that match a template or that no lis
         t.equal(read?.result !== undefined, isAllowed, what)
         t.notMatch(JSON.stringify(read), /other\.example/, 'without the domain of the backend')
       }
+})
+
+await t.test('apps: the first list after a start omits tools that only apps use', async (t) => {
+  for (const era of eras) {
+    const server = await startAppServer({
+      name: 'alpha',
+      era,
+      tools: [{ name: 'hidden', _meta: { ui: { visibility: ['app'] } } }, { name: 'shown' }],
+    })
+    const vmcp = await startTestVmcp({ alpha: server.url })
+    t.teardown(() => Promise.all([vmcp.close(), server.close()]))
+    const { response } = await stateless(vmcp.url, 'tools/list')
+    t.match(response?.result?.['tools'], [{ name: 'shown' }])
+    t.equal((response?.result?.['tools'] as unknown[]).length, 1)
+  }
+})
+
+await t.test('apps: addresses in the late result of a task belong to its backend', async (t) => {
+  const toolMeta = { ui: { resourceUri: 'ui://view' } }
+  const backend = await startExtensionBackend({ toolMeta })
+  const other = await startRawBackend()
+  const vmcp = await startTestVmcp({ b: backend.url, other: other.url }, tasksOn())
+  t.teardown(() => Promise.all([vmcp.close(), backend.close(), other.close()]))
+  const created = await taskRequest(vmcp.url, 'tools/call', { name: 'b_flex' })
+  const [own = ''] = backend.tasks.keys()
+  const uri = 'ui://other/view'
+  backend.complete(own, {
+    content: [{ type: 'resource_link', uri, name: 'view' }],
+    _meta: { ui: { resourceUri: uri } },
+  })
+  const ended = await pollTask(vmcp.url, String(created.response?.result?.['taskId']))
+  t.match(ended['result'], {
+    content: [{ uri: 'ui://b/other/view' }],
+    _meta: { ui: { resourceUri: 'ui://b/other/view' } },
+  })
 })
