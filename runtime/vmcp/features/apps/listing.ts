@@ -34,6 +34,11 @@ export class AppListings {
     return this.#appBackends
   }
 
+  /** Names of the configured backends. Undefined if there is only one backend. */
+  get backends(): ReadonlySet<string> | undefined {
+    return this.#options.backends
+  }
+
   rulesFor(backend: string): RewriteRules {
     const { backends, allowedOrigins, allowedPermissions } = this.#options
     return {

@@ -7,7 +7,7 @@ import { pollTask, taskRequest, tasksOn } from '../../../helpers/mcp/tasks/clien
 import { startExtensionBackend } from '../../../helpers/mcp/tasks/extension-backend.ts'
 import { stateless } from '../../../helpers/mcp/wire.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
-import { clientOf, eras, type Fields, memberOf, names } from './clock-servers.ts'
+import { clientOf, eras, type Fields, memberOf, names, startClock } from './clock-servers.ts'
 
 await t.test('apps: duplicate members in _meta affect only their own item', async (t) => {
   const tool = (meta: string) => `{"name":"bad","inputSchema":{"type":"object"},"_meta":${meta}}`
@@ -172,8 +172,11 @@ await t.test('apps: the first list after a start omits tools that only apps use'
     const vmcp = await startTestVmcp({ alpha: server.url })
     t.teardown(() => Promise.all([vmcp.close(), server.close()]))
     const { response } = await stateless(vmcp.url, 'tools/list')
-    t.match(response?.result?.['tools'], [{ name: 'shown' }])
-    t.equal((response?.result?.['tools'] as unknown[]).length, 1)
+    const listed = response?.result?.['tools'] as Fields[] | undefined
+    t.same(
+      listed?.map(({ name }) => name),
+      ['alpha_shown'],
+    )
   }
 })
 
@@ -195,4 +198,59 @@ await t.test('apps: addresses in the late result of a task belong to its backend
     content: [{ uri: 'ui://b/other/view' }],
     _meta: { ui: { resourceUri: 'ui://b/other/view' } },
   })
+})
+
+await t.test('apps: no server receives calls for an app whose server is down', async (t) => {
+  const [alpha, beta] = [await startClock('alpha', 'session'), await startClock('beta', 'session')]
+  const vmcp = await startTestVmcp(
+    { alpha: alpha.url, beta: beta.url },
+    {
+      operational: {
+        failureHandling: {
+          partialFailureMode: 'best_effort',
+          healthCheckInterval: '200ms',
+          unhealthyThreshold: 1,
+        },
+      },
+    },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), beta.close()]))
+  const request = await clientOf('session', vmcp.url)
+  await request('resources/read', { uri: 'ui://alpha/clock/view.html' })
+  await alpha.close()
+  for (let i = 0; i < 50; i++) {
+    if (!JSON.stringify(await request('tools/list')).includes('alpha_')) break
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  const refused = await request('tools/call', { name: 'refresh', arguments: {} })
+  t.match(JSON.stringify(refused), /alpha/)
+  t.notOk(
+    beta.requests.some(({ method }) => method === 'tools/call'),
+    'the other server receives nothing',
+  )
+  await request('resources/read', { uri: 'ui://beta/clock/view.html' })
+  t.match(await request('tools/call', { name: 'refresh' }), {
+    result: { content: [{ text: 'refresh of beta' }] },
+  })
+})
+
+await t.test('apps: no server receives calls for a withheld tool of an app', async (t) => {
+  const [alpha, beta] = [await startClock('alpha', 'session'), await startClock('beta', 'session')]
+  const tools = ['show', 'refresh', 'alpha-only'].map((name) => ({ name, definition: `{"name":"${name}"}` }))
+  const vmcp = await startTestVmcp(
+    { alpha: alpha.url, beta: beta.url },
+    { pinning: { onNew: 'observe', onChanged: 'block' }, toolLocks: [{ backend: 'alpha', tools }] },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), alpha.close(), beta.close()]))
+  const request = await clientOf('session', vmcp.url)
+  const call = async () => request('tools/call', { name: 'refresh', arguments: {} })
+  t.match(await call(), {
+    error: { code: -32602, message: /ambiguous; use one of these names: beta_refresh$/ },
+  })
+  await request('resources/read', { uri: 'ui://alpha/clock/view.html' })
+  t.match((await call())?.error, { code: Number }, 'the call is refused')
+  t.notOk(
+    beta.requests.some(({ method }) => method === 'tools/call'),
+    'the other server receives nothing',
+  )
 })
