@@ -1,10 +1,10 @@
 /**
  * Defines the order of the links that an operation passes between the client codecs and the backend:
  *
- *     observe → list aliases → app names → list tasks → feature surfaces → call aliases → open task → webhooks →
- *     authorize → offer sign-in → resolve target → rate limit → readable quotas → own tasks → feature tools →
- *     readable errors → resource links → app results → guardrail → route → pinned arguments → request state → quota →
- *     task relay → send
+ *     observe → list aliases → app lists → app pages → app calls → list tasks → feature surfaces → call aliases →
+ *     open task → webhooks → authorize → offer sign-in → resolve target → rate limit → readable quotas → own tasks →
+ *     feature tools → readable errors → resource links → page reads → app results → guardrail → route →
+ *     pinned arguments → request state → quota → task relay → send
  *
  * - An unauthorized caller receives no information and consumes no rate limit or quota. `authorize` comes before
  *   `resolveTarget`, which reports unknown and withheld names. Both links come before the rate limit and the quota.
@@ -14,9 +14,10 @@
  * - A workflow is a tool in the catalog. Workflow steps enter the chain at `resource links`, because the workflow
  *   itself has already passed the earlier checks.
  *
- * Links that are not configured are skipped.
+ * Links that are not configured, or that do not apply to an operation, are skipped.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#endpoints.
  */
+import { appsExtensionId } from '../model/extensions.ts'
 import type { Link, Operation, Perform, Feature } from '../model/operation.ts'
 import type { Outcome } from '../model/outcome.ts'
 
@@ -24,7 +25,9 @@ import type { Outcome } from '../model/outcome.ts'
 export interface ChainLinks {
   readonly observe?: Link | undefined
   readonly listAliases?: Link | undefined
-  readonly appNames?: Link | undefined
+  readonly appLists?: Link | undefined
+  readonly appPages?: Link | undefined
+  readonly appCalls?: Link | undefined
   readonly listTasks?: Link | undefined
   /** The features, outermost first. */
   readonly features: readonly Feature[]
@@ -40,7 +43,10 @@ export interface ChainLinks {
   readonly ownTasks?: Link | undefined
   readonly readableErrors: Link
   readonly resourceLinks?: Link | undefined
+  readonly pageReads?: Link | undefined
   readonly appResults?: Link | undefined
+  /** The backends whose results `appResults` rewrites. The set grows when a backend lists its first page. */
+  readonly appBackends?: ReadonlySet<string> | undefined
   readonly guardrail?: Link | undefined
   readonly route: Link
   readonly pinnedArguments?: Link | undefined
@@ -50,13 +56,26 @@ export interface ChainLinks {
   readonly send: Perform
 }
 
-type LinkName = Exclude<keyof ChainLinks, 'features' | 'resolveTarget' | 'send'>
+type LinkName = Exclude<keyof ChainLinks, 'features' | 'resolveTarget' | 'send' | 'appBackends'>
 
-/** The links that apply to a single method. The chain skips these links for all other methods. */
-const methods: Partial<Record<LinkName, string>> = {
-  listAliases: 'tools/list',
-  listTasks: 'tools/list',
-  callAliases: 'tools/call',
+/** The operations to which a link applies. The chain skips the link for all other operations. */
+interface Condition {
+  readonly methods: readonly string[]
+  /** Id of the protocol extension that the client must declare. */
+  readonly extension?: string
+  /** True for a link that applies only to the backends in `appBackends`. */
+  readonly isForApps?: boolean
+}
+
+const conditions: Partial<Record<LinkName, Condition>> = {
+  listAliases: { methods: ['tools/list'] },
+  appLists: { methods: ['tools/list'] },
+  appPages: { methods: ['resources/read', 'resources/subscribe', 'resources/unsubscribe'] },
+  appCalls: { methods: ['tools/call'], extension: appsExtensionId },
+  listTasks: { methods: ['tools/list'] },
+  callAliases: { methods: ['tools/call'] },
+  pageReads: { methods: ['resources/read'] },
+  appResults: { methods: ['tools/call', 'prompts/get', 'tasks/get', 'tasks/result'], isForApps: true },
 }
 
 /** Entry points to the chain. */
@@ -98,6 +117,7 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
   const { features, resolveTarget, send } = chain.links
   const stepLinks = [
     'resourceLinks',
+    'pageReads',
     'appResults',
     'guardrail',
     'route',
@@ -121,15 +141,33 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
     ...finalLinks,
   ]
   /** A link given by name is looked up when an operation reaches that link. */
-  function compose(links: readonly (LinkName | Link)[], last: Perform): Perform {
-    return links.reduceRight<Perform>((next, step) => {
-      const method = typeof step === 'string' ? methods[step] : undefined
+  function compose(steps: readonly (LinkName | Link)[], last: Perform): Perform {
+    const all = steps.map((step) => ({
+      step,
+      condition: typeof step === 'string' ? conditions[step] : undefined,
+    }))
+    const entries = all.map((_, first): Perform => {
+      const rest = all.slice(first)
+      // A loop, because most links are skipped, and a call for each skipped link would cost more than the check.
       return function performFromHere(operation) {
-        const link = typeof step === 'string' ? chain.links[step] : step
-        const applies = link && (method === undefined || method === operation.method)
-        return applies ? link(operation, next) : next(operation)
+        let position = first
+        for (const { step, condition } of rest) {
+          position++
+          const link = typeof step === 'string' ? chain.links[step] : step
+          if (!link) continue
+          if (condition) {
+            const { methods, extension, isForApps = false } = condition
+            if (!methods.includes(operation.method)) continue
+            if (extension !== undefined && !operation.client.abilities.extensions.has(extension)) continue
+            const backend = operation.target?.entry.backend ?? ''
+            if (isForApps && chain.links.appBackends?.has(backend) !== true) continue
+          }
+          return link(operation, entries[position] ?? last)
+        }
+        return last(operation)
       }
-    }, last)
+    })
+    return entries[0] ?? last
   }
 
   const surfaces: Link[] = []
@@ -141,7 +179,16 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
   }
   return {
     perform: compose(
-      ['observe', 'listAliases', 'appNames', 'listTasks', ...surfaces, ...checkedLinks(tools)],
+      [
+        'observe',
+        'listAliases',
+        'appLists',
+        'appPages',
+        'appCalls',
+        'listTasks',
+        ...surfaces,
+        ...checkedLinks(tools),
+      ],
       send,
     ),
     performOwn: compose([resolveTarget(new Set()), ...finalLinks], send),

@@ -96,7 +96,7 @@ export class Core {
       if (operation.method !== 'tools/call')
         return next({ ...operation, target: await this.#targetOf(operation) })
       const { client, params, originalParams = params, headers, origin } = operation
-      const name = requireText(params, 'name')
+      const name = params.text('name') ?? requireText(params, 'name')
       if (featureTools.has(name)) return next(operation)
       const args = params.raw('arguments')
       if (args !== undefined && args[0] !== 0x7b) {
@@ -181,18 +181,20 @@ export class Core {
 
   backendOfResource(client: OperationClient, uri: string): string | undefined {
     const catalog = this.peek(client)
-    const address = catalog.apps.addressOf(uri) ?? uri
+    const isOwned = this.parts.apps?.ownerOf(uri) !== undefined
+    const address = (isOwned ? undefined : catalog.apps.addressOf(uri)) ?? uri
     return (catalog.findResource(uri, this.#linkedBackend(client, uri)) ?? catalog.findResource(address))
       ?.backend
   }
 
   /**
    * Returns the backend for a URI that no list contains. The result is the only configured backend, or the backend that
-   * returned the URI.
+   * returned the URI. A backend cannot provide pages under another backend's addresses.
    */
   #linkedBackend(client: OperationClient, uri: string): string | undefined {
-    const { onlyBackend, links, members, views } = this.parts
+    const { onlyBackend, links, members, views, apps } = this.parts
     const backend = onlyBackend ?? links.backendOf(client, uri)
+    if ((apps?.ownerOf(uri) ?? backend) !== backend) return undefined
     const listings = backend === undefined ? undefined : members.get(backend)?.listings
     if (!listings) return undefined
     // Without the backend's list of templates, Gatehouse cannot determine which URIs pinning refuses.

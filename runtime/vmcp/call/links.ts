@@ -69,9 +69,8 @@ export function makeLinks(
   }
   return {
     observe,
-    appNames:
-      apps &&
-      resolveAppNames({
+    ...(apps && {
+      ...resolveAppNames({
         listings: apps,
         listOriginalNames: config.extensions?.apps?.listOriginalNames !== false,
         peek: (client) => core.peek(client),
@@ -79,7 +78,9 @@ export function makeLinks(
         isOwnTool,
         ...(gate && { permits: permissionCheck(gate, factsOf) }),
       }),
-    appResults: apps && rewriteAppResults(apps, makePageCheck(config.pinning, config.toolLocks, refusePage)),
+      ...rewriteAppResults(apps, makePageCheck(config.pinning, config.toolLocks, refusePage)),
+      appBackends: apps.appBackends,
+    }),
     listAliases: hasAliases ? showAliases((client) => core.peek(client).aliases) : undefined,
     listTasks: hasTasks ? tasks.list : undefined,
     features,

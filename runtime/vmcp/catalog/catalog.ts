@@ -10,7 +10,7 @@ import type { ListKind } from '../backends/connection.ts'
 import type { Listing } from './listing.ts'
 import { type Aliases, aliasesOf } from './names/aliases.ts'
 import { AppIndex } from './names/app-index.ts'
-import { unlistedUri } from './names/ui-addresses.ts'
+import { isUiAddress, unlistedUri } from './names/ui-addresses.ts'
 import { joinedItems } from './pages.ts'
 import { resolvePrompts } from './prompts.ts'
 import { resolveTools } from './tools.ts'
@@ -168,8 +168,11 @@ export class Catalog {
   /** Each backend has a separate matching budget, so one backend's templates cannot hide those of another backend. */
   #findTemplate(uri: string, linked: string | undefined): TemplateEntry | RefusedTemplate | undefined {
     const budgets = new Map<string, MatchWork>()
-    return this.#templateOrder.find(({ backend, matches }) => {
+    const isPrefixed = isUiAddress(uri) && this.listings.some(({ prefixesPages }) => prefixesPages)
+    return this.#templateOrder.find(({ key, backend, matches }) => {
       if (linked !== undefined && backend !== linked) return false
+      // Any other template could also match another backend's pages.
+      if (isPrefixed && !isUiAddress(key)) return false
       const work = budgets.get(backend) ?? { left: maxMatchWork }
       budgets.set(backend, work)
       return matches(uri, work)

@@ -9,6 +9,7 @@ export interface AppServerOptions {
   readonly tools: readonly Record<string, unknown>[]
   /** Listed resources. */
   readonly resources?: readonly Record<string, unknown>[]
+  readonly templates?: readonly Record<string, unknown>[]
   /** Contents by URI, listed or not. */
   readonly contents?: Readonly<Record<string, Record<string, unknown>>>
   /** Results of tools by name. Default: a text with the name of the tool and of the server. */
@@ -23,6 +24,7 @@ export interface AppServer {
   readonly requests: { readonly method: string; readonly params: Record<string, unknown> }[]
   readonly contents: Record<string, Record<string, unknown>>
   push(message: unknown): void
+  pushRaw?(text: string): void
   close(): Promise<void>
 }
 
@@ -34,7 +36,7 @@ export function page(uri: string, html: string, ui?: Record<string, unknown>) {
 }
 
 export async function startAppServer(options: AppServerOptions): Promise<AppServer> {
-  const { era, name, tools, resources = [], results = {}, prompt } = options
+  const { era, name, tools, resources = [], templates = [], results = {}, prompt } = options
   const contents = { ...options.contents }
   const requests: AppServer['requests'] = []
   const streams = new Set<ServerResponse>()
@@ -59,7 +61,7 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
       case 'resources/list':
         return { resources }
       case 'resources/templates/list':
-        return { resourceTemplates: [] }
+        return { resourceTemplates: templates }
       case 'prompts/list':
         return { prompts: prompt ? [{ name: 'ask' }] : [] }
       case 'prompts/get':
@@ -120,6 +122,9 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
     requests,
     contents,
+    pushRaw(text) {
+      for (const stream of streams) stream.write(`event: message\ndata: ${text}\n\n`)
+    },
     push(message) {
       for (const stream of streams) stream.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`)
     },

@@ -11,7 +11,6 @@ import { isFields } from '../../../../schemas/index.ts'
 import { isNull, JsonError, JsonObject, mirroredArguments } from '../../../mcp/index.ts'
 import type { CatalogItem, ItemKind, ToolItem } from '../../model/catalog/entries.ts'
 import {
-  anyObject,
   boolean,
   changesTo,
   list,
@@ -19,6 +18,7 @@ import {
   oneOf,
   type MemberRules,
   membersFit,
+  meta,
   type Repairs,
   shape,
   text,
@@ -58,7 +58,7 @@ const describedMembers: MemberRules = [
   ['title', text],
   ['description', text],
   ['icons', list(icon)],
-  ['_meta', anyObject],
+  ['_meta', meta],
 ]
 const annotations = shape({
   members: {

@@ -17,8 +17,19 @@ export const text: ItemRule = {
   fits: (value) => typeof value === 'string',
 }
 
-export const anyObject: ItemRule = {
-  usable: (raw) => (raw[0] === openObject ? raw : undefined),
+/**
+ * Accepts every object as `_meta`. Throws JsonError if the object, or a member that Gatehouse reads, contains duplicate
+ * members.
+ */
+export const meta: ItemRule = {
+  usable(raw) {
+    if (raw[0] !== openObject) return undefined
+    const object = new JsonObject(raw)
+    const ui = object.object('ui')
+    for (const read of [ui?.raw('csp'), ui?.raw('permissions'), object.raw('openai/widgetCSP')])
+      if (read?.[0] === openObject) void new JsonObject(read)
+    return raw
+  },
   fits: isFields,
 }
 

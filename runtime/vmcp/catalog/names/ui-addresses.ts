@@ -26,6 +26,15 @@ export function backendUri(
   return uri.startsWith(prefix) ? scheme + uri.slice(prefix.length) : uri
 }
 
+/**
+ * Returns the backend whose name a client address contains. Returns undefined if `backends` does not contain the name.
+ */
+export function pageOwner(uri: string, backends: ReadonlySet<string>): string | undefined {
+  const end = uri.indexOf('/', scheme.length)
+  const name = isUiAddress(uri) && end !== -1 ? uri.slice(scheme.length, end) : undefined
+  return name !== undefined && backends.has(name) ? name : undefined
+}
+
 /** Returns the backend's form of a client address that no list contains. */
 export function unlistedUri(backend: string, uri: string): string {
   return backendUri({ key: uri, original: '', backend }, uri)

@@ -4,7 +4,7 @@
  */
 import { JsonObject } from '../../../mcp/index.ts'
 import type { Listing } from '../../catalog/listing.ts'
-import { clientAddress, isUiAddress } from '../../catalog/names/ui-addresses.ts'
+import { clientAddress, isUiAddress, pageOwner } from '../../catalog/names/ui-addresses.ts'
 import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
 import { mayContainUi, readToolUi } from '../../model/catalog/tool-ui.ts'
 import type { PageReads } from './page-reads.ts'
@@ -12,8 +12,8 @@ import type { PageLimits } from './page-meta.ts'
 import { type RewriteRules, withPageAddress, withResourceAddress } from './rewrite.ts'
 
 export interface AppListingsOptions extends PageLimits {
-  /** True if the configuration has several backends, whose addresses may be equal. */
-  readonly hasSeveralBackends: boolean
+  /** Names of the configured backends, whose addresses may be equal. Undefined if there is only one backend. */
+  readonly backends: ReadonlySet<string> | undefined
   readonly reads: PageReads
 }
 
@@ -22,31 +22,39 @@ export class AppListings {
   readonly reads: PageReads
   readonly #options: AppListingsOptions
   readonly #prepared = new WeakMap<Listing, Listing>()
-  /** Backends whose lists have contained pages or tool visibilities. */
-  readonly #backends = new Set<string>()
+  readonly #appBackends = new Set<string>()
 
   constructor(options: AppListingsOptions) {
     this.#options = options
     this.reads = options.reads
   }
 
-  /** True if a backend may return addresses of pages in its results. */
-  hasApps(backend: string): boolean {
-    return this.#backends.has(backend)
+  /** Backends whose lists have contained pages or tool visibilities. Their results may contain addresses of pages. */
+  get appBackends(): ReadonlySet<string> {
+    return this.#appBackends
   }
 
-  /** True if any backend has pages or tool visibilities. */
-  get hasAny(): boolean {
-    return this.#backends.size > 0
+  /** Names of the configured backends. Undefined if there is only one backend. */
+  get backends(): ReadonlySet<string> | undefined {
+    return this.#options.backends
   }
 
   rulesFor(backend: string): RewriteRules {
-    const { hasSeveralBackends, allowedOrigins, allowedPermissions } = this.#options
+    const { backends, allowedOrigins, allowedPermissions } = this.#options
     return {
       allowedOrigins,
       allowedPermissions,
-      addressOf: (uri) => (hasSeveralBackends ? clientAddress(backend, uri) : uri),
+      addressOf: (uri) => (backends ? clientAddress(backend, uri) : uri),
     }
+  }
+
+  /**
+   * Returns the backend to which a client address belongs, whether or not the backend is available. No other backend
+   * may provide the page. Returns undefined for addresses that do not begin with the name of a backend.
+   */
+  ownerOf(uri: string): string | undefined {
+    const { backends } = this.#options
+    return backends && pageOwner(uri, backends)
   }
 
   /**
@@ -65,8 +73,8 @@ export class AppListings {
     const known = this.#prepared.get(listing)
     if (known) return known
     const prepared = this.#prepare(listing)
-    if (prepared !== listing) this.#backends.add(listing.backend)
-    const shown = this.#options.hasSeveralBackends ? { ...prepared, prefixesPages: true } : prepared
+    if (prepared !== listing) this.#appBackends.add(listing.backend)
+    const shown = this.#options.backends ? { ...prepared, prefixesPages: true } : prepared
     this.#prepared.set(listing, shown)
     return shown
   }
@@ -89,13 +97,13 @@ function preparedTool(tool: ToolItem, rules: RewriteRules): ToolItem {
   if (!mayContainUi(tool.json)) return tool
   const json = withPageAddress(new JsonObject(tool.json), rules)
   const ui = readToolUi(new JsonObject(json))
-  if (!ui) return tool
+  if (!ui && json === tool.json) return tool
   const { sessionJson } = tool
   return {
     ...tool,
     json,
     ...(sessionJson && { sessionJson: withPageAddress(new JsonObject(sessionJson), rules) }),
-    ui,
+    ...(ui && { ui }),
   }
 }
 

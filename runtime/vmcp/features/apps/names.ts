@@ -2,7 +2,7 @@
  * Resolves the names that apps use, and shows tools to the clients that render apps.
  *
  * An app calls the tools of its own server under their original names, and hosts may read its page under its original
- * address. This link replaces both with the names in the catalog, before any check. Policies, webhooks, limits and
+ * address. These links replace both with the names in the catalog, before any check. Policies, webhooks, limits and
  * the audit log therefore see the names that they see for every other call.
  * Source: MCP Apps; docs/guides/apps.md.
  */
@@ -18,16 +18,17 @@ import {
 } from '../../../mcp/index.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { isUiAddress } from '../../catalog/names/ui-addresses.ts'
-import type { ToolEntry } from '../../model/catalog/entries.ts'
+import { holdsName, type ToolEntry } from '../../model/catalog/entries.ts'
 import { otherPageMembers } from '../../model/catalog/tool-ui.ts'
 import { rendersApps } from '../../model/client.ts'
 import { type Link, type Operation, type Perform, withParams } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import type { OperationClient } from '../../model/session.ts'
+import { unavailableError } from '../../model/unavailable.ts'
 import type { AppListings } from './listing.ts'
 
 export interface AppNameParts {
-  readonly listings: Pick<AppListings, 'hasAny' | 'reads'>
+  readonly listings: Pick<AppListings, 'reads' | 'ownerOf' | 'backends'>
   readonly listOriginalNames: boolean
   /** Returns the cached catalog. */
   readonly peek: (client: OperationClient) => Catalog
@@ -43,32 +44,31 @@ const maxNamed = 10
 /** Maximum number of variants that are cached for one list page. */
 const maxVariants = 16
 
-const readMethods: ReadonlySet<string> = new Set([
-  'resources/read',
-  'resources/subscribe',
-  'resources/unsubscribe',
-])
+export interface AppNameLinks {
+  /** For `tools/list`. */
+  readonly appLists: Link
+  /** For methods whose params name a resource. */
+  readonly appPages: Link
+  /** For tool calls of clients that declare MCP Apps. */
+  readonly appCalls: Link
+}
 
-export function resolveAppNames(parts: AppNameParts): Link {
+export function resolveAppNames(parts: AppNameParts): AppNameLinks {
   const pages = new AppPages(parts)
-  return function resolveAppNames(operation, next) {
-    const { method, params, client } = operation
-    if (method === 'tools/call') return rendersApps(client) ? call(operation, next) : next(operation)
-    if (method === 'tools/list')
-      return rendersApps(client) || parts.listings.hasAny ? pages.list(operation, next) : next(operation)
-    const uri = readMethods.has(method) ? params.text('uri') : undefined
-    return uri !== undefined && isUiAddress(uri) ? read(operation, uri, next) : next(operation)
-  }
+  return { appLists: (operation, next) => pages.list(operation, next), appPages, appCalls }
 
-  async function read(operation: Operation, uri: string, next: Perform): Promise<Outcome> {
+  async function appPages(operation: Operation, next: Perform): Promise<Outcome> {
     const { client, params } = operation
+    const uri = params.text('uri')
+    if (uri === undefined || !isUiAddress(uri)) return next(operation)
+    if (parts.listings.ownerOf(uri) !== undefined) return next(operation)
     const catalog = await parts.view(client)
     const address = catalog.resourceAt(uri) ? undefined : catalog.apps.addressOf(uri)
     if (address === undefined) return next(operation)
     return next(withParams(operation, new JsonObject(params.with({ uri: JSON.stringify(address) }))))
   }
 
-  async function call(operation: Operation, next: Perform): Promise<Outcome> {
+  async function appCalls(operation: Operation, next: Perform): Promise<Outcome> {
     const { client, params } = operation
     const name = params.text('name')
     if (name === undefined || parts.isOwnTool(name)) return next(operation)
@@ -82,19 +82,34 @@ export function resolveAppNames(parts: AppNameParts): Link {
     return next(tool.ui || tool.key !== name ? { ...renamed, isAppCall: true } : renamed)
   }
 
-  /** Returns the tool that a name means. Rejects with INVALID_PARAMS if an app may mean tools of several backends. */
-  async function resolved(operation: Operation, name: string): Promise<ToolEntry | undefined> {
+  /**
+   * Returns the tool that a name means. Rejects with INVALID_PARAMS if an app may mean tools of several backends, and
+   * with BACKEND_UNAVAILABLE if the app's own backend is down. No backend may receive calls that are meant for another.
+   */
+  async function resolved(operation: Operation, name: string): Promise<ResolvedTool | undefined> {
     const { client } = operation
-    const { tools, aliases, apps, refusedTools } = await parts.view(client)
+    const { tools, aliases, apps, refusedTools, listings } = await parts.view(client)
     const known = tools.get(aliases.nameByAlias.get(name) ?? name)
     if (known?.advertised || refusedTools.has(name)) return known
-    const candidates = apps.toolsNamed(name)
-    if (candidates.length <= 1) return candidates[0]
-    const backends = candidates.map(({ backend }) => backend)
-    const latest = parts.listings.reads.latest(client, backends)
+    const usable = apps.toolsNamed(name)
+    if (usable.length === 0) return undefined
+    const { reads, backends } = parts.listings
+    const last = reads.latest(client)
+    if (last !== undefined && backends?.has(last) && !listings.some(({ backend }) => backend === last))
+      throw unavailableError([last])
+    // A withheld tool keeps its name. The call is then refused when the target is resolved.
+    const withheld = [...refusedTools.values()].filter(
+      ({ original, refused }) => original === name && holdsName(refused),
+    )
+    const candidates: readonly ResolvedTool[] = [...usable, ...withheld]
+    if (candidates.length === 1) return candidates[0]
+    const latest = reads.latest(
+      client,
+      candidates.map(({ backend }) => backend),
+    )
     const own = candidates.find(({ backend }) => backend === latest)
     if (own) return own
-    throw await ambiguous(operation, name, candidates)
+    throw await ambiguous(operation, name, usable)
   }
 
   async function ambiguous(
@@ -114,6 +129,9 @@ export function resolveAppNames(parts: AppNameParts): Link {
     return new GatehouseError('INVALID_PARAMS', { detail })
   }
 }
+
+/** A tool that a name means. The tool may be withheld. */
+type ResolvedTool = Pick<ToolEntry, 'key' | 'backend' | 'ui'>
 
 interface ListedTool {
   readonly json: Buffer

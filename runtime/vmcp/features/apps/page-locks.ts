@@ -9,8 +9,11 @@ import { JsonObject, scanElements } from '../../../mcp/index.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import type { PinReason } from '../../model/catalog/pinning.ts'
 
-/** Checks the result of reading a page. Throws the error from `refuse` if the lock does not allow the page. */
-export type PageCheck = (entry: CatalogEntry, result: Buffer) => void
+/**
+ * Checks the result of reading a page. `uri` is the address that the backend uses. Throws the error from `refuse` if the
+ * lock does not allow the page.
+ */
+export type PageCheck = (entry: CatalogEntry, uri: string, result: Buffer) => void
 
 /** Returns the check for locks with pages. Returns undefined if no lock contains pages or pinning is off. */
 export function makePageCheck(
@@ -22,11 +25,11 @@ export function makePageCheck(
     (pinning && toolLocks ? toolLocks : []).flatMap((lock) => (lock.pages ? [[lock.backend, lock]] : [])),
   )
   if (!pinning || locks.size === 0) return undefined
-  return (entry, result) => {
+  return (entry, address, result) => {
     const lock = locks.get(entry.backend)
     if (!lock) return
     const { onChanged = pinning.onChanged, onNew = pinning.onNew, pages = [] } = lock
-    const approved = pages.find(({ uri }) => uri === entry.original)
+    const approved = pages.find(({ uri }) => uri === address)
     if (!approved) {
       if (onNew === 'block') throw refuse(entry, 'tool_new')
       return

@@ -30,12 +30,12 @@ export class PageReads {
     this.#owners.set(owner, reads)
   }
 
-  /** Returns the backend whose page the client read last, within 15 minutes. */
-  latest(client: OperationClient, backends: readonly string[]): string | undefined {
+  /** Returns the backend, among `backends`, whose page the client read last, within 15 minutes. */
+  latest(client: OperationClient, backends?: readonly string[]): string | undefined {
     const owner = ownerOf(client)
     const reads = owner === undefined ? undefined : this.#owners.get(owner)
     const since = this.#now() - keepMs
-    return [...(reads ?? [])].findLast(([name, at]) => at >= since && backends.includes(name))?.[0]
+    return [...(reads ?? [])].findLast(([name, at]) => at >= since && (backends?.includes(name) ?? true))?.[0]
   }
 }
 

@@ -1,33 +1,52 @@
 /** Rewrites the addresses of pages in the results of one backend, and remembers which pages a client has read. */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonError, readMembers, workOn } from '../../../mcp/index.ts'
-import { isUiAddress } from '../../catalog/names/ui-addresses.ts'
+import { backendUri, isUiAddress } from '../../catalog/names/ui-addresses.ts'
 import { mayContainUi } from '../../model/catalog/tool-ui.ts'
 import type { Link, Operation, Perform, Target } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
+import { changeTaskResult } from '../../model/task.ts'
 import type { PageCheck } from './page-locks.ts'
 import type { AppListings } from './listing.ts'
 import { withResultAddresses } from './rewrite.ts'
 
-const methods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
+export interface AppResultLinks {
+  /** For reads of resources. */
+  readonly pageReads: Link
+  /** For tool calls, prompts, and late results of tasks. */
+  readonly appResults: Link
+}
 
-export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck): Link {
-  return function rewriteAppResults(operation, next) {
-    const { target, method } = operation
-    const concerns = target && !target.run && listings.hasApps(target.entry.backend) && methods.has(method)
-    return concerns ? rewritten(operation, target, next) : next(operation)
-  }
+export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck): AppResultLinks {
+  return { pageReads, appResults }
 
-  async function rewritten(operation: Operation, target: Target, next: Perform): Promise<Outcome> {
-    const { method, client } = operation
-    const { backend, original } = target.entry
-    const outcome = await next({ ...operation, target: { ...target, needsWholeResult: true } })
-    if (outcome.kind !== 'result') return outcome
-    if (method === 'resources/read' && isUiAddress(original)) {
-      checkLock?.(target.entry, outcome.result)
+  async function pageReads(operation: Operation, next: Perform): Promise<Outcome> {
+    const { target, client } = operation
+    if (!target) return next(operation)
+    const { backend } = target.entry
+    const page = pageOf(operation, target)
+    // A backend can offer pages that none of its lists contain.
+    if (page === undefined && !listings.appBackends.has(backend)) return next(operation)
+    const outcome = await next(withWholeResult(operation, target))
+    if (page !== undefined && outcome.kind === 'result') {
+      checkLock?.(target.entry, page, outcome.result)
       listings.reads.record(client, backend)
     }
-    if (!mayContainUi(outcome.result)) return outcome
+    return rewritten(operation.method, backend, outcome)
+  }
+
+  async function appResults(operation: Operation, next: Perform): Promise<Outcome> {
+    const { method, target, task } = operation
+    if (!target || target.run) return next(operation)
+    const { backend } = target.entry
+    const outcome = await next(withWholeResult(operation, target))
+    return task
+      ? changeTaskResult(method, outcome, (late) => rewritten('tools/call', backend, late))
+      : rewritten(method, backend, outcome)
+  }
+
+  async function rewritten(method: string, backend: string, outcome: Outcome): Promise<Outcome> {
+    if (outcome.kind !== 'result' || !mayContainUi(outcome.result)) return outcome
     try {
       await workOn(outcome.result, readMembers(outcome.result))
       return { ...outcome, result: withResultAddresses(method, outcome.result, listings.rulesFor(backend)) }
@@ -35,4 +54,14 @@ export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck):
       throw cause instanceof JsonError ? new GatehouseError('BACKEND_PROTOCOL', { cause }) : cause
     }
   }
+}
+
+function withWholeResult(operation: Operation, target: Target): Operation {
+  return { ...operation, target: { ...target, needsWholeResult: true } }
+}
+
+/** Returns the address that the backend uses for the page that an operation reads. */
+function pageOf({ params }: Operation, { entry }: Target): string | undefined {
+  const uri = params.text('uri')
+  return uri !== undefined && isUiAddress(uri) ? backendUri(entry, uri) : undefined
 }

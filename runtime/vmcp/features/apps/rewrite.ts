@@ -4,6 +4,7 @@
  * backend's pages.
  */
 import { arrayEnd, arrayStart, type Changes, comma, JsonObject, scanElements } from '../../../mcp/index.ts'
+import { isUiAddress } from '../../catalog/names/ui-addresses.ts'
 import { otherPageMembers } from '../../model/catalog/tool-ui.ts'
 import { narrowedMeta, type PageLimits } from './page-meta.ts'
 
@@ -12,19 +13,24 @@ export interface RewriteRules extends PageLimits {
   readonly addressOf: (uri: string) => string
 }
 
-/** Returns an object with rewritten page addresses in its `_meta`. */
-export function withPageAddress(object: JsonObject, { addressOf }: RewriteRules): Buffer {
+/**
+ * Returns an object with rewritten page addresses in its `_meta`. Removes other addresses than `ui://` addresses, because
+ * clients could resolve them outside the backend.
+ */
+export function withPageAddress(object: JsonObject, rules: RewriteRules): Buffer {
   const meta = object.object('_meta')
   if (!meta) return object.bytes
   const ui = meta.object('ui')
-  const page = ui?.text('resourceUri')
-  const changes: Record<string, Buffer | string> = {}
-  if (ui && page !== undefined) changes['ui'] = ui.with({ resourceUri: JSON.stringify(addressOf(page)) })
-  for (const member of otherPageMembers) {
-    const uri = meta.text(member)
-    if (uri !== undefined) changes[member] = JSON.stringify(addressOf(uri))
-  }
+  const changes: Record<string, Buffer | string | undefined> = {}
+  if (ui?.raw('resourceUri')) changes['ui'] = ui.with({ resourceUri: pageAddress(ui, 'resourceUri', rules) })
+  for (const member of otherPageMembers)
+    if (meta.raw(member)) changes[member] = pageAddress(meta, member, rules)
   return Object.keys(changes).length === 0 ? object.bytes : object.with({ _meta: meta.with(changes) })
+}
+
+function pageAddress(object: JsonObject, member: string, { addressOf }: RewriteRules): string | undefined {
+  const uri = object.text(member)
+  return uri !== undefined && isUiAddress(uri) ? JSON.stringify(addressOf(uri)) : undefined
 }
 
 /** Returns a resource, template or content with its address rewritten and its permissions narrowed. */

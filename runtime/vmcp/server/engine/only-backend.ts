@@ -23,6 +23,7 @@ export function appListings(
 ): AppListings | undefined {
   const { enabled = true, allowedOrigins, allowedPermissions } = config.extensions?.apps ?? {}
   if (!enabled) return undefined
-  const hasSeveralBackends = onlyBackend(config, invalid) === undefined
-  return new AppListings({ hasSeveralBackends, allowedOrigins, allowedPermissions, reads })
+  const names = [...(config.backends ?? []), ...invalid].map(({ name }) => name)
+  const backends = onlyBackend(config, invalid) === undefined ? new Set(names) : undefined
+  return new AppListings({ backends, allowedOrigins, allowedPermissions, reads })
 }

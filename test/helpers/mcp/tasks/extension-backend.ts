@@ -27,6 +27,8 @@ export interface ExtensionBackend {
 export interface ExtensionBackendOptions {
   /** Members of each created task. */
   readonly created?: Record<string, unknown>
+  /** `_meta` of each tool. */
+  readonly toolMeta?: Record<string, unknown>
   /** Ends tasks by itself after this time in milliseconds. */
   readonly completeAfterMs?: number
 }
@@ -93,7 +95,8 @@ export async function startExtensionBackend(
         supportedVersions: ['2026-07-28'],
         capabilities: { tools: {}, extensions: { [extension]: {} } },
       }
-    if (method === 'tools/list') return { resultType: 'complete', tools }
+    if (method === 'tools/list')
+      return { resultType: 'complete', tools: tools.map((tool) => ({ ...tool, _meta: options.toolMeta })) }
     if (method === 'tools/call') return call(request, declared)
     if (!declared) throw { code: -32021, message: 'undeclared' }
     const task = tasks.get(String(params['taskId']))
