@@ -65,6 +65,26 @@ await t.test('a lock blocks a tool whose definition changes with the document', 
   t.equal(calls(rig.service.seen), before)
 })
 
+await t.test('a lock blocks a tool whose document moves it to another path', async (t) => {
+  const first = await startRestRig(t)
+  const { tools } = await first.client.listTools()
+  const toolLocks = [
+    { backend: 'pets', tools: tools.map((tool) => ({ name: tool.name, definition: JSON.stringify(tool) })) },
+  ]
+  const rig = await startRestRig(t, {
+    config: { pinning: { onChanged: 'block', onNew: 'block' }, toolLocks },
+  })
+  t.match(await rig.call('getPet', { petId: 1 }), { structuredContent: { name: 'Rex' } })
+  const { paths, ...document } = petDocument()
+  const { '/pets/{petId}': pet, ...others } = paths as Record<string, object>
+  rig.file.write({ ...document, paths: { ...others, '/admin/{petId}': pet } })
+  const listed = async () => (await rig.client.listTools()).tools.map(({ name }) => name).toSorted()
+  while ((await listed()).includes('getPet')) await new Promise((done) => setTimeout(done, 50))
+  t.same(await listed(), ['createPet', 'listPets'])
+  await rig.call('getPet', { petId: 1 }).catch(String)
+  t.notOk(rig.service.seen.some(({ path }) => path.startsWith('/api/admin')))
+})
+
 await t.test('tool search finds and calls REST tools', async (t) => {
   const rig = await startRestRig(t, { config: { optimizer: {} } })
   const { tools } = await rig.client.listTools()
