@@ -41,7 +41,10 @@ const maxErrorBytes = 16 * 1024
 /** Methods without side effects. Only these methods are repeated, and only their redirects are followed. */
 const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 
-/** Statuses with which a gateway in front of the service reports that the service is down. */
+/**
+ * Statuses with which a gateway in front of the service reports that the service is down. Other errors, such as 500, can
+ * depend on the arguments, so one caller could otherwise make the service unavailable to all callers.
+ */
 const gatewayStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
 export interface RestOptions {
@@ -157,7 +160,7 @@ export class RestConnection implements BackendConnection {
         answered,
         output: this.#output,
       })
-      if (response.status >= 500)
+      if (gatewayStatuses.has(response.status))
         throw new ReadableFailure('BACKEND_FAILED', `HTTP ${response.status}`, outcome)
       return outcome
     } finally {

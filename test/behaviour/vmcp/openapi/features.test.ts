@@ -118,16 +118,18 @@ await t.test('a workflow uses the structured result of a REST tool', async (t) =
   t.match(rig.service.seen.at(-1), { method: 'POST', body: '{"name":"Rex"}' })
 })
 
-await t.test('the circuit breaker opens after server errors, and not after client errors', async (t) => {
+await t.test('the circuit breaker opens if the service is down, and not after errors of calls', async (t) => {
   const circuitBreaker = { enabled: true, failureThreshold: 2 }
   const rig = await startRestRig(t, { config: { operational: { failureHandling: { circuitBreaker } } } })
   const answer = (status: number) => () => ({ status, body: 'broken' })
-  rig.service.answer = answer(422)
-  for (let n = 0; n < 5; n++)
-    t.match(await rig.call('getPet', { petId: 1 }), { content: [{ text: 'HTTP 422: broken' }] })
-  rig.service.answer = answer(500)
+  for (const status of [422, 500, 501]) {
+    rig.service.answer = answer(status)
+    for (let n = 0; n < 5; n++)
+      t.match(await rig.call('getPet', { petId: 1 }), { content: [{ text: `HTTP ${status}: broken` }] })
+  }
+  rig.service.answer = answer(503)
   for (let n = 0; n < 2; n++)
-    t.match(await rig.call('getPet', { petId: 1 }), { content: [{ text: 'HTTP 500: broken' }] })
+    t.match(await rig.call('getPet', { petId: 1 }), { content: [{ text: 'HTTP 503: broken' }] })
   const before = calls(rig.service.seen)
   t.match(JSON.stringify(await rig.call('getPet', { petId: 1 }).catch(String)), /unavailable/)
   t.equal(calls(rig.service.seen), before)
