@@ -218,15 +218,17 @@ function urlOf(base: URL, { path, query }: BuiltRequest): URL {
   return url
 }
 
-/** Moves the credential from its header to the query, where it replaces every argument with the same name. */
+/** Moves the credential from its header to the query. The conversion ensures that no argument has the same name. */
 function withApiKey(
   { headers, url }: OutgoingRequest,
   { header, parameter }: OpenApiApiKeyQuery,
 ): Pick<OutgoingRequest, 'url' | 'headers'> {
   const { [header.toLowerCase()]: value, ...others } = headers
+  if (value === undefined) return { url, headers: others }
   const moved = new URL(url)
-  moved.searchParams.delete(parameter)
-  if (value !== undefined) moved.searchParams.set(parameter, value)
+  // Appends text, because searchParams would encode the other parameters again.
+  const pair = new URLSearchParams([[parameter, value]]).toString()
+  moved.search = moved.search === '' ? pair : `${moved.search}&${pair}`
   return { url: moved, headers: others }
 }
 
