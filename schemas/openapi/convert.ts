@@ -76,7 +76,8 @@ function convertEach<Kept extends { readonly name: string }>(
     const own: ConversionNotice[] = []
     const note: ReportNotice = (code, message) => own.push({ operation: operation.label, code, message })
     try {
-      const tool = toolOf(operation, settings, { references, schemas, note })
+      const context = { references, schemas, note, credential: settings.apiKeyQuery }
+      const tool = toolOf(operation, settings, context)
       made.push({ operation, tool: keep(withOverride(tool, overrideOf(operation, settings)), own) })
     } catch (error) {
       if (!(error instanceof OperationSkipped)) throw error
@@ -112,6 +113,7 @@ function toolOf(
   const path = pathParts(operation.path)
   const { inputSchema, inputs, body } = argumentsOf(operation, context)
   const { plan: response, outputSchema } = responseOf(operation, settings, context)
+  const credential = context.credential?.parameter
   const title = textOf(fields['summary'])
   const description = textOf(fields['description']) ?? title ?? ''
   return {
@@ -121,7 +123,11 @@ function toolOf(
     annotations: annotationsOf(method),
     inputSchema,
     ...(outputSchema && { outputSchema }),
-    request: { method, path, inputs, ...(body && { body }), response },
+    request: {
+      ...{ method, path, inputs, response },
+      ...(body && { body }),
+      ...(credential !== undefined && { credential }),
+    },
   }
 }
 

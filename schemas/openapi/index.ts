@@ -8,3 +8,4 @@ export type {
   RequestPlan,
 } from './model.ts'
 export { buildRequest, type BuiltRequest } from './request/build.ts'
+export { requestDigest, requestDigestKey } from './request/digest.ts'

@@ -14,6 +14,11 @@ export function isJsonMedia(media: string): boolean {
   )
 }
 
+/** True if the type can be sent in a header. Source: RFC 6838, section 4.2. */
+export function isMediaType(media: string): boolean {
+  return /^[\w!#$&^.+*-]+\/[\w!#$&^.+*-]+$/.test(essenceOf(media))
+}
+
 export function isTextMedia(media: string): boolean {
   const essence = essenceOf(media)
   return essence.startsWith('text/') || essence.endsWith('/xml') || essence.endsWith('+xml')

@@ -21,7 +21,15 @@ export interface ApiToolAnnotations {
   readonly [name: string]: unknown
 }
 
+/** The header whose value the gateway sends as a query parameter. */
+export interface CredentialParameter {
+  readonly header: string
+  readonly parameter: string
+}
+
 export interface OpenApiSettings {
+  /** Arguments can set neither the header nor the parameter. */
+  readonly apiKeyQuery?: CredentialParameter
   readonly operations?: {
     /** Default: all GET and HEAD operations. Other methods require an entry that names the method or the operation. */
     readonly include?: readonly OperationFilter[]
@@ -97,6 +105,8 @@ export interface RequestPlan {
     readonly required: boolean
   }
   readonly response: ResponsePlan
+  /** Query parameter that contains the credential. Arguments must not set it. */
+  readonly credential?: string
 }
 
 export interface ResponsePlan {

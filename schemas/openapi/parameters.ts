@@ -9,6 +9,7 @@ import { OperationSkipped } from './failures.ts'
 import { isJsonMedia } from './media.ts'
 import type { ParameterLocation, ParameterStyle } from './model.ts'
 import type { ApiOperation } from './operations.ts'
+import { mayMean } from './request/serialize.ts'
 import { clipped, type OperationConversion } from './schema/convert-schema.ts'
 
 const maxDescriptionLength = 1_000
@@ -33,6 +34,17 @@ const stylesOf: Readonly<Record<ParameterLocation, readonly ParameterStyle[]>> =
 
 /** Header parameters that OpenAPI ignores, because other parts of the document describe these headers. */
 const ignoredHeaders: ReadonlySet<string> = new Set(['accept', 'content-type', 'authorization'])
+
+/** Headers with which some servers replace the method, the path or the host of a request. */
+const rewritingHeaders: ReadonlySet<string> = new Set([
+  'x-host',
+  'x-http-host-override',
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+  'x-original-url',
+  'x-rewrite-url',
+])
 
 /** Throws OperationSkipped if a parameter cannot be serialized safely, or if OpenAPI does not define its style. */
 export function parametersOf(
@@ -74,10 +86,15 @@ function templateNames(path: string): readonly string[] {
 }
 
 /** Returns the location of a parameter; undefined if the parameter is left out. */
-function usableLocation(fields: Fields, { note }: OperationConversion): ParameterLocation | undefined {
+function usableLocation(
+  fields: Fields,
+  { note, credential }: OperationConversion,
+): ParameterLocation | undefined {
   const { in: location, required } = fields
   const name = String(fields['name'])
   const shown = clipped(name, 80)
+  if (location === 'query' && credential && mayMean(name, new Set([credential.parameter.toLowerCase()])))
+    return undefined
   if (location === 'path' || location === 'query') return location
   if (location === 'cookie') {
     if (required === true) throw new OperationSkipped('cookie_parameter', `the cookie ${shown} is required`)
@@ -86,8 +103,15 @@ function usableLocation(fields: Fields, { note }: OperationConversion): Paramete
   }
   if (location !== 'header')
     throw new OperationSkipped('parameter', `the parameter ${shown} has an unknown location`)
-  if (ignoredHeaders.has(name.toLowerCase())) return undefined
+  const lower = name.toLowerCase()
+  if (ignoredHeaders.has(lower) || lower === credential?.header.toLowerCase()) return undefined
   if (!isHeaderName(name)) throw new OperationSkipped('parameter', `${shown} is not a valid header name`)
+  if (rewritingHeaders.has(lower)) {
+    const message = `the header ${shown} can change the method or the address of a request`
+    if (required === true) throw new OperationSkipped('restricted_header', message)
+    note('restricted_header', message)
+    return undefined
+  }
   if (!isRestrictedHeader(name, 'passedThrough')) return location
   if (required === true)
     throw new OperationSkipped('restricted_header', `the header ${shown} is set by the gateway`)

@@ -1,7 +1,7 @@
 /** Derives the output schema of the tool, and the plan for reading a response, from the successful responses. */
 import { type Fields, fieldsOf, isFields, listOf } from '../validation/fields.ts'
 import { OperationSkipped } from './failures.ts'
-import { essenceOf, isTextMedia, jsonEntry, type MediaEntry } from './media.ts'
+import { essenceOf, isMediaType, isTextMedia, jsonEntry, type MediaEntry } from './media.ts'
 import type { OpenApiSettings, ResponsePlan } from './model.ts'
 import type { ApiOperation } from './operations.ts'
 import type { OperationConversion } from './schema/convert-schema.ts'
@@ -59,7 +59,7 @@ function descriptionOf(schema: Fields): Fields {
 }
 
 function planWithoutJson(contents: readonly Fields[]): ResponsePlan {
-  const [media] = contents.flatMap((content) => Object.keys(content))
+  const media = contents.flatMap((content) => Object.keys(content)).find(isMediaType)
   if (media === undefined) return { kind: 'empty', isWrapped: false }
   return { kind: isTextMedia(media) ? 'text' : 'binary', accept: essenceOf(media), isWrapped: false }
 }

@@ -105,8 +105,8 @@ const maxRecent = 100
 /** Converts a document and summarizes the result, or returns the reason why the document is rejected. */
 export function convertedDocument(text: string, spec: Spec): ConfigPart<DocumentStatus> {
   const documentSha256 = createHash('sha256').update(text).digest('hex')
-  const { operations, overrides, response } = spec
-  const key = `${documentSha256} ${canonicalJson({ operations, overrides, response })}`
+  const { apiKeyQuery, operations, overrides, response } = spec
+  const key = `${documentSha256} ${canonicalJson({ apiKeyQuery, operations, overrides, response })}`
   const found = recent.get(key) ?? convert(text, spec, documentSha256)
   recent.delete(key)
   recent.set(key, found)

@@ -40,6 +40,9 @@ export function buildRequest(plan: RequestPlan, args: Fields): BuiltRequest {
   }
 }
 
+/** Parameter with which some servers replace the method of a request. */
+const methodParameter = '_method'
+
 type Given = readonly (readonly [RequestInput, unknown])[]
 
 /** Rejects unknown arguments, because a misspelled filter would otherwise select everything. */
@@ -82,9 +85,11 @@ function hasSameShape(plan: RequestPlan, path: string): boolean {
 
 function pairsOf(plan: RequestPlan, location: RequestInput['in'], given: Given): readonly EncodedPair[] {
   const names = plan.inputs.filter((input) => input.in === location).map(({ name }) => name)
-  return given.flatMap(([input, value]) =>
-    queryPairs(input, value, new Set(names.filter((name) => name !== input.name))),
-  )
+  const reserved = [methodParameter, ...(plan.credential === undefined ? [] : [plan.credential])]
+  return given.flatMap(([input, value]) => {
+    const others = names.filter((name) => name !== input.name)
+    return queryPairs(input, value, new Set([...others, ...reserved].map((name) => name.toLowerCase())))
+  })
 }
 
 function joined(pairs: readonly EncodedPair[]): string {

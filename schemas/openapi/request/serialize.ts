@@ -44,7 +44,10 @@ export function pathText(input: RequestInput, value: unknown): string {
 /** An encoded name and an encoded value of a query or a form. */
 export type EncodedPair = readonly [name: string, value: string]
 
-/** `reserved` contains the names of the other parameters, which the members of an object must not override. */
+/**
+ * `reserved` contains the lowercase names of parameters that the members of an object must not override, such as the
+ * other parameters.
+ */
 export function queryPairs(
   input: RequestInput,
   value: unknown,
@@ -77,16 +80,18 @@ export function queryPairs(
   return flat.length === 0 ? [] : [[name, flat.join(delimiterOf(input))]]
 }
 
-/**
- * Rejects a member that a server could read as another parameter. Some servers ignore case, and several read `a[]` and
- * `a[b]` as `a`.
- */
 function refuseReserved(input: RequestInput, name: string, reserved: ReadonlySet<string>): void {
+  if (mayMean(name, reserved))
+    throw invalidArgument(input, `must not contain ${JSON.stringify(name.slice(0, 80))}`)
+}
+
+/**
+ * True if a server could read `name` as one of the parameters, which have lowercase names. Some servers ignore case,
+ * and several read `a[]` and `a[b]` as `a`.
+ */
+export function mayMean(name: string, parameters: ReadonlySet<string>): boolean {
   const lower = name.toLowerCase()
-  const names = new Set([lower, lower.split('[', 1)[0]])
-  for (const other of reserved)
-    if (names.has(other.toLowerCase()))
-      throw invalidArgument(input, `must not contain ${JSON.stringify(name.slice(0, 80))}`)
+  return parameters.has(lower) || parameters.has(lower.split('[', 1)[0] ?? '')
 }
 
 export function headerText(input: RequestInput, value: unknown): string {
@@ -104,6 +109,10 @@ function delimiterOf({ style }: RequestInput): string {
   return style === 'spaceDelimited' ? '%20' : style === 'pipeDelimited' ? '%7C' : ','
 }
 
+/** Limits for the value of a path, query or header parameter. Servers reject longer addresses and headers. */
+const maxLength = 16_384
+const maxParts = 1_000
+
 type Parts =
   | { readonly kind: 'items'; readonly items: readonly string[]; readonly isList: boolean }
   | { readonly kind: 'members'; readonly members: readonly (readonly [string, string])[] }
@@ -114,19 +123,28 @@ type Parts =
  */
 function partsOf(input: RequestInput, value: unknown): Parts {
   const isScalar = typeof value !== 'object' || isRawJson(value)
+  let length = 0
+  const limited = (found: string): string => {
+    length += found.length
+    if (input.in !== 'body' && length > maxLength)
+      throw invalidArgument(input, `must not have more than ${maxLength} characters`)
+    return found
+  }
   if (input.style === 'json' && !(isScalar && input.in === 'body'))
-    return { kind: 'items', items: [JSON.stringify(value) ?? ''], isList: false }
+    return { kind: 'items', items: [limited(JSON.stringify(value) ?? '')], isList: false }
   const text = (part: unknown): string => {
     const found = scalarText(part)
     if (found === undefined)
       throw invalidArgument(input, 'must not contain null, nested lists or nested objects')
-    return found
+    return limited(found)
   }
+  if (!isScalar && input.in !== 'body' && Object.keys(value ?? {}).length > maxParts)
+    throw invalidArgument(input, `must not have more than ${maxParts} items or members`)
   if (Array.isArray(value)) return { kind: 'items', items: value.map(text), isList: true }
   if (!isFields(value) || isRawJson(value)) return { kind: 'items', items: [text(value)], isList: false }
   const members = Object.entries(value).filter(([, member]) => member !== null)
   for (const [key] of members) if (!key.isWellFormed()) throw invalidArgument(input, 'must be valid Unicode')
-  return { kind: 'members', members: members.map(([key, member]) => [key, text(member)]) }
+  return { kind: 'members', members: members.map(([key, member]) => [limited(key), text(member)]) }
 }
 
 function scalarText(value: unknown): string | undefined {
@@ -138,7 +156,9 @@ function scalarText(value: unknown): string | undefined {
 
 /** Percent-encodes everything except `A-Za-z0-9_~.-`. The text must be well formed. */
 function encode(text: string): string {
-  return encodeURIComponent(text).replaceAll(/[!'()*]/g, percent)
+  let encoded = encodeURIComponent(text)
+  for (const [character, escape] of escapes) encoded = encoded.replaceAll(character, escape)
+  return encoded
 }
 
 /** Like `encode`, but keeps the reserved characters that cannot end a query value. Used for `allowReserved`. */
@@ -146,6 +166,7 @@ function encodeReserved(text: string): string {
   return encodeURIComponent(text).replaceAll(/%(?:2F|3A|3F|40|2C|3B|24)/g, decodeURIComponent)
 }
 
-function percent(character: string): string {
-  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
-}
+/** The characters that `encodeURIComponent` keeps, except letters, digits and `~_.-`. */
+const escapes = ['!', "'", '(', ')', '*'].map(
+  (character) => [character, `%${character.charCodeAt(0).toString(16).toUpperCase()}`] as const,
+)

@@ -12,6 +12,7 @@ import { mergeSchemas } from './all-of.ts'
 import { documentRejected, OperationSkipped } from '../failures.ts'
 import { isPattern, plainKeywords, schemaKeywords, schemaLists, schemaMaps } from './keywords.ts'
 import type { References } from '../document/references.ts'
+import type { CredentialParameter } from '../model.ts'
 
 /** Maximum depth of references in each attempt to convert a schema. The first attempt cuts only cycles. */
 const attempts = [8, 4, 2, 1] as const
@@ -34,6 +35,7 @@ export interface OperationConversion {
   readonly references: References
   readonly schemas: SchemaConverter
   readonly note: ReportNotice
+  readonly credential?: CredentialParameter | undefined
 }
 
 /** Thrown when one attempt exceeds `maxUnits`, and by `convert` when all attempts do. */

@@ -41,7 +41,10 @@ const maxErrorBytes = 16 * 1024
 /** Methods without side effects. Only these methods are repeated, and only their redirects are followed. */
 const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 
-/** Statuses with which a gateway in front of the service reports that the service is down. */
+/**
+ * Statuses with which a gateway in front of the service reports that the service is down. Other errors, such as 500, can
+ * depend on the arguments, so one caller could otherwise make the service unavailable to all callers.
+ */
 const gatewayStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
 export interface RestOptions {
@@ -157,7 +160,7 @@ export class RestConnection implements BackendConnection {
         answered,
         output: this.#output,
       })
-      if (response.status >= 500)
+      if (gatewayStatuses.has(response.status))
         throw new ReadableFailure('BACKEND_FAILED', `HTTP ${response.status}`, outcome)
       return outcome
     } finally {
@@ -215,15 +218,17 @@ function urlOf(base: URL, { path, query }: BuiltRequest): URL {
   return url
 }
 
-/** Moves the credential from its header to the query, where it replaces every argument with the same name. */
+/** Moves the credential from its header to the query. The conversion ensures that no argument has the same name. */
 function withApiKey(
   { headers, url }: OutgoingRequest,
   { header, parameter }: OpenApiApiKeyQuery,
 ): Pick<OutgoingRequest, 'url' | 'headers'> {
   const { [header.toLowerCase()]: value, ...others } = headers
+  if (value === undefined) return { url, headers: others }
   const moved = new URL(url)
-  moved.searchParams.delete(parameter)
-  if (value !== undefined) moved.searchParams.set(parameter, value)
+  // Appends text, because searchParams would encode the other parameters again.
+  const pair = new URLSearchParams([[parameter, value]]).toString()
+  moved.search = moved.search === '' ? pair : `${moved.search}&${pair}`
   return { url: moved, headers: others }
 }
 

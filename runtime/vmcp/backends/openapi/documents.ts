@@ -34,8 +34,9 @@ export class RestDocuments {
   }
 
   open(backend: string, options: DocumentOptions): RestDocument {
-    const { operations, overrides, response } = options.openapi
+    const { apiKeyQuery, operations, overrides, response } = options.openapi
     const settings = {
+      ...(apiKeyQuery && { apiKeyQuery }),
       ...(operations && { operations }),
       ...(overrides && { overrides }),
       ...(response && { response }),

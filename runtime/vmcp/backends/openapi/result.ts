@@ -6,15 +6,19 @@
  * in which the credentials of the request are masked.
  * Source: MCP 2025-11-25, "Tool Result"; docs/guides/openapi.md.
  */
-import { exactJson, isFields } from '../../../../schemas/index.ts'
+import { isUtf8 } from 'node:buffer'
 import type { RequestPlan } from '../../../../schemas/openapi/index.ts'
+import { emptyObjectBytes, objectEnd, openObject, workOn } from '../../../mcp/index.ts'
 import { type Outcome, resultOutcome, toolErrorOutcome } from '../../model/outcome.ts'
 import type { Request } from '../connection.ts'
 import { type AnsweredRequest, maskedText } from '../transport/backend-answer.ts'
 import type { BackendResponse } from '../transport/http.ts'
+import { fieldTree, isJsonValue, quoted, withOnly } from './json-text.ts'
 import type { OutputCheck } from './output-check.ts'
 
 const maxErrorText = 4_096
+const mark = Buffer.from('\uFEFF')
+const blank = 0x20
 
 export interface ResultParts {
   readonly plan: RequestPlan
@@ -29,38 +33,42 @@ export async function resultOf(response: BackendResponse, parts: ResultParts): P
   if (status < 200 || status >= 300) return errorResult(response, parts.answered)
   const { plan } = parts
   const type = mediaTypeOf(response)
-  const json = body.length > 0 && isJson(type, plan) ? parsed(body) : undefined
-  if (json) return structured(json.value, json.text, parts)
+  const bytes = utf8Of(body)
+  if (bytes.length > 0 && isJson(type, plan) && (await workOn(bytes, isJsonValue(bytes))))
+    return structured(bytes, parts)
   if (body.length > 0 && !isText(type)) return binaryResult(type, body)
   const text = decoded(body, response)
   // A client requires structured content from a tool with an output schema.
-  if (plan.response.schema !== undefined) return structured(text === '' ? undefined : text, text, parts)
+  if (plan.response.schema !== undefined) return structured(text === '' ? undefined : text, parts)
   return resultOutcome({ content: [{ type: 'text', text }] })
 }
 
-/** `value` is undefined for an empty response. */
-async function structured(value: unknown, text: string, parts: ResultParts): Promise<Outcome> {
+/** `value` is JSON, or text that is not JSON; undefined for an empty response. */
+async function structured(value: Buffer | string | undefined, parts: ResultParts): Promise<Outcome> {
   const { plan, tool, request, output } = parts
   const { fields, isWrapped, schema } = plan.response
-  const selected = fields
-    ? onlyFields(
-        value,
-        fields.map((path) => path.split('.')),
-      )
-    : value
-  const shown = fields ? JSON.stringify(selected) : text
-  // Without a selection, the JSON text passes through unchanged.
-  const inner =
-    value === undefined ? 'null' : fields || typeof value === 'string' ? JSON.stringify(selected) : text
-  const isBare = isFields(value) && !isWrapped
-  const content = isBare ? inner : value === undefined && !isWrapped ? '{}' : `{"result":${inner}}`
+  const json = Buffer.isBuffer(value)
+    ? fields
+      ? await workOn(value, withOnly(value, fieldTree(fields)))
+      : value
+    : undefined
+  const text = json?.toString() ?? String(value ?? '')
+  const string = await workOn(json ?? Buffer.from(text), quoted(text))
+  const inner = json ?? (value === undefined ? Buffer.from('null') : string)
+  const isObject = json?.[json.findIndex((byte) => byte > blank)] === openObject
+  const isEmpty = value === undefined && !isWrapped
+  const content =
+    isObject && !isWrapped
+      ? inner
+      : Buffer.concat(isEmpty ? [emptyObjectBytes] : [Buffer.from('{"result":'), inner, objectEnd])
   if (schema !== undefined) {
     const mismatches = await output.check(schema, Buffer.from(content), { tool, request })
     if (mismatches.length > 0)
       return toolErrorOutcome(`the response does not match the OpenAPI document: ${mismatches.join('; ')}`)
   }
-  const texts = JSON.stringify([{ type: 'text', text: shown }])
-  return { kind: 'result', result: Buffer.from(`{"content":${texts},"structuredContent":${content}}`) }
+  const pieces = ['{"content":[{"type":"text","text":', string, '}],"structuredContent":', content, '}']
+  const bytes = pieces.map((piece) => Buffer.from(piece))
+  return { kind: 'result', result: Buffer.concat(bytes) }
 }
 
 function mediaTypeOf({ headers }: BackendResponse): string {
@@ -82,14 +90,10 @@ function isText(type: string): boolean {
   )
 }
 
-/** Returns undefined if the body is not JSON. */
-function parsed(body: Buffer): { readonly value: unknown; readonly text: string } | undefined {
-  const text = body.toString().replace(/^\uFEFF/, '')
-  try {
-    return { value: exactJson(text), text }
-  } catch {
-    return undefined
-  }
+/** Returns the body without a byte order mark, and with U+FFFD for bytes that are not UTF-8. */
+function utf8Of(body: Buffer): Buffer {
+  const text = body.subarray(0, mark.length).equals(mark) ? body.subarray(mark.length) : body
+  return isUtf8(text) ? text : Buffer.from(text.toString())
 }
 
 function decoded(body: Buffer, { headers }: BackendResponse): string {
@@ -120,16 +124,4 @@ function errorResult(response: BackendResponse, answered: AnsweredRequest): Outc
   const text = maskedText(decoded(body, response), answered)
   const shown = text.length > maxErrorText ? `${text.slice(0, maxErrorText)}…` : text
   return toolErrorOutcome(`HTTP ${status}: ${shown.toWellFormed()}`)
-}
-
-/** Keeps only the members at `paths`. A path applies to each item of a list. */
-function onlyFields(value: unknown, paths: readonly (readonly string[])[]): unknown {
-  if (Array.isArray(value)) return value.map((item) => onlyFields(item, paths))
-  if (!isFields(value)) return value
-  const kept = Object.entries(value).flatMap(([name, member]) => {
-    const below = paths.filter(([first]) => first === name).map(([, ...rest]) => rest)
-    if (below.length === 0) return []
-    return [[name, below.some((rest) => rest.length === 0) ? member : onlyFields(member, below)] as const]
-  })
-  return Object.fromEntries(kept)
 }

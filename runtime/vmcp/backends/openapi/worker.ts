@@ -5,7 +5,12 @@
  */
 import { parentPort } from 'node:worker_threads'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { convertOpenApi, type OpenApiTool } from '../../../../schemas/openapi/index.ts'
+import {
+  convertOpenApi,
+  type OpenApiTool,
+  requestDigest,
+  requestDigestKey,
+} from '../../../../schemas/openapi/index.ts'
 import type { ConversionReply, ConversionTask, ConvertedTool } from './convert.ts'
 
 const maxLines = 20
@@ -28,7 +33,8 @@ function converted({ text, settings }: ConversionTask): ConversionReply {
 
 /** Sends JSON texts instead of objects, because copying texts between threads takes much less time. */
 function toolOf({ request, ...definition }: OpenApiTool): ConvertedTool {
-  return { name: definition.name, definition: JSON.stringify(definition), plan: JSON.stringify(request) }
+  const listed = { ...definition, _meta: { [requestDigestKey]: requestDigest(request) } }
+  return { name: definition.name, definition: JSON.stringify(listed), plan: JSON.stringify(request) }
 }
 
 parentPort?.on('message', (task: ConversionTask) => {

@@ -27,7 +27,12 @@ await t.test('a bearer token and an API key in a header', async (t) => {
 })
 
 await t.test('an API key in the query, which arguments cannot replace', async (t) => {
-  const parameters = ['api_key', 'q'].map((name) => ({ name, in: 'query', schema: { type: 'string' } }))
+  const parameters = [
+    { name: 'api_key', in: 'query', required: true, schema: { type: 'string' } },
+    { name: 'X-Api-Key', in: 'header', required: true, schema: { type: 'string' } },
+    { name: 'q', in: 'query', allowReserved: true, schema: { type: 'string' } },
+    { name: 'filter', in: 'query', schema: { type: 'object' } },
+  ]
   const rig = await startRestRig(t, {
     config: { outgoingAuth: injected('X-API-Key', 'KEY') },
     env: { KEY: `${secret}&x=1` },
@@ -40,7 +45,15 @@ await t.test('an API key in the query, which arguments cannot replace', async (t
       },
     },
   })
-  await rig.call('find', { q: 'a', api_key: 'mine' })
+  const { tools } = await rig.client.listTools()
+  t.same(Object.keys(tools[0]?.inputSchema.properties ?? {}), ['q', 'filter'], 'no argument for the key')
+  for (const name of ['api_key', 'API_Key', 'api_key[]', 'api_key[a]'])
+    t.match(await rig.call('find', { filter: { [name]: 'mine' } }), {
+      isError: true,
+      content: [{ text: `invalid argument "filter": must not contain ${JSON.stringify(name)}` }],
+    })
+  t.match(await rig.call('find', { api_key: 'mine' }), { isError: true })
+  await rig.call('find', { q: 'a' })
   const { query, headers } = rig.service.seen.at(-1) ?? {}
   t.same(query?.getAll('api_key'), [`${secret}&x=1`])
   t.equal(query?.get('q'), 'a')

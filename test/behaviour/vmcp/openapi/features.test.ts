@@ -65,6 +65,26 @@ await t.test('a lock blocks a tool whose definition changes with the document', 
   t.equal(calls(rig.service.seen), before)
 })
 
+await t.test('a lock blocks a tool whose document moves it to another path', async (t) => {
+  const first = await startRestRig(t)
+  const { tools } = await first.client.listTools()
+  const toolLocks = [
+    { backend: 'pets', tools: tools.map((tool) => ({ name: tool.name, definition: JSON.stringify(tool) })) },
+  ]
+  const rig = await startRestRig(t, {
+    config: { pinning: { onChanged: 'block', onNew: 'block' }, toolLocks },
+  })
+  t.match(await rig.call('getPet', { petId: 1 }), { structuredContent: { name: 'Rex' } })
+  const { paths, ...document } = petDocument()
+  const { '/pets/{petId}': pet, ...others } = paths as Record<string, object>
+  rig.file.write({ ...document, paths: { ...others, '/admin/{petId}': pet } })
+  const listed = async () => (await rig.client.listTools()).tools.map(({ name }) => name).toSorted()
+  while ((await listed()).includes('getPet')) await new Promise((done) => setTimeout(done, 50))
+  t.same(await listed(), ['createPet', 'listPets'])
+  await rig.call('getPet', { petId: 1 }).catch(String)
+  t.notOk(rig.service.seen.some(({ path }) => path.startsWith('/api/admin')))
+})
+
 await t.test('tool search finds and calls REST tools', async (t) => {
   const rig = await startRestRig(t, { config: { optimizer: {} } })
   const { tools } = await rig.client.listTools()
@@ -98,16 +118,18 @@ await t.test('a workflow uses the structured result of a REST tool', async (t) =
   t.match(rig.service.seen.at(-1), { method: 'POST', body: '{"name":"Rex"}' })
 })
 
-await t.test('the circuit breaker opens after server errors, and not after client errors', async (t) => {
+await t.test('the circuit breaker opens if the service is down, and not after errors of calls', async (t) => {
   const circuitBreaker = { enabled: true, failureThreshold: 2 }
   const rig = await startRestRig(t, { config: { operational: { failureHandling: { circuitBreaker } } } })
   const answer = (status: number) => () => ({ status, body: 'broken' })
-  rig.service.answer = answer(422)
-  for (let n = 0; n < 5; n++)
-    t.match(await rig.call('getPet', { petId: 1 }), { content: [{ text: 'HTTP 422: broken' }] })
-  rig.service.answer = answer(500)
+  for (const status of [422, 500, 501]) {
+    rig.service.answer = answer(status)
+    for (let n = 0; n < 5; n++)
+      t.match(await rig.call('getPet', { petId: 1 }), { content: [{ text: `HTTP ${status}: broken` }] })
+  }
+  rig.service.answer = answer(503)
   for (let n = 0; n < 2; n++)
-    t.match(await rig.call('getPet', { petId: 1 }), { content: [{ text: 'HTTP 500: broken' }] })
+    t.match(await rig.call('getPet', { petId: 1 }), { content: [{ text: 'HTTP 503: broken' }] })
   const before = calls(rig.service.seen)
   t.match(JSON.stringify(await rig.call('getPet', { petId: 1 }).catch(String)), /unavailable/)
   t.equal(calls(rig.service.seen), before)

@@ -110,6 +110,13 @@ await t.test('requests: a document cannot set restricted headers', async (t) => 
     'Mcp-Session-Id',
     'Transfer-Encoding',
     'Proxy-A',
+    'X-HTTP-Method-Override',
+    'x-http-method',
+    'X-Method-Override',
+    'X-Original-URL',
+    'X-Rewrite-URL',
+    'X-Host',
+    'X-HTTP-Host-Override',
   ]) {
     const { tool, notices } = outcomeOf({ parameters: [header(name)] })
     t.same(tool?.inputSchema['properties'], {}, name)
@@ -123,6 +130,42 @@ await t.test('requests: a document cannot set restricted headers', async (t) => 
       'OpenAPI ignores these',
     )
   t.equal(outcomeOf({ parameters: [header('a b')] }).reason, 'parameter')
+})
+
+await t.test('requests: arguments cannot set the credential or replace the method', async (t) => {
+  const parameters = [query('filter', { schema: { type: 'object' } })]
+  const settings = { apiKeyQuery: { header: 'X-Key', parameter: 'api_key' } }
+  const hidden = ['api_key', 'Api_Key', 'api_key[]'].map((name) => query(name, required))
+  const { request, inputSchema } = toolFor(
+    { parameters: [...parameters, ...hidden, header('x-key', required)] },
+    {},
+    settings,
+  )
+  t.same(Object.keys(inputSchema['properties'] ?? {}), ['filter'])
+  for (const name of ['api_key', 'API_KEY', 'api_key[]', 'api_key[a]', '_method', '_METHOD'])
+    t.throws(() => buildRequest(request, { filter: { [name]: 'x' } }), invalid, name)
+  t.equal(buildRequest(request, { filter: { api: 'x' } }).query, 'api=x')
+  const open = toolFor({ parameters }).request
+  t.throws(() => buildRequest(open, { filter: { _method: 'DELETE' } }), invalid)
+  t.equal(buildRequest(open, { filter: { api_key: 'x' } }).query, 'api_key=x')
+})
+
+await t.test('requests: the values of paths, queries and headers have a maximum length', async (t) => {
+  const parameters = [id, query('q'), query('o', { schema: { type: 'object' } }), header('X-A')]
+  const { request } = toolFor({ parameters }, { at: 'get /a/{id}' })
+  const text = 'x'.repeat(16_384)
+  t.equal(buildRequest(request, { id: text, q: text }).query, `q=${text}`)
+  const list = Array.from({ length: 1_000 }, () => 1)
+  t.equal(buildRequest(request, { id: 1, q: list }).query.length, 3_999)
+  for (const args of [
+    { id: `${text}x` },
+    { id: 1, q: `${text}x` },
+    { id: 1, q: [text, 'x'] },
+    { id: 1, q: [...list, 1] },
+    { id: 1, o: { a: text } },
+    { id: 1, o: Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [n, 1])) },
+  ])
+    t.throws(() => buildRequest(request, args), { message: /must not have more than/ })
 })
 
 await t.test('requests: missing and unknown arguments are errors', async (t) => {
@@ -146,4 +189,12 @@ await t.test('requests: a body keeps exact integers and unusual names', async (t
   t.equal(buildRequest(request, args).body, '{"n":9007199254740993,"constructor":{"a":[1]}}')
   const found = toolFor({ parameters: [query('q')] }).request
   t.equal(buildRequest(found, { q: args['n'] }).query, 'q=9007199254740993')
+})
+
+await t.test('requests: only a valid media type is accepted from the service', async (t) => {
+  const accepted = (media: string) =>
+    toolFor({ responses: { 200: { content: { [media]: {} } } } }).request.response.accept
+  t.equal(accepted('Text/CSV; charset=utf-8'), 'text/csv')
+  for (const media of ['text/x\r\nX-Evil: 1', 'text/\u00fc', 'text/a b', 'text/', ''])
+    t.equal(accepted(media), undefined)
 })
