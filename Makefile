@@ -6,7 +6,7 @@ export npm_config_update_notifier := false
 # Two installations at the same time would remove each other's packages.
 .NOTPARALLEL:
 
-# Stamps of two installations: the packages of `dependencies`, and all packages.
+# Stamp files: one for the packages in `dependencies`, and one for all packages.
 RUNTIME := node_modules/.gatehouse-runtime
 INSTALLED := node_modules/.gatehouse-installed
 NPM_CI := npm ci --no-fund --no-audit --loglevel=error
@@ -40,7 +40,7 @@ test: lint build ## Everything that guards main: lint, types, generated files, a
 
 check: lint unit ## Lint, types, generated files and unit tests, in about three minutes on two cores
 
-build: $(RUNTIME) ## Make dist/: the two programs, with licences and lists of what is inside
+build: $(RUNTIME) ## Make dist/: the two programs, with licenses and package lists
 	@node manifests/bundle/main.ts
 
 package: build ## Make the npm package: a tarball that needs Node and nothing else

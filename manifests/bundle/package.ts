@@ -1,8 +1,8 @@
 /**
  * Packs the npm package from the built `dist/`: `node manifests/bundle/package.ts [FOLDER]` (default: the repository).
  *
- * The package has no dependencies, because `dist/` contains them. It is packed from a folder of its own, whose
- * package.json names none.
+ * The package has no dependencies, because `dist/` contains them. The script packs a temporary folder with a
+ * package.json that lists no dependencies.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

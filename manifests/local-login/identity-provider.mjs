@@ -1,6 +1,6 @@
 /**
- * A test identity provider on this machine: a real OpenID provider (the package oidc-provider) with a form that accepts
- * every name and password. `make run` and `make build` install the package.
+ * Runs a test identity provider on this machine: a real OpenID provider (the package oidc-provider) with a form that
+ * accepts every name and password. `make run`, `make build` and `make package` install the package.
  *
  *   node manifests/local-login/identity-provider.mjs CERTIFICATE KEY
  */

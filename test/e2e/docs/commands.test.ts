@@ -1,6 +1,6 @@
 /**
- * Runs the commands of the guides that need no cluster, in network namespaces of their own, so that the ports of the
- * guides are free and nothing is downloaded.
+ * Runs the commands of the guides that need no cluster. The test has its own network namespace, so the ports in the guides
+ * are free and nothing is downloaded.
  */
 import { execFileSync } from 'node:child_process'
 import t, { type Test } from 'tap'

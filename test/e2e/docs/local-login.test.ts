@@ -1,5 +1,5 @@
 /**
- * The section "Try it on one machine" of the guide of the authorization server: its commands word for word, and a user who
+ * Runs the commands in the section "Try it on one machine" of the authorization server guide word for word. The user
  * signs in with a real browser.
  */
 import { execFileSync } from 'node:child_process'
@@ -17,7 +17,7 @@ const blocks = [...(section.split('\n## ')[0] ?? '').matchAll(/^```sh\n([\s\S]*?
   ([, text = '']) => text,
 )
 
-/** Accepts the certificate, signs in as alice in each form and approves, until the browser is back at the client. */
+/** Accepts the certificate, signs in as alice in each form and approves, until the browser returns to the client. */
 async function signIn(browser: Browser, address: string): Promise<readonly string[]> {
   const context = await browser.newContext({ ignoreHTTPSErrors: true })
   const tab = await context.newPage()
@@ -52,15 +52,15 @@ async function scenario(t: Test): Promise<void> {
   }
   const client = new Running(blocks[3] ?? '', place)
   t.teardown(() => client.interrupt())
-  t.ok(await client.sees(/http:\/\/127\.0\.0\.1:4483\/oauth\/authorize\?\S+\s/), 'opens the browser', {
+  t.ok(await client.sees(/http:\/\/127\.0\.0\.1:4483\/oauth\/authorize\?\S+\s/), 'prints the login address', {
     output: client.output,
   })
   const address = /http:\/\/127\.0\.0\.1:4483\/oauth\/authorize\?\S+/.exec(client.output)?.[0] ?? ''
   const browser = await openBrowser(t)
   const hosts = await signIn(browser, address)
   t.ok(hosts.includes('127.0.0.1:4483'), 'the user approves the client at the virtual server')
-  t.ok(hosts.includes('127.0.0.1:9400'), 'and signs in at the identity provider')
-  t.equal(await client.ended, 0, 'ends', { output: client.output })
+  t.ok(hosts.includes('127.0.0.1:9400'), 'the user signs in at the identity provider')
+  t.equal(await client.ended, 0, 'the command succeeds', { output: client.output })
   t.match(client.output, /^everything_echo message=<string>$/m)
 }
 

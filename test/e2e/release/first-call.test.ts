@@ -1,6 +1,6 @@
 /**
- * The way of a user from each artifact to a first tool call: the packed npm package, and the executable that install.sh
- * installs from a release. Both print the time. `registry.test.ts` covers the chart.
+ * Installs each artifact and calls a tool, as a new user does: the packed npm package, and the executable that install.sh
+ * installs from a release. Each test prints the time that this takes. `registry.test.ts` covers the chart.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'

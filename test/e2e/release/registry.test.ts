@@ -1,7 +1,7 @@
 /**
  * Publishes a release to a real OCI registry, and installs it on an empty cluster with the documented command: both
- * images (assembled as OCI layouts), the chart, the checksums, the lists of packages and the signatures. The node pulls
- * the images from the registry. Only the keys differ from a release: the test signs with its own instead of an identity.
+ * images (assembled as OCI layouts), the chart, the checksums, the package lists and the signatures. The node pulls the
+ * images from the registry. Unlike a release, the test signs with its own keys instead of the workflow's identity.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -53,7 +53,7 @@ async function scenario(t: Test): Promise<void> {
   const signer = makeSigner(at('keys'))
   const digests: Record<string, string> = {}
 
-  await t.test('push: both images, from OCI layouts that are the same each time', async (t) => {
+  await t.test('push: both images, from reproducible OCI layouts', async (t) => {
     for (const name of names) {
       const image = assembleRootfs(dockerfiles[name], at('roots', name))
       const digest = writeLayout(at('layouts', name), image)
@@ -74,32 +74,35 @@ async function scenario(t: Test): Promise<void> {
   })
   if (!t.passing()) return
 
-  await t.test('signatures: images and chart verify; an unsigned or another image does not', async (t) => {
-    for (const [name, digest] of Object.entries(digests)) {
-      const reference = `${host}/${name}@${digest}`
-      t.match(
-        signer.verify('verify', reference),
-        { code: 10, stderr: /no signatures found/ },
-        'not signed yet',
-      )
-      signer.sign('sign', reference)
-      const verified = signer.verify('verify', `${host}/${name}:${version}`)
-      t.equal(verified.code, 0, verified.stderr)
-      t.match(verified.stdout, digest, 'prints the signed digest')
-    }
-    const root = at('another')
-    mkdirSync(root)
-    writeFileSync(join(root, 'added.js'), '')
-    const another: Image = { root, entrypoint: [], cmd: [], env: {}, user: undefined, workdir: '/' }
-    writeLayout(at('layouts/another'), another)
-    await pushLayout(at('layouts/another'), host, 'gatehouse', 'moved')
-    t.not(signer.verify('verify', `${host}/gatehouse:moved`).code, 0, 'a moved tag')
-    const stranger = makeSigner(mkdirOf(at('stranger')))
-    t.not(stranger.verify('verify', `${host}/gatehouse:${version}`).code, 0, 'a key of another signer')
-  })
+  await t.test(
+    'signatures: the images and the chart verify; unsigned and different images do not',
+    async (t) => {
+      for (const [name, digest] of Object.entries(digests)) {
+        const reference = `${host}/${name}@${digest}`
+        t.match(
+          signer.verify('verify', reference),
+          { code: 10, stderr: /no signatures found/ },
+          'not signed yet',
+        )
+        signer.sign('sign', reference)
+        const verified = signer.verify('verify', `${host}/${name}:${version}`)
+        t.equal(verified.code, 0, verified.stderr)
+        t.match(verified.stdout, digest, 'prints the signed digest')
+      }
+      const root = at('another')
+      mkdirSync(root)
+      writeFileSync(join(root, 'added.js'), '')
+      const another: Image = { root, entrypoint: [], cmd: [], env: {}, user: undefined, workdir: '/' }
+      writeLayout(at('layouts/another'), another)
+      await pushLayout(at('layouts/another'), host, 'gatehouse', 'moved')
+      t.not(signer.verify('verify', `${host}/gatehouse:moved`).code, 0, 'a moved tag')
+      const stranger = makeSigner(mkdirOf(at('stranger')))
+      t.not(stranger.verify('verify', `${host}/gatehouse:${version}`).code, 0, 'the key of another signer')
+    },
+  )
 
   await t.test(
-    'packages: each image contains its list, which is attested and names the version',
+    'packages: each image contains its package list, which is attested and has the version',
     async (t) => {
       for (const name of names) {
         const reference = `${host}/${name}@${digests[name]}`
@@ -112,14 +115,14 @@ async function scenario(t: Test): Promise<void> {
         t.equal(code, 0, stderr)
         const { payload }: { payload: string } = JSON.parse(stdout.trim().split('\n')[0] ?? '')
         const statement = JSON.parse(Buffer.from(payload, 'base64').toString())
-        t.equal(`sha256:${statement.subject[0].digest.sha256}`, digests[name], 'of this image')
+        t.equal(`sha256:${statement.subject[0].digest.sha256}`, digests[name], 'the subject is this image')
         t.same(statement.predicate.components.length, parsed.components.length)
       }
     },
   )
 
   await t.test(
-    'files: the signed checksums cover each file; a changed file or list is rejected',
+    'files: the signed checksums cover every file; a changed file or list is rejected',
     async (t) => {
       execFileSync(process.execPath, ['manifests/bundle/package.ts', at('roots')])
       copyFileSync(at('files', `gatehouse-${version}.tgz`), at('files', `gatehouse-chart-${version}.tgz`))
@@ -173,7 +176,7 @@ async function scenario(t: Test): Promise<void> {
       own
         .filter((word) => word !== '--set' && !sets.some((value) => word.endsWith(`=${value}`)))
         .map((word) => word.replace(exampleRegistry, home.registry)),
-      'the two commands differ in the registry and the images only',
+      'the two commands differ only in the registry and the images',
     )
     t.ok(official.includes(version))
     const local = own.map((word) => word.replace(exampleRegistry, host))

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 
-/** Pages whose commands are all run by a test, recorded, or listed with the reason that they cannot run here. */
+/** Pages in which each command is run by a session, covered by another test, or listed with a reason why it cannot run. */
 export const commandPages = [
   'README.md',
   ...[
@@ -36,7 +36,7 @@ const block = /^```sh\n([\s\S]*?)^```|(?<=\n\n)((?: {4}.*\n|\n(?= {4}))+)/gm
 const command =
   /^(\$ )?((?:gatehouse|kubectl|helm|make|npm|npx|docker|kind|curl|gcloud|cosign)(?! *:)(?: .*)?)$/
 
-/** Returns the commands of a page in their order. */
+/** Returns the commands of a page in order. */
 export function commandsIn(page: string): readonly PageCommand[] {
   const text = readFileSync(page, 'utf8')
   return [...text.matchAll(block)].flatMap(([, fenced, indented = '']) =>

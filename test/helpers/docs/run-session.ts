@@ -22,7 +22,7 @@ export interface Place {
   readonly env: NodeJS.ProcessEnv
 }
 
-/** The complete manifest of a page: its first indented or fenced block that starts with `apiVersion`. */
+/** Returns the complete manifest of a page: its first indented block that starts with `apiVersion`. */
 function manifestOf(page: string): string {
   const found = /\n\n((?: {4}.*\n|\n(?= {4}))*? {4}apiVersion:(?:.*\n| {4}.*\n|\n(?= {4}))+?)(?=\n\S)/.exec(
     readFileSync(join(root, page), 'utf8'),
@@ -30,7 +30,7 @@ function manifestOf(page: string): string {
   return (found?.[1] ?? '').replaceAll(/^ {4}/gm, '')
 }
 
-/** Creates the folders of a session, with the installed command, the packages of the servers and the manifests. */
+/** Creates a session's folders, which contain the `gatehouse` command, the servers' packages and the manifests. */
 export function prepare(t: Test, { files = {}, env = {} }: Session, options: SessionOptions): Place {
   const folder = t.testdir({ home: {}, bin: {} })
   const write = (path: string, text: string, mode = 0o644) => {
@@ -60,7 +60,7 @@ export function prepare(t: Test, { files = {}, env = {} }: Session, options: Ses
   }
 }
 
-/** A command in the place of a session, with its output so far. */
+/** A command that runs in a session's folder, with its output so far. */
 export class Running {
   readonly #child: ChildProcess
   #output = ''
@@ -87,7 +87,7 @@ export class Running {
     return this.#output
   }
 
-  /** Resolves to true when the output matches, and to false when the program ends first or the time is over. */
+  /** Resolves to true when the output matches, and to false when the program ends first or the time limit expires. */
   async sees(pattern: RegExp): Promise<boolean> {
     const over = Promise.race([this.ended, pause(waitMs, undefined, { ref: false })]).then(() => 'over')
     while (!pattern.test(this.#output))
@@ -95,7 +95,7 @@ export class Running {
     return true
   }
 
-  /** Presses Ctrl-C, and kills the group of processes after some seconds. */
+  /** Interrupts the command as Ctrl-C does, and kills its process group after ten seconds. */
   async interrupt(): Promise<void> {
     if (this.#child.pid === undefined) return
     const pid = this.#child.pid
@@ -103,7 +103,7 @@ export class Running {
       try {
         process.kill(-pid, signal)
       } catch {
-        // It has ended.
+        // The process group has already ended.
       }
     }
     kill('SIGINT')
@@ -130,7 +130,7 @@ async function startServer(t: Test, port: number): Promise<void> {
   throw new Error(`no server on port ${port}`)
 }
 
-/** Checks the lines that the page shows: those before `…`, without spaces at either end. */
+/** Checks that the output contains each line that the page shows, except `…`. Ignores spaces at either end of a line. */
 function checkShown(t: Test, { output, text }: PageCommand, real: string): void {
   const lines = new Set(real.split('\n').map((line) => line.trim()))
   for (const line of output.map((shown) => shown.trim())) {
@@ -146,7 +146,7 @@ export interface SessionOptions {
   readonly programs?: Readonly<Record<string, string>>
 }
 
-/** Runs the session in fresh folders and adds the results to `t`. */
+/** Runs the session in new folders and adds the results to `t`. */
 export async function runSession(t: Test, session: Session, options: SessionOptions = {}): Promise<void> {
   const place = prepare(t, session, options)
   for (const port of session.servers ?? []) await startServer(t, port)

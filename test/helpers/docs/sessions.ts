@@ -1,27 +1,27 @@
 /**
- * The sessions that `test/e2e/docs/commands.test.ts` runs: commands of the guides, word for word, one after the other in
- * one folder and one home folder. Each session starts with fresh folders.
+ * Sessions that `test/e2e/docs/commands.test.ts` runs. A session contains commands of the guides, word for word, which
+ * run one after the other. Each session has its own working folder and home folder.
  */
 
 export interface Step {
   readonly page: string
   /** The command as printed in the page. */
   readonly command: string
-  /** The command keeps running. The next step starts when the output matches. */
+  /** Set for a command that keeps running. The next step starts when the output matches. */
   readonly ready?: RegExp
   /** Exit code of a command that ends. Default: 0. */
   readonly code?: number
   /** Pattern in the output of a command that ends. Lines that the page prints below the command are checked too. */
   readonly prints?: RegExp
-  /** Ends the commands that keep running before this one starts. */
+  /** Stops all running commands before this one starts. */
   readonly isAlone?: true
 }
 
 export interface Session {
   readonly name: string
-  /** Files in the session's folder. A manifest of a page is named by its page. */
+  /** Text of each file in the session's folder. The path of a page stands for the manifest in that page. */
   readonly files?: Readonly<Record<string, string>>
-  /** Ports on which a server that exists already (server-everything) listens. */
+  /** Ports on which server-everything listens before the first step. */
   readonly servers?: readonly number[]
   /** Environment variables that the session needs. */
   readonly env?: Readonly<Record<string, string>>
@@ -30,7 +30,7 @@ export interface Session {
 
 const guide = (name: string): string => `docs/guides/${name}.md`
 
-/** Servers of the user of Cursor in the sessions that read a client's configuration. */
+/** Cursor's configuration in the sessions that import it. */
 const cursor = JSON.stringify({
   mcpServers: {
     everything: { command: 'npx', args: ['-y', '@modelcontextprotocol/server-everything'] },

@@ -26,7 +26,7 @@ const kubernetes = '1.36.3'
 const etcd = '3.6.8'
 const gatewayApi = '1.6.3'
 
-/** Programs that Go builds with the dependency versions of their own module. */
+/** Programs that Go builds with the dependency versions in their own modules. */
 const goPrograms = {
   helm: { version: '3.21.4', source: 'helm.sh/helm/v3/cmd/helm' },
   registry: { version: '3.1.2', source: 'github.com/distribution/distribution/v3/cmd/registry' },
@@ -75,13 +75,13 @@ function builtPath(name: GoProgram): string {
   return join(cacheFolder(), `${name}-${goPrograms[name].version}`)
 }
 
-/** Path of a program that this script built, or undefined. */
+/** Returns the path of a program that this script built, or undefined. */
 function findBuilt(name: GoProgram): string | undefined {
   const path = builtPath(name)
   return existsSync(path) ? path : undefined
 }
 
-/** Path of a program: the one that its variable names (`HELM`), in PATH, or built by this script. Otherwise undefined. */
+/** Returns the program in its variable (such as `HELM`), in PATH, or built by this script; otherwise undefined. */
 export function findProgram(name: GoProgram): string | undefined {
   const named = process.env[name.toUpperCase()]
   if (named !== undefined) return named
@@ -107,9 +107,9 @@ export const controllerManagerMissing =
 export const gatewayDefinitionsMissing =
   'no definitions of the Gateway API: run `node test/helpers/kube/assets.ts build` (needs Go)'
 
-/** Skip reason of tests that need a program that is absent. */
+/** Returns the skip reason of tests that need a missing program. */
 export function programAbsent(name: GoProgram): string {
-  return `no ${name}: set ${name.toUpperCase()}, have it in PATH, or run \`node test/helpers/kube/assets.ts build\` (needs Go)`
+  return `no ${name}: set ${name.toUpperCase()}, add it to PATH, or run \`node test/helpers/kube/assets.ts build\` (needs Go)`
 }
 
 /** The staging modules of Kubernetes are published separately, with major version 0. */

@@ -1,4 +1,4 @@
-/** Runs a real Helm for tests: the program in HELM, in PATH, or the one that assets.ts has built. */
+/** Runs a real Helm for tests: the program in HELM, in PATH, or built by assets.ts. */
 import { spawnSync } from 'node:child_process'
 import type { KubeApiserver, Ran } from './apiserver.ts'
 import { findProgram, programAbsent } from './assets.ts'

@@ -12,8 +12,8 @@ const { hostname: forge, pathname } = new URL(home.repository)
 const [registryHost = '', ...registryFolder] = home.registry.split('/')
 
 /**
- * Public addresses of a project with Gatehouse's name, with the part before the name. `docker.io/library` is the prefix of
- * local images.
+ * Match public addresses that end with Gatehouse's name, and capture the host and the folder. `docker.io/library` is the
+ * prefix of local images.
  */
 const addresses = [
   /\b(?<host>github\.com|raw\.githubusercontent\.com|gitlab\.com|codeberg\.org)(?<folder>\/[\w.-]+\/gatehouse)\b/g,

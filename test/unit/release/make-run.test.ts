@@ -9,7 +9,7 @@ const root = resolve(import.meta.dirname, '../../..')
 const manifest: { dependencies: Record<string, string>; devDependencies: Record<string, string> } =
   JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
-/** Returns the commands that `make` would run for a target, with the installations of the given stamps. */
+/** Returns the commands that `make` would run for a target when the given stamp files exist. */
 function dryRun(t: Test, target: string, ...stamps: readonly string[]): string {
   const folder = t.testdir({ node_modules: {} })
   for (const name of ['Makefile', 'package.json', 'package-lock.json'])
@@ -23,11 +23,14 @@ function dryRun(t: Test, target: string, ...stamps: readonly string[]): string {
   return stdout
 }
 
-t.test('make run: installs only the packages that it needs; other targets install all', async (t) => {
-  t.match(dryRun(t, 'run'), /npm ci .*--omit=dev/)
-  for (const target of ['lint', 'unit', 'test'])
-    t.notMatch(/npm ci.*/.exec(dryRun(t, target))?.[0] ?? '--omit', '--omit', target)
-})
+t.test(
+  'make run: installs only the packages that it needs; other targets install all packages',
+  async (t) => {
+    t.match(dryRun(t, 'run'), /npm ci .*--omit=dev/)
+    for (const target of ['lint', 'unit', 'test'])
+      t.notMatch(/npm ci.*/.exec(dryRun(t, target))?.[0] ?? '--omit', '--omit', target)
+  },
+)
 
 t.test('make: installs nothing when the packages are installed', async (t) => {
   t.notMatch(dryRun(t, 'run', '.gatehouse-runtime'), 'npm ci')

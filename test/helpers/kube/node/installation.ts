@@ -60,7 +60,10 @@ export function quickstartImages(folder: string): ReadonlyMap<string, Image> {
   return new Map([...installationImages(folder), ...quickstartServerImages(folder)])
 }
 
-/** Images like their publishers' Dockerfiles: two entrypoints, and a command that arguments replace. */
+/**
+ * Returns images with the entrypoints of their publishers' Dockerfiles. The first image has only a command, which
+ * arguments replace.
+ */
 export function quickstartServerImages(folder: string): readonly NamedImage[] {
   const at = (name: string) => imageFolder(folder, name)
   const server = (name: string) => `@modelcontextprotocol/server-${name}`

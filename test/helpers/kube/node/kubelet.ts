@@ -1,6 +1,7 @@
 /**
  * Serves the kubelet's `attach` and `containerLogs` endpoints to the API server, for the streams and the output of local
- * containers. The node object reports its address and its WebSocket support. Source: Kubernetes, pkg/kubelet/server (paths), KEP-4006.
+ * containers. The node object reports the address and the WebSocket support.
+ * Source: Kubernetes, pkg/kubelet/server (paths), KEP-4006.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:https'
@@ -10,7 +11,7 @@ import type { KubeApi } from './api.ts'
 
 type Find = (namespace: string, pod: string, container: string) => ContainerStreams | undefined
 
-/** Returns the output of a pod; undefined when the pod does not run here. */
+/** Returns the output of a pod, or undefined when the pod does not run on this node. */
 type LogsOf = (namespace: string, pod: string) => string | undefined
 
 export async function startKubelet(
