@@ -52,6 +52,8 @@ export interface ConvertedTools {
   readonly skipped: number
   /** The first skipped operations, one line each. */
   readonly skippedLines: readonly string[]
+  /** The first filters and overrides that match no operation, one line each. */
+  readonly unused: readonly string[]
 }
 
 export interface ConversionTask {

@@ -58,6 +58,7 @@ export class RestDocuments {
           tools: tools.tools.length,
           skipped: tools.skipped,
           skipped_operations: tools.skippedLines,
+          unused_settings: tools.unused,
           isServing: true,
         })
       },

@@ -1,4 +1,4 @@
-/** Sources of OpenAPI documents: whatever is wrong with a new document never changes what is served. */
+/** Sources of OpenAPI documents. An error in a new document never changes the tools that are served. */
 import { createHash } from 'node:crypto'
 import { mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync, mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -150,6 +150,22 @@ await t.test('redirects, errors, large bodies and internal addresses of a docume
   })
   await until(() => rig.log().includes('an OpenAPI document cannot be used'))
   t.equal(host.seen.length, before, 'the address rule of the backend applies to the document')
+})
+
+await t.test('filters and overrides that match no operation are logged', async (t) => {
+  const rig = await startRestRig(t, {
+    openapi: {
+      operations: { exclude: [{ operationIds: ['lisPets'] }] },
+      overrides: { lisPets: { set: { 'query.limit': '5' } } },
+    },
+  })
+  t.ok((await toolsOf(rig)).includes('listPets'))
+  await until(() => rig.log().includes('an OpenAPI document was read'))
+  const unused = [
+    'exclude filter 1 matches no operation',
+    'the override "lisPets" matches no selected operation',
+  ]
+  t.ok(rig.log().includes(`"unused_settings":${JSON.stringify(unused)}`))
 })
 
 await t.test('a rejected document is not converted again within five minutes', async (t) => {
