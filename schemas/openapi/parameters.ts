@@ -1,6 +1,6 @@
 /**
  * Reads the parameters of an operation: path, query and header. Parameters of the path item and of the operation are
- * merged by location and name; those of the operation take precedence.
+ * merged by location and name. The parameters of the operation take precedence.
  * Source: OpenAPI 3.0.4 and 3.1.1, "Parameter Object".
  */
 import { isHeaderName, isRestrictedHeader } from '../headers.ts'

@@ -48,6 +48,8 @@ export interface EventFields extends AttachEventFields {
     readonly skipped?: number | undefined
     /** The first skipped operations, one line each. */
     readonly skipped_operations?: readonly string[] | undefined
+    /** The first filters and overrides that match no operation, one line each. */
+    readonly unused_settings?: readonly string[] | undefined
   }
   /** A response of a REST service does not match the OpenAPI document. */
   readonly openapi_response_mismatch: {

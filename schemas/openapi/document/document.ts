@@ -17,6 +17,8 @@ import { jsonFault } from './json-keys.ts'
 const maxMebibytes = 5
 const maxDepth = 100
 const maxValues = 1_000_000
+/** A document can contain markers in addition to the one before its content, because empty documents are ignored. */
+const maxMarkers = 10
 
 export interface OpenApiDocument {
   readonly root: Fields
@@ -71,6 +73,9 @@ function parseJson(text: string): unknown {
 }
 
 function parseYaml(text: string): unknown {
+  // The parser needs much memory for each of the documents.
+  if ((text.match(/^---/gm)?.length ?? 0) > maxMarkers)
+    throw documentRejected('structure', 'expected one YAML document, got several')
   const { documents, violations } = readYamlTree(text)
   const [first] = violations
   if (first) throw documentRejected(yamlRule(first.message), `${first.path}: ${first.message}`)

@@ -20,6 +20,8 @@ const attempts = [8, 4, 2, 1] as const
 const maxUnits = 3_000
 /** Maximum cost of all schemas of a document: about a hundred times the cost of a large real document. */
 const maxTotalUnits = 4_000_000
+/** Maximum length of all texts in the schemas of a document: several times that of a large real document. */
+const maxTotalCharacters = 32_000_000
 const maxDescriptionLength = 1_000
 /** Maximum depth of a converted schema, so that no schema exhausts the stack. */
 const maxDepth = 200
@@ -45,6 +47,7 @@ export class SchemaConverter {
   readonly #references: References
   readonly #is30: boolean
   #total = 0
+  #characters = 0
 
   constructor(references: References, { is30 }: { readonly is30: boolean }) {
     this.#references = references
@@ -60,6 +63,12 @@ export class SchemaConverter {
       try {
         const converted = attempt.schema(schema)
         attempt.report(note)
+        this.#characters += attempt.characters
+        if (this.#characters > maxTotalCharacters)
+          throw documentRejected(
+            'expansion',
+            `the schemas contain more than ${maxTotalCharacters} characters of text; select fewer operations`,
+          )
         return converted
       } catch (error) {
         if (error !== tooLarge) throw error
@@ -78,6 +87,7 @@ interface AttemptOptions {
 
 class Attempt {
   units = 0
+  characters = 0
   #depth = 0
   readonly #references: References
   readonly #direction: SchemaDirection
@@ -191,6 +201,7 @@ class Attempt {
   }
 
   #text(text: string): string {
+    this.characters += text.length
     this.#spend(Math.floor(text.length / 64))
     return text
   }

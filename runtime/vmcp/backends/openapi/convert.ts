@@ -4,11 +4,23 @@
  */
 import { ModuleError } from '../../../../schemas/index.ts'
 import type { OpenApiSettings } from '../../../../schemas/openapi/index.ts'
+import { ownMemory } from '../../../net/index.ts'
 import { type PoolOptions, WorkerPool, type WorkerProgram } from '../../../process/index.ts'
 
 export const openApiWorker: WorkerProgram = {
   name: 'openapi-worker',
   source: new URL('./worker.ts', import.meta.url),
+}
+
+const maxHeapMb = 1_024
+const minHeapMb = 64
+
+/**
+ * Returns the heap limit of a conversion. A conversion that exceeds the memory limit of the container would end the
+ * whole server, so it may use only a part of this memory.
+ */
+export function conversionHeapMb(memory: number): number {
+  return Math.max(minHeapMb, Math.min(maxHeapMb, Math.floor((memory * 0.4) / 1024 / 1024)))
 }
 
 const poolOptions: PoolOptions = {
@@ -21,7 +33,7 @@ const poolOptions: PoolOptions = {
   maxParkedBytes: 0,
   maxIdle: 1,
   idleMs: 5_000,
-  heapMb: 1_024,
+  heapMb: conversionHeapMb(ownMemory()),
 }
 
 const conversionMs = 30_000
@@ -40,6 +52,8 @@ export interface ConvertedTools {
   readonly skipped: number
   /** The first skipped operations, one line each. */
   readonly skippedLines: readonly string[]
+  /** The first filters and overrides that match no operation, one line each. */
+  readonly unused: readonly string[]
 }
 
 export interface ConversionTask {
@@ -77,7 +91,7 @@ export class Converter {
     const onError = (error: Error): void =>
       reject(
         'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-          ? 'the conversion exceeded the memory limit'
+          ? 'the conversion exceeded the memory limit; convert the document to JSON, which needs less memory, or raise the memory limit of the server'
           : `the conversion failed: ${error.name}`,
       )
     const onExit = (): void => reject('the conversion was terminated')

@@ -5,6 +5,7 @@
  * use, and the reason is reported. They also survive a changed source (such as a new digest), provided that the other
  * settings of the conversion are the same: tools that the new settings exclude must not stay.
  */
+import { createHash } from 'node:crypto'
 import type { AddressPolicy, OpenApiBackend } from '../../../../schemas/index.ts'
 import { watchFile } from '../../../config/index.ts'
 import { abortable, type AnySignal } from '../../../net/index.ts'
@@ -15,6 +16,8 @@ import { readDocument } from './source.ts'
 
 /** A failed document is read again after this time, when it is needed. */
 const retryMs = 10_000
+/** A rejected document is not converted again within this time, because a conversion can use much CPU time. */
+const rejectedMs = 300_000
 
 interface Kept {
   readonly settings: string
@@ -55,6 +58,7 @@ export class RestDocuments {
           tools: tools.tools.length,
           skipped: tools.skipped,
           skipped_operations: tools.skippedLines,
+          unused_settings: tools.unused,
           isServing: true,
         })
       },
@@ -99,6 +103,8 @@ export class RestDocument {
   readonly #stopWatching: () => void
   #tools: ConvertedTools | undefined
   #failure: { readonly error: DocumentUnusable; readonly at: number } | undefined
+  /** The last document that was rejected, and when it was converted. */
+  #rejected: { readonly digest: string; readonly reason: string; readonly at: number } | undefined
   #loading: Promise<void> | undefined
   /** True if the file changed while it was being read. */
   #isOutdated = false
@@ -155,11 +161,11 @@ export class RestDocument {
   }
 
   async #loadNow(): Promise<void> {
-    const { openapi, addresses, convert, onConverted, onRejected, onChange, now } = this.#parts
+    const { openapi, addresses, onConverted, onRejected, onChange, now } = this.#parts
     const { signal } = this.#closing
     if (signal.aborted) return
     try {
-      const tools = await convert(await readDocument(openapi.document, addresses, signal), signal)
+      const tools = await this.#converted(await readDocument(openapi.document, addresses, signal))
       if (signal.aborted) return
       const isChanged = this.#tools !== undefined && !isSame(this.#tools, tools)
       this.#tools = tools
@@ -171,6 +177,19 @@ export class RestDocument {
       const reason = error instanceof DocumentRejected ? error.message : 'the document could not be converted'
       this.#failure = { error: new DocumentUnusable(reason), at: now() }
       onRejected(reason, this.#tools !== undefined)
+    }
+  }
+
+  async #converted(text: string): Promise<ConvertedTools> {
+    const { convert, now } = this.#parts
+    const digest = createHash('sha256').update(text).digest('hex')
+    if (this.#rejected?.digest === digest && now() - this.#rejected.at < rejectedMs)
+      throw new DocumentRejected(this.#rejected.reason)
+    try {
+      return await convert(text, this.#closing.signal)
+    } catch (error) {
+      if (error instanceof DocumentRejected) this.#rejected = { digest, reason: error.message, at: now() }
+      throw error
     }
   }
 

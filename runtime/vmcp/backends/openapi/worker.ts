@@ -17,13 +17,17 @@ const maxLines = 20
 
 function converted({ text, settings }: ConversionTask): ConversionReply {
   try {
-    const { tools, skipped } = convertOpenApi(text, settings)
+    const { tools, skipped, notices } = convertOpenApi(text, settings)
     const lines = skipped
       .slice(0, maxLines)
       .map(({ operation, reason, message }) => `${operation.slice(0, 200)}: ${reason}: ${message}`)
+    const unused = notices
+      .filter(({ code }) => code === 'unused_filter' || code === 'unused_override')
+      .slice(0, maxLines)
+      .map(({ message }) => message)
     return {
       kind: 'converted',
-      value: { tools: tools.map(toolOf), skipped: skipped.length, skippedLines: lines },
+      value: { tools: tools.map(toolOf), skipped: skipped.length, skippedLines: lines, unused },
     }
   } catch (error) {
     if (!(error instanceof GatehouseError)) throw error

@@ -59,7 +59,7 @@ await t.test('an API key in the query, which arguments cannot replace', async (t
   t.equal(query?.get('q'), 'a')
   t.equal(headers?.['x-api-key'], undefined)
   rig.service.answer = ({ method, query: sent }) =>
-    method === 'HEAD' ? {} : { status: 500, body: `bad key ${sent.get('api_key')} in ${sent.toString()}` }
+    method === 'HEAD' ? {} : { status: 500, body: `bad key ${sent.get('api_key')} in ${String(sent)}` }
   const failed = await rig.call('find')
   t.match(failed, { isError: true, content: [{ text: /^HTTP 500: bad key \[redacted\]/ }] })
   t.notMatch(JSON.stringify(failed), secret)

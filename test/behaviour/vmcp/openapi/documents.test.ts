@@ -1,13 +1,17 @@
-/** Sources of OpenAPI documents: whatever is wrong with a new document never changes what is served. */
+/** Sources of OpenAPI documents. An error in a new document never changes the tools that are served. */
 import { createHash } from 'node:crypto'
 import { mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync, mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { Converter } from '../../../../runtime/vmcp/backends/openapi/convert.ts'
+import {
+  Converter,
+  conversionHeapMb,
+  DocumentRejected,
+} from '../../../../runtime/vmcp/backends/openapi/convert.ts'
+import { RestDocument } from '../../../../runtime/vmcp/backends/openapi/documents.ts'
 import { startLoopback } from '../../../helpers/loopback.ts'
-import { petDocument } from '../../../helpers/openapi/pet-service.ts'
-import { bareNames, vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
+import { documentFile, petDocument } from '../../../helpers/openapi/pet-service.ts'
 import { type RestRig, startRestRig } from '../../../helpers/openapi/rest-rig.ts'
 
 const cats = { '/cats': { get: { operationId: 'listCats', responses: { 200: { description: 'ok' } } } } }
@@ -175,6 +179,60 @@ await t.test('redirects, errors, large bodies and internal addresses of a docume
   t.equal(host.seen.length, before, 'the address rule of the backend applies to the document')
 })
 
+await t.test('filters and overrides that match no operation are logged', async (t) => {
+  const rig = await startRestRig(t, {
+    openapi: {
+      operations: { exclude: [{ operationIds: ['lisPets'] }] },
+      overrides: { lisPets: { set: { 'query.limit': '5' } } },
+    },
+  })
+  t.ok((await toolsOf(rig)).includes('listPets'))
+  await until(() => rig.log().includes('an OpenAPI document was read'))
+  const unused = [
+    'exclude filter 1 matches no operation',
+    'the override "lisPets" matches no selected operation',
+  ]
+  t.ok(rig.log().includes(`"unused_settings":${JSON.stringify(unused)}`))
+})
+
+await t.test('a rejected document is not converted again within five minutes', async (t) => {
+  const file = documentFile('{')
+  let now = 0
+  let conversions = 0
+  const reasons: string[] = []
+  const document = new RestDocument({
+    openapi: { document: { path: file.path } },
+    addresses: 'public',
+    now: () => now,
+    tools: undefined,
+    convert: async () => {
+      conversions++
+      throw new DocumentRejected('broken')
+    },
+    onChange: () => {},
+    onConverted: () => {},
+    onRejected: (reason) => void reasons.push(reason),
+  })
+  t.teardown(() => {
+    document.close()
+    file.remove()
+  })
+  const read = () => document.ready(new AbortController().signal)
+  for (const [time, expected] of [
+    [0, 1],
+    [10_000, 1],
+    [299_999, 1],
+    [310_000, 2],
+  ] as const) {
+    now = time
+    await t.rejects(read(), /broken/)
+    t.equal(conversions, expected, `at ${time}`)
+  }
+  t.same(new Set(reasons), new Set(['broken']))
+  file.write('{ ')
+  await until(() => conversions === 3)
+})
+
 await t.test('a conversion has a time limit and a memory limit', async (t) => {
   const many = Object.fromEntries(
     Array.from({ length: 1_900 }, (_, i) => [`/p${i}`, { get: { operationId: `op${i}`, responses: {} } }]),
@@ -188,6 +246,10 @@ await t.test('a conversion has a time limit and a memory limit', async (t) => {
   await t.rejects(slow.convert('pets', task, signal), /took longer than/)
   await t.rejects(small.convert('pets', task, signal), /memory limit/)
   t.equal((await usual.convert('pets', task, signal)).tools.length, 1_902)
+  t.same(
+    [0, 512, 1_024, 1e6].map((mb) => conversionHeapMb(mb * 1024 * 1024)),
+    [64, 204, 409, 1_024],
+  )
   const stopped = AbortSignal.abort(new Error('stopped'))
   await t.rejects(usual.convert('pets', task, stopped), /stopped/)
 })

@@ -187,7 +187,7 @@ t.test('a service with a broken reference is not a backend', async (t) => {
 })
 
 t.test(
-  'a service that was admitted under older rules is excluded, whatever its status reports',
+  'a service that was admitted under older rules is excluded, without regard to its status',
   async (t) => {
     const w = door({}, openApi('pets'), entry('search'), document())
     const request = JSON.parse(JSON.stringify(w.request('VirtualMCPServer', 'door'))) as {

@@ -36,6 +36,7 @@ const cases: readonly (readonly [name: string, source: unknown, rule: string, me
   ['invalid JSON', `{"a": ${' '.repeat(100_000)}`, 'syntax', /not valid JSON/],
   ['invalid YAML', 'a: [', 'syntax', /line 1/],
   ['two YAML documents', 'a: 1\n---\nb: 2\n', 'structure', /one YAML document, got 2/],
+  ['many YAML documents', '---\n'.repeat(11), 'structure', /one YAML document, got several/],
   ['more than 5 MiB', JSON.stringify({ ...valid, 'x-a': 'a'.repeat(5 * 1024 * 1024) }), 'size', /5 MiB/],
   ['deep JSON', nested(101), 'depth', /100 levels/],
   ['endless JSON', '['.repeat(1_000_000).replace('[', '{"a":['), 'depth', /100 levels/],
@@ -132,6 +133,8 @@ await t.test('rejections: schemas that multiply themselves are bounded', async (
   )
   const all = { openapi: '3.1.0', paths, components: { schemas: wide } }
   t.match(rejectionOf(all), ['expansion', /too many parts/])
+  const long = { S0: { title: 'x'.repeat(150_000) } }
+  t.match(rejectionOf({ ...all, components: { schemas: long } }), ['expansion', /characters/])
 })
 
 await t.test('rejections: a reference to itself or to nothing skips the operation', async (t) => {
