@@ -165,11 +165,13 @@ await t.test('extensions: policies decide on the item that the route selects', a
 })
 
 await t.test('extensions: sessions receive only the notifications that are listed', async (t) => {
-  const { vmcp, one, close } = await startPair()
+  const { vmcp, one, two, close } = await startPair()
   t.teardown(close)
   const session = await openSession(vmcp.url)
-  await session.request('tools/call', { name: 'one_echo', arguments: {} })
+  for (const name of ['one_echo', 'two_echo']) await session.request('tools/call', { name, arguments: {} })
   const events = await session.listen()
+  two.push('{"jsonrpc":"2.0","method":"notifications/report/ready","params":{"n":0}}')
+  await new Promise((resolve) => setTimeout(resolve, 100))
   one.push('{"jsonrpc":"2.0","method":"notifications/report/other","params":{"n":1}}')
   one.push('{"jsonrpc":"2.0","method":"notifications/report/ready","params":{"n":2}}')
   const message = await events.next()
