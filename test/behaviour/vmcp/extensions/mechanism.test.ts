@@ -3,7 +3,7 @@ import t from 'tap'
 import { openSession, type RpcMessage, stateless } from '../../../helpers/mcp/wire.ts'
 import { startRawBackend, textResult } from '../../../helpers/mcp/raw-backend.ts'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
-import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
+import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
 const ui = 'io.modelcontextprotocol/ui'
 const declared = {
@@ -176,4 +176,26 @@ await t.test('extensions: sessions receive only the notifications that are liste
   one.push('{"jsonrpc":"2.0","method":"notifications/report/ready","params":{"n":2}}')
   const message = await events.next()
   t.match(message, { method: 'notifications/report/ready', params: { n: 2 } })
+})
+
+await t.test('extensions: a tool with the name of a routed method keeps its own facts', async (t) => {
+  const tool = '{"name":"x/run","inputSchema":{"type":"object"},"_meta":{"ui":{"visibility":["app"]}}}'
+  const backend = await startRawBackend({
+    responses: { 'tools/list': () => `{"tools":[${tool}]}`, 'x/run': () => textResult('extension') },
+  })
+  const policies = [
+    'permit(principal, action, resource);',
+    'forbid(principal, action == Action::"call_tool", resource) when { resource has appOnly };',
+  ]
+  const vmcp = await startTestVmcp(
+    { one: backend.url },
+    {
+      aggregation: bareNames('one'),
+      extensions: { custom: [{ id: 'a/x', methods: ['x/run'], routeBy: 'backend', backend: 'one' }] },
+      incomingAuth: { type: 'anonymous', authz: { type: 'cedar', policies, entitiesJson: '[]' } },
+    },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  t.equal((await stateless(vmcp.url, 'tools/call', { name: 'x/run', arguments: {} })).status, 403)
+  t.match((await stateless(vmcp.url, 'x/run')).response?.result, { content: [{ text: 'extension' }] })
 })
