@@ -25,11 +25,12 @@ export {
   openObject,
   quoteByte,
 } from './json/bytes.ts'
-export { type Changes, emptyObject, JsonObject } from './json/object.ts'
+export { type Changes, emptyObject, JsonObject, readAhead } from './json/object.ts'
 export { readMembers, scanElements, visitElementsInTurns } from './json/read.ts'
 export { DuplicateMember, JsonError } from './json/errors.ts'
 export {
   atOnce,
+  indexIn,
   inTurns,
   joined,
   largeBytes,

@@ -21,6 +21,7 @@ import type { AccessRequest, DecisionReport, Facts, FactsResponse, Gate, Origin 
 import type { OperationClient } from '../model/session.ts'
 import type { Link, Operation } from '../model/operation.ts'
 import type { TaskRef } from '../model/task.ts'
+import type { DecidedAccess } from './extension-methods.ts'
 
 export interface AuthorizeOptions {
   readonly gate: Gate
@@ -37,7 +38,7 @@ export interface AuthorizeOptions {
    */
   readonly originsOf?: ((result: Buffer) => ((id: string) => Origin | undefined) | undefined) | undefined
   /** Returns the request on which policies decide, which differs from the operation for methods of extensions. */
-  readonly accessOf?: (operation: Operation) => Pick<Operation, 'method' | 'params'>
+  readonly accessOf?: (operation: Operation) => DecidedAccess
   /** Receives each decision on an operation. */
   readonly onDecision?: (
     operation: Operation,
@@ -54,12 +55,12 @@ export function authorize({
   factsOf,
   peekFacts,
   originsOf,
-  accessOf = (operation) => operation,
+  accessOf = ({ method, params }) => ({ method, params }),
   onDecision = () => {},
 }: AuthorizeOptions): Link {
   return async function authorize(operation, next) {
     const { client, context } = operation
-    const { method, params } = accessOf(operation)
+    const { method, params, facts } = accessOf(operation)
     const { signal } = context
     // The owner of a task may always cancel it.
     if (operation.task && method === 'tasks/cancel') return next(operation)
@@ -68,8 +69,8 @@ export function authorize({
     try {
       await gate.check(client.caller, subject.method, subject.params, {
         signal,
-        factsOf: (request) => factsOf(client, request),
-        peekFacts: (request) => peekFacts?.(client, request),
+        factsOf: async (request) => facts ?? factsOf(client, request),
+        peekFacts: (request) => facts ?? peekFacts?.(client, request),
         decided: (made) => (report = made),
       })
     } catch (error) {

@@ -5,7 +5,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
-import type { AccessRequest, Facts } from '../../policy/index.ts'
+import type { Facts } from '../../policy/index.ts'
 import { backendUri } from '../catalog/names/ui-addresses.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 import type { ExtensionSet } from '../model/extensions.ts'
@@ -14,27 +14,30 @@ import { requireText } from './params.ts'
 
 type Access = Pick<Operation, 'method' | 'params'>
 
+/** The request on which policies decide. */
+export interface DecidedAccess extends Access {
+  /** Facts about the target. Undefined if the catalog contains the target. */
+  readonly facts?: Facts
+}
+
 /**
  * Returns the request on which policies decide. For a routed method, this is the read of the resource or the call of
  * the tool that the params name. For a method with a fixed backend, it is the call of a tool with the method's name.
  * Throws INVALID_PARAMS if the params do not name an item.
  */
-export function accessOf({ method, params }: Access, extensions: ExtensionSet): Access {
+export function accessOf({ method, params }: Access, extensions: ExtensionSet): DecidedAccess {
   const route = extensions.routeOf(method)
   if (!route) return { method, params }
-  if (route.by === 'backend') return accessTo('tools/call', 'name', method)
+  if (route.by === 'backend') {
+    const facts = { hints: {}, origin: { backend: route.backend, original: method } }
+    return { ...accessTo('tools/call', 'name', method), facts }
+  }
   const id = requireText(params, route.param)
   return route.by === 'uri' ? accessTo('resources/read', 'uri', id) : accessTo('tools/call', 'name', id)
 }
 
 function accessTo(method: string, member: string, id: string): Access {
   return { method, params: new JsonObject(Buffer.from(JSON.stringify({ [member]: id }))) }
-}
-
-/** Returns facts for policies about a method that always uses the same backend. */
-export function methodFacts({ action, id }: AccessRequest, extensions: ExtensionSet): Facts | undefined {
-  const route = action === 'call_tool' ? extensions.routeOf(id) : undefined
-  return route?.by === 'backend' ? { hints: {}, origin: { backend: route.backend, original: id } } : undefined
 }
 
 /** Finds catalog entries. Each function rejects if the entry does not exist or is withheld. */

@@ -20,7 +20,7 @@ import { authorize, type AuthorizeOptions, permissionCheck } from './authorize.t
 import type { ChainEntries, ChainLinks } from './chain.ts'
 import type { Core } from './core.ts'
 import type { Guards } from './guards.ts'
-import { accessOf, methodFacts } from './extension-methods.ts'
+import { accessOf } from './extension-methods.ts'
 import { rateLimit } from './rate-limit.ts'
 import { offerSignIn } from './offer-sign-in.ts'
 import { checkState, readableErrors, route, send } from './send.ts'
@@ -64,8 +64,7 @@ export function makeLinks(
   const factsOf: AuthorizeOptions['factsOf'] = async (client, request) => {
     // The catalog does not contain tools provided by features.
     if (request.action === 'call_tool' && isOwnTool(request.id)) return undefined
-    const facts = methodFacts(request, callParts.extensions) ?? (await core.factsOf(client, request))
-    return facts ?? 'no such thing'
+    return (await core.factsOf(client, request)) ?? 'no such thing'
   }
   return {
     observe,

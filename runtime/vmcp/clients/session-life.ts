@@ -49,7 +49,8 @@ export function makeSessionLife(
   return {
     onFirstMessage(session) {
       session.taskIdOf = (backend, taskId) => tasks.sessionIds.find(session.id, backend, taskId)?.id
-      session.allowsNotification = (method) => core.parts.extensions.allowsNotification(method)
+      session.allowsNotification = (method, backend) =>
+        core.parts.extensions.allowsNotification(method, backend)
       session.onLost = (backend) => renewSubscriptions(subscribe, session, backend, resubscriber)
       if (!session.isRestored) return
       // The session comes from another replica, so this replica must subscribe to the session's resources.

@@ -49,7 +49,8 @@ interface SupportedExtension extends Pick<Extension, 'serverSettings' | 'clientS
 export class ExtensionSet {
   readonly #supported = new Map<string, SupportedExtension>()
   readonly #routes = new Map<string, MethodRoute>()
-  readonly #notifications = new Set<string>()
+  /** The backends that may send a notification. An undefined element stands for every backend. */
+  readonly #notifications = new Map<string, readonly (string | undefined)[]>()
 
   constructor(config: Extensions = {}) {
     for (const extension of implementedExtensions)
@@ -65,7 +66,9 @@ export class ExtensionSet {
       extension: undefined,
     })
     for (const method of custom.methods) this.#routes.set(method, routeOf(custom))
-    for (const method of custom.notifications ?? []) this.#notifications.add(method)
+    const sender = custom.routeBy === 'backend' ? custom.backend : undefined
+    for (const method of custom.notifications ?? [])
+      this.#notifications.set(method, [...(this.#notifications.get(method) ?? []), sender])
   }
 
   has(id: string): boolean {
@@ -78,8 +81,9 @@ export class ExtensionSet {
   }
 
   /** True for a backend's notification that `extensions.custom` allows. */
-  allowsNotification(method: string): boolean {
-    return this.#notifications.has(method)
+  allowsNotification(method: string, backend: string): boolean {
+    const senders = this.#notifications.get(method) ?? []
+    return senders.includes(undefined) || senders.includes(backend)
   }
 
   /**

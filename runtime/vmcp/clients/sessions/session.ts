@@ -109,7 +109,7 @@ export class ServerSession implements ClientSession {
   /** Returns the id under which the client knows a backend's task. */
   taskIdOf: ((backend: string, taskId: string) => string | undefined) | undefined
   /** Returns true for a notification of an extension that the configuration allows. */
-  allowsNotification: ((method: string) => boolean) | undefined
+  allowsNotification: ((method: string, backend: string) => boolean) | undefined
   /** True once the session has ended in this process. */
   isOver = false
   /** Digests of the lists that the client has seen, keyed by kind. */
@@ -241,7 +241,8 @@ export class ServerSession implements ClientSession {
       this.push(notificationMessage(method, allowedParams))
     else if (method === taskStatusMethod) {
       if (allowedParams) this.#forwardTaskStatus(backend, new JsonObject(allowedParams))
-    } else if (this.allowsNotification?.(method)) this.push(notificationMessage(method, allowedParams))
+    } else if (this.allowsNotification?.(method, backend))
+      this.push(notificationMessage(method, allowedParams))
   }
 
   resume(backend: string, binding: string): BackendSession | undefined {

@@ -15,6 +15,9 @@ import type { PinReason } from '../../model/catalog/pinning.ts'
  */
 export type PageCheck = (entry: CatalogEntry, uri: string, result: Buffer) => void
 
+/** A larger page counts as changed, because comparing it would delay other requests. */
+const maxComparedBytes = 4 * 1024 * 1024
+
 /** Returns the check for locks with pages. Returns undefined if no lock contains pages or pinning is off. */
 export function makePageCheck(
   pinning: Pinning | undefined,
@@ -35,7 +38,8 @@ export function makePageCheck(
       return
     }
     const isEnforced = onChanged === 'block' || onChanged === 'freeze'
-    if (isEnforced && digestsOf(result).some((digest) => digest !== approved.digest))
+    if (!isEnforced) return
+    if (result.length > maxComparedBytes || digestsOf(result).some((digest) => digest !== approved.digest))
       throw refuse(entry, 'tool_changed')
   }
 }

@@ -1,8 +1,8 @@
 /** Rewrites the addresses of pages in the results of one backend, and remembers which pages a client has read. */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { JsonError, readMembers, workOn } from '../../../mcp/index.ts'
+import { JsonError, workOn } from '../../../mcp/index.ts'
 import { backendUri, isUiAddress } from '../../catalog/names/ui-addresses.ts'
-import { mayContainUi } from '../../model/catalog/tool-ui.ts'
+import { mayContainUiInTurns } from '../../model/catalog/tool-ui.ts'
 import type { Link, Operation, Perform, Target } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import { changeTaskResult } from '../../model/task.ts'
@@ -29,7 +29,7 @@ export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck):
     if (page === undefined && !listings.appBackends.has(backend)) return next(operation)
     const outcome = await next(withWholeResult(operation, target))
     if (page !== undefined && outcome.kind === 'result') {
-      checkLock?.(target.entry, page, outcome.result)
+      await readable(() => checkLock?.(target.entry, page, outcome.result))
       listings.reads.record(client, backend)
     }
     return rewritten(operation.method, backend, outcome)
@@ -46,13 +46,20 @@ export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck):
   }
 
   async function rewritten(method: string, backend: string, outcome: Outcome): Promise<Outcome> {
-    if (outcome.kind !== 'result' || !mayContainUi(outcome.result)) return outcome
-    try {
-      await workOn(outcome.result, readMembers(outcome.result))
-      return { ...outcome, result: withResultAddresses(method, outcome.result, listings.rulesFor(backend)) }
-    } catch (cause) {
-      throw cause instanceof JsonError ? new GatehouseError('BACKEND_PROTOCOL', { cause }) : cause
-    }
+    if (outcome.kind !== 'result') return outcome
+    const { result } = outcome
+    if (!(await workOn(result, mayContainUiInTurns(result)))) return outcome
+    const work = withResultAddresses(method, result, listings.rulesFor(backend))
+    return { ...outcome, result: await readable(() => workOn(result, work)) }
+  }
+}
+
+/** Rejects with BACKEND_PROTOCOL if a result is not valid. */
+async function readable<T>(read: () => T | Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (cause) {
+    throw cause instanceof JsonError ? new GatehouseError('BACKEND_PROTOCOL', { cause }) : cause
   }
 }
 

@@ -3,10 +3,19 @@
  * changed. An address from a backend always becomes an address of the same backend, so no backend can refer to another
  * backend's pages.
  */
-import { arrayEnd, arrayStart, type Changes, comma, JsonObject, scanElements } from '../../../mcp/index.ts'
+import {
+  type Changes,
+  joined,
+  JsonObject,
+  readAhead,
+  type TurnWork,
+  visitElementsInTurns,
+} from '../../../mcp/index.ts'
 import { isUiAddress } from '../../catalog/names/ui-addresses.ts'
 import { otherPageMembers } from '../../model/catalog/tool-ui.ts'
 import { narrowedMeta, type PageLimits } from './page-meta.ts'
+
+const maxPieces = 2_000
 
 export interface RewriteRules extends PageLimits {
   /** Returns the address that clients see, for a URI that the backend uses. */
@@ -50,16 +59,24 @@ export function withResourceAddress(
   return Object.keys(changes).length === 0 ? item.bytes : item.with(changes)
 }
 
-/** Returns a result of a tool call, a prompt or a resource read with rewritten addresses. */
-export function withResultAddresses(method: string, bytes: Buffer, rules: RewriteRules): Buffer {
+/**
+ * Returns a result of a tool call, a prompt or a resource read with rewritten addresses. Yields between items. Throws
+ * JsonError for duplicate members.
+ */
+export function* withResultAddresses(method: string, bytes: Buffer, rules: RewriteRules): TurnWork<Buffer> {
+  yield* readAhead(bytes)
   const result = new JsonObject(withPageAddress(new JsonObject(bytes), rules))
+  yield* readAhead(result.bytes)
   if (method === 'resources/read')
-    return mapMember(result, 'contents', (item) => withResourceAddress(item, 'uri', rules))
+    return yield* mapMember(result, 'contents', (item) => withResourceAddress(item, 'uri', rules))
   if (method === 'prompts/get')
-    return mapMember(result, 'messages', (message) =>
-      mapMember(message, 'content', (item) => block(item, rules)),
-    )
-  return mapMember(result, 'content', (item) => block(item, rules))
+    return yield* mapMember(result, 'messages', (message) => inMessage(message, rules))
+  return yield* mapMember(result, 'content', (item) => block(item, rules))
+}
+
+/** Returns a message of a prompt. Its content is one block, or a list of blocks in some implementations. */
+function inMessage(message: JsonObject, rules: RewriteRules): TurnWork<Buffer> {
+  return mapMember(message, 'content', (item) => block(item, rules))
 }
 
 /** Returns a content block. A link and an embedded resource contain an address. */
@@ -71,17 +88,35 @@ function block(item: JsonObject, rules: RewriteRules): Buffer {
 }
 
 /** Changes a member that is an object or a list of objects. Other values stay as they are. */
-function mapMember(object: JsonObject, member: string, change: (item: JsonObject) => Buffer): Buffer {
+function* mapMember(
+  object: JsonObject,
+  member: string,
+  change: (item: JsonObject) => Buffer | TurnWork<Buffer>,
+): TurnWork<Buffer> {
   const raw = object.raw(member)
-  if (raw?.[0] === 0x7b) return replaced(object, member, raw, change(new JsonObject(raw)))
+  if (raw?.[0] === 0x7b) {
+    const after = yield* changed(raw, change)
+    return after === raw ? object.bytes : object.with({ [member]: after })
+  }
   if (raw?.[0] !== 0x5b) return object.bytes
-  const items = scanElements(raw)
-  const changed = items.map((item) => (item[0] === 0x7b ? change(new JsonObject(item)) : item))
-  if (changed.every((item, i) => item === items[i])) return object.bytes
-  const parts = changed.flatMap((item, i) => (i === 0 ? [item] : [comma, item]))
-  return object.with({ [member]: Buffer.concat([arrayStart, ...parts, arrayEnd]) })
+  const chunks: Buffer[] = []
+  const pieces: Buffer[] = []
+  let end = 0
+  yield* visitElementsInTurns(raw, function* visit(from, to) {
+    const item = raw.subarray(from, to)
+    const after = item[0] === 0x7b ? yield* changed(item, change) : item
+    if (after === item) return
+    pieces.push(raw.subarray(end, from), after)
+    end = to
+    // Millions of small buffers would make garbage collections long.
+    if (pieces.length >= maxPieces) chunks.push(yield* joined(pieces.splice(0)))
+  })
+  if (end === 0) return object.bytes
+  return object.with({ [member]: yield* joined([...chunks, ...pieces, raw.subarray(end)]) })
 }
 
-function replaced(object: JsonObject, member: string, before: Buffer, after: Buffer): Buffer {
-  return after === before ? object.bytes : object.with({ [member]: after })
+function* changed(item: Buffer, change: (item: JsonObject) => Buffer | TurnWork<Buffer>): TurnWork<Buffer> {
+  yield* readAhead(item)
+  const after = change(new JsonObject(item))
+  return Buffer.isBuffer(after) ? after : yield* after
 }

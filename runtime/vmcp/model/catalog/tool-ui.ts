@@ -3,7 +3,7 @@
  * Source: MCP Apps, "Tool metadata".
  */
 import { listOf } from '../../../../schemas/index.ts'
-import type { JsonObject } from '../../../mcp/index.ts'
+import { indexIn, type JsonObject, type TurnWork } from '../../../mcp/index.ts'
 
 export interface ToolUi {
   /** Address of the page as clients see it. Undefined if the tool has no page. */
@@ -14,6 +14,8 @@ export interface ToolUi {
   readonly isForApp: boolean
 }
 
+const signs = ['"ui', '"openai', '\\u']
+
 /** Members of a tool's `_meta` that contain the page's address, in addition to `ui.resourceUri`. */
 export const otherPageMembers = ['ui/resourceUri', 'openai/outputTemplate'] as const
 
@@ -22,7 +24,13 @@ export const otherPageMembers = ['ui/resourceUri', 'openai/outputTemplate'] as c
  * always examined.
  */
 export function mayContainUi(json: Buffer): boolean {
-  return json.includes('"ui') || json.includes('"openai') || json.includes('\\u')
+  return signs.some((sign) => json.includes(sign))
+}
+
+/** Like `mayContainUi`, for large JSON. */
+export function* mayContainUiInTurns(json: Buffer): TurnWork<boolean> {
+  for (const sign of signs) if ((yield* indexIn(json, sign, 0)) !== -1) return true
+  return false
 }
 
 /** Reads a tool's user interface. Returns undefined if the tool has neither a page nor a visibility. */

@@ -25,5 +25,6 @@ export function appListings(
   if (!enabled) return undefined
   const names = [...(config.backends ?? []), ...invalid].map(({ name }) => name)
   const backends = onlyBackend(config, invalid) === undefined ? new Set(names) : undefined
-  return new AppListings({ backends, allowedOrigins, allowedPermissions, reads })
+  const origins = allowedOrigins && new Set(allowedOrigins.map((origin) => origin.toLowerCase()))
+  return new AppListings({ backends, allowedOrigins: origins, allowedPermissions, reads })
 }

@@ -3,7 +3,7 @@ import t from 'tap'
 import { openSession, type RpcMessage, stateless } from '../../../helpers/mcp/wire.ts'
 import { startRawBackend, textResult } from '../../../helpers/mcp/raw-backend.ts'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
-import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
+import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
 const ui = 'io.modelcontextprotocol/ui'
 const declared = {
@@ -165,11 +165,13 @@ await t.test('extensions: policies decide on the item that the route selects', a
 })
 
 await t.test('extensions: sessions receive only the notifications that are listed', async (t) => {
-  const { vmcp, one, close } = await startPair()
+  const { vmcp, one, two, close } = await startPair()
   t.teardown(close)
   const session = await openSession(vmcp.url)
-  await session.request('tools/call', { name: 'one_echo', arguments: {} })
+  for (const name of ['one_echo', 'two_echo']) await session.request('tools/call', { name, arguments: {} })
   const events = await session.listen()
+  two.push('{"jsonrpc":"2.0","method":"notifications/report/ready","params":{"n":0}}')
+  await new Promise((resolve) => setTimeout(resolve, 100))
   one.push('{"jsonrpc":"2.0","method":"notifications/report/other","params":{"n":1}}')
   one.push('{"jsonrpc":"2.0","method":"notifications/report/ready","params":{"n":2}}')
   const message = await events.next()
@@ -190,4 +192,26 @@ await t.test('extensions: quotas and guardrails apply to routed methods', async 
   t.ok((await stateless(vmcp.url, 'find/run', { tool: 'one_echo' })).response?.error, 'the quota is used up')
   t.ok((await stateless(vmcp.url, 'report/make')).response?.error, 'for a fixed backend too')
   t.equal(one.requests.filter(({ method }) => method === 'find/run').length, 1)
+})
+
+await t.test('extensions: a tool with the name of a routed method keeps its own facts', async (t) => {
+  const tool = '{"name":"x/run","inputSchema":{"type":"object"},"_meta":{"ui":{"visibility":["app"]}}}'
+  const backend = await startRawBackend({
+    responses: { 'tools/list': () => `{"tools":[${tool}]}`, 'x/run': () => textResult('extension') },
+  })
+  const policies = [
+    'permit(principal, action, resource);',
+    'forbid(principal, action == Action::"call_tool", resource) when { resource has appOnly };',
+  ]
+  const vmcp = await startTestVmcp(
+    { one: backend.url },
+    {
+      aggregation: bareNames('one'),
+      extensions: { custom: [{ id: 'a/x', methods: ['x/run'], routeBy: 'backend', backend: 'one' }] },
+      incomingAuth: { type: 'anonymous', authz: { type: 'cedar', policies, entitiesJson: '[]' } },
+    },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  t.equal((await stateless(vmcp.url, 'tools/call', { name: 'x/run', arguments: {} })).status, 403)
+  t.match((await stateless(vmcp.url, 'x/run')).response?.result, { content: [{ text: 'extension' }] })
 })

@@ -12,6 +12,7 @@ import {
 import { RestDocument } from '../../../../runtime/vmcp/backends/openapi/documents.ts'
 import { startLoopback } from '../../../helpers/loopback.ts'
 import { documentFile, petDocument } from '../../../helpers/openapi/pet-service.ts'
+import { bareNames, vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 import { type RestRig, startRestRig } from '../../../helpers/openapi/rest-rig.ts'
 
 const cats = { '/cats': { get: { operationId: 'listCats', responses: { 200: { description: 'ok' } } } } }

@@ -1,6 +1,10 @@
 /** Bounds of protocol extensions: declarations of backends, origins of pages, remembered page reads. */
+import { createHash } from 'node:crypto'
 import t from 'tap'
+import { GatehouseError, type Pinning, type RuntimeToolLock } from '../../../../schemas/index.ts'
 import { JsonObject } from '../../../../runtime/mcp/index.ts'
+import { makePageCheck } from '../../../../runtime/vmcp/features/apps/page-locks.ts'
+import { withResultAddresses } from '../../../../runtime/vmcp/features/apps/rewrite.ts'
 import { narrowedMeta } from '../../../../runtime/vmcp/features/apps/page-meta.ts'
 import { PageReads } from '../../../../runtime/vmcp/features/apps/page-reads.ts'
 import { readServerInfo, resumedServer } from '../../../../runtime/vmcp/backends/server-info.ts'
@@ -61,7 +65,11 @@ t.test('pages: at most 100 origins of one kind remain, without suffixes of allow
   const origins = Array.from({ length: 150 }, (_, i) => `https://h${i}.example`)
   const metaOf = (connectDomains: unknown, allowedOrigins?: readonly string[]) => {
     const item = new JsonObject(Buffer.from(JSON.stringify({ _meta: { ui: { csp: { connectDomains } } } })))
-    const meta = narrowedMeta(item, { allowedOrigins, allowedPermissions: undefined })
+    const limits = {
+      allowedOrigins: allowedOrigins && new Set(allowedOrigins),
+      allowedPermissions: undefined,
+    }
+    const meta = narrowedMeta(item, limits)
     const { ui } = JSON.parse(meta?.toString() ?? '') as { ui: { csp: { connectDomains: string[] } } }
     return ui.csp.connectDomains
   }
@@ -94,4 +102,67 @@ t.test('page reads: kept for 15 minutes, per caller, and not for callers without
   t.equal(reads.latest(alice, ['one', 'two']), undefined, 'at most 32 backends')
   now = 15 * 60_000 + 1
   t.equal(reads.latest(alice, ['more-31']), undefined)
+})
+
+t.test('pages: the form of the policy that ChatGPT reads is narrowed too', async (t) => {
+  const meta = {
+    'openai/widgetDomain': 'https://other.example',
+    'openai/widgetCSP': {
+      connect_domains: [
+        'https://a.example',
+        'https://b.example',
+        "https://a.example; script-src 'unsafe-eval'",
+      ],
+      redirect_domains: ['https://b.example'],
+      other: ['https://b.example'],
+    },
+    kept: 1,
+  }
+  const item = new JsonObject(Buffer.from(JSON.stringify({ _meta: meta })))
+  const limits = { allowedOrigins: new Set(['https://a.example']), allowedPermissions: undefined }
+  t.same(JSON.parse(narrowedMeta(item, limits)?.toString() ?? ''), {
+    'openai/widgetCSP': { connect_domains: ['https://a.example'], redirect_domains: [] },
+    kept: 1,
+  })
+  const text = new JsonObject(Buffer.from('{"_meta":{"openai/widgetCSP":"x"}}'))
+  t.equal(narrowedMeta(text, limits)?.toString(), '{}')
+})
+
+t.test('pages: lists of origins above 64 KiB are removed without being read', async (t) => {
+  const connectDomains = Array.from({ length: 5_000 }, (_, i) => `https://h${i}.example`)
+  const item = new JsonObject(Buffer.from(JSON.stringify({ _meta: { ui: { csp: { connectDomains } } } })))
+  const meta = narrowedMeta(item, { allowedOrigins: undefined, allowedPermissions: undefined })
+  t.equal(meta?.toString(), '{"ui":{"csp":{"connectDomains":[]}}}')
+})
+
+t.test('results: large results are rewritten in slices', async (t) => {
+  const link = '{"type":"resource_link","uri":"ui://a","name":"a"}'
+  const bytes = Buffer.from(`{"content":[1,${Array(20_000).fill(link).join(',')},{"type":"text"}]}`)
+  const rules = {
+    allowedOrigins: undefined,
+    allowedPermissions: undefined,
+    addressOf: (uri: string) => uri.replace('ui://', 'ui://b/'),
+  }
+  const work = withResultAddresses('tools/call', bytes, rules)
+  let turns = 0
+  let step = work.next()
+  for (; !step.done; step = work.next()) turns++
+  t.ok(turns >= 2 * Math.floor(bytes.length / (128 * 1024)), 'the work yields for each slice')
+  t.equal(step.value.toString(), bytes.toString().replaceAll('ui://a', 'ui://b/a'))
+})
+
+t.test('page locks: a page above 4 MiB counts as changed', async (t) => {
+  const html = 'x'.repeat(4 * 1024 * 1024)
+  const digest = `sha256:${createHash('sha256').update(html).digest('hex')}`
+  const lock = { backend: 'a', tools: [], pages: [{ uri: 'ui://a', digest }] }
+  const pinning = { onChanged: 'block', onNew: 'observe', noLock: 'serve' } as unknown as Pinning
+  const check = makePageCheck(
+    pinning,
+    [lock as unknown as RuntimeToolLock],
+    () => new GatehouseError('FORBIDDEN'),
+  )
+  const entry = { key: 'ui://a', backend: 'a', original: 'ui://a', json: Buffer.from('{}') }
+  const result = (text: string) => Buffer.from(JSON.stringify({ contents: [{ uri: 'ui://a', text }] }))
+  t.throws(() => check?.(entry, 'ui://a', result(html)), { code: 'FORBIDDEN' })
+  t.throws(() => check?.(entry, 'ui://a', result('small')), { code: 'FORBIDDEN' })
 })
