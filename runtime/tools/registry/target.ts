@@ -81,8 +81,9 @@ function remoteTarget(remote: RegistryRemote, { values, allowPrivate }: TargetOp
 
 /** Returns the URL, or undefined when a variable has no value. */
 function remoteUrl({ url, variables = {} }: RegistryRemote, inputs: Inputs): string | undefined {
-  // The host ends at the first slash after the scheme.
-  const hostEnd = /^[a-z]+:\/\/[^/]*/i.exec(url)?.[0].length ?? url.length
+  // The host ends at the first slash after it. URL parsers skip extra slashes and white space before the host, so a URL
+  // with those counts as a host as a whole.
+  const hostEnd = /^[a-z]+:\/\/[^/\\\s]+(?=\/)/i.exec(url)?.[0].length ?? url.length
   let isComplete = true
   const filled = url.replaceAll(/\{([^{}]*)\}/g, (_all, name: string, at: number) => {
     const variable = Object.hasOwn(variables, name) ? variables[name] : undefined

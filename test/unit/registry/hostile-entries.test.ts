@@ -246,6 +246,16 @@ t.test('images are pinned by digest; remotes are preferred; --source selects', a
   }
   t.equal((await choose(server)).source, 'remote')
   const manifest = await manifestOf(server, { source: 'oci' })
+  for (const url of [
+    'https:///{host}/mcp',
+    'https://\t/{host}/mcp',
+    'https:/{host}/mcp',
+    'https:\\\\{host}/mcp',
+  ]) {
+    const variables = { host: { default: 'evil.example' } }
+    const hidden = await choose(remoteServer(name, url, { variables }))
+    t.match(hidden.inputs.missing, [{ name: 'host' }], JSON.stringify(url))
+  }
   t.equal(manifest.spec?.['image'], `ghcr.io/acme/one:1.0.0@sha256:${'a'.repeat(64)}`)
   const digest = `sha256:${'b'.repeat(64)}`
   const pinned = { ...server, packages: [{ ...image, identifier: `ghcr.io/acme/one@${digest}` }] }
