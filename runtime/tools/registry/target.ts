@@ -121,7 +121,7 @@ const defaultRegistries: Readonly<Record<string, string>> = {
 
 /** Variables that change which code runs, or where the package comes from. */
 const reservedVariable =
-  /^(?:npm_|UV_|PIP_|LD_|DYLD_|GATEHOUSE_|NODE_OPTIONS$|NODE_PATH$|PYTHONPATH$|PYTHONHOME$|PYTHONSTARTUP$|PATH$|HOME$|DOCKER_|CONTAINERS?_)/i
+  /^(?:npm_|UV_|PIP_|LD_|DYLD_|GATEHOUSE_|NODE_(?:OPTIONS|PATH|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED)$|PYTHON(?:PATH|HOME|STARTUP|USERBASE)$|PATH$|HOME$|USERPROFILE$|APPDATA$|XDG_|BASH_ENV$|(?:HTTPS?|ALL)_PROXY$|SSL_CERT_|DOCKER_|CONTAINERS?_)/i
 
 /** Returns why a package cannot be used. */
 function packageProblem(one: RegistryPackage): string | undefined {

@@ -154,6 +154,26 @@ const rejectedPackages: readonly (readonly [what: string, members: object, reaso
   ],
   ['a variable with =', { environmentVariables: [{ name: 'A=B', value: 'x' }] }, /A=B is not allowed/],
 ]
+  [
+    'a proxy for the download',
+    { environmentVariables: [{ name: 'HTTPS_PROXY', value: 'http://evil.example' }] },
+    /HTTPS_PROXY is not allowed/,
+  ],
+  [
+    'a certificate for the download',
+    { environmentVariables: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/x.pem' }] },
+    /NODE_EXTRA_CA_CERTS is not allowed/,
+  ],
+  [
+    'no TLS verification',
+    { environmentVariables: [{ name: 'NODE_TLS_REJECT_UNAUTHORIZED', value: '0' }] },
+    /NODE_TLS_REJECT_UNAUTHORIZED is not allowed/,
+  ],
+  [
+    'a folder with settings of uv',
+    { environmentVariables: [{ name: 'XDG_CONFIG_HOME', value: '/x' }] },
+    /XDG_CONFIG_HOME is not allowed/,
+  ],
 
 t.test('a package that could widen what runs is rejected', async (t) => {
   for (const [what, members, reason] of rejectedPackages)
