@@ -106,6 +106,9 @@ interface PrepareInput {
   readonly isUpdate: boolean
 }
 
+/** Names whose manifest would replace the group or the file of kustomize. */
+const reservedObjects: ReadonlySet<string> = new Set(['group', 'kustomization'])
+
 export async function prepare(input: PrepareInput): Promise<PreparedServer> {
   const { entry, registry, locked, folder, options, isUpdate } = input
   const { server } = entry
@@ -118,6 +121,8 @@ export async function prepare(input: PrepareInput): Promise<PreparedServer> {
     if (value !== undefined && value !== objectName(value))
       throw invalidConfig(`${flag}: must be a name of lower-case letters, digits and "-"`)
   }
+  if (reservedObjects.has(object))
+    throw invalidConfig(`${object}.yaml: is reserved for another file; use --name to choose another name`)
   const values: InputValues = new Map([...Object.entries(locked?.set ?? {}), ...options.set])
   const allowPrivate = options.allowPrivate || locked?.allowPrivate === true
   // A tag can move, so the digest from the first run stays with its version.
