@@ -119,7 +119,7 @@ const defaultRegistries: Readonly<Record<string, string>> = {
   pypi: 'pypi.org',
 }
 
-/** Variables that change which code runs, or where the package comes from. */
+/** Variables that change which code runs, where the package comes from, or which certificates a download trusts. */
 const reservedVariable =
   /^(?:npm_|UV_|PIP_|LD_|DYLD_|GATEHOUSE_|NODE_(?:OPTIONS|PATH|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED)$|PYTHON(?:PATH|HOME|STARTUP|USERBASE)$|PATH$|HOME$|USERPROFILE$|APPDATA$|XDG_|BASH_ENV$|(?:HTTPS?|ALL)_PROXY$|SSL_CERT_|DOCKER_|CONTAINERS?_)/i
 
@@ -132,6 +132,10 @@ function packageProblem(one: RegistryPackage): string | undefined {
     return `the transport ${transport.type} of a package is not supported; only stdio is`
   const names = { npm: npmName, pypi: pypiName, oci: ociName }[type]
   if (!names.test(identifier)) return 'the identifier is not a valid name'
+  if (type === 'oci') {
+    const problem = imageProblem(one)
+    if (problem !== undefined) return problem
+  }
   if (type === 'npm' && !npmVersion.test(version)) return 'requires an exact version such as 1.2.3'
   if (type === 'pypi' && !pypiVersion.test(version)) return 'requires an exact version such as 1.2.3'
   const registry = defaultRegistries[type]
@@ -148,6 +152,21 @@ function packageProblem(one: RegistryPackage): string | undefined {
     ({ name }) => !/^[A-Za-z_]\w*$/.test(name) || reservedVariable.test(name),
   )
   return variable ? `the variable ${variable.name} is not allowed` : undefined
+}
+
+/** Returns why an image cannot be used: the identifier alone selects the image, so other members must agree with it. */
+function imageProblem({ identifier, version, registryBaseUrl }: RegistryPackage): string | undefined {
+  const [name = '', digest] = identifier.split('@')
+  const tag = /:([^/:]+)$/.exec(name)?.[1]
+  if (tag === undefined && digest === undefined) return 'the identifier requires a tag or a digest'
+  if (version !== undefined && version !== tag && version !== digest)
+    return `the version ${version} differs from the tag in the identifier`
+  if (registryBaseUrl === undefined) return undefined
+  const [first = ''] = name.split('/')
+  const host = name.includes('/') && (/[.:]/.test(first) || first === 'localhost') ? first : 'docker.io'
+  return URL.parse(registryBaseUrl)?.host === host
+    ? undefined
+    : 'the host in registryBaseUrl differs from the host in the identifier'
 }
 
 async function packageTarget(

@@ -1,5 +1,7 @@
 /** `gatehouse add`: entries that ask for too much, lie, or are malformed are rejected, with all violations at once. */
+import { existsSync } from 'node:fs'
 import t from 'tap'
+import { addServer } from '../../../runtime/tools/registry/add.ts'
 import { readEntry, type ServerDocument } from '../../../runtime/tools/registry/entry.ts'
 import { serverManifests } from '../../../runtime/tools/registry/manifest.ts'
 import { chooseTarget, type TargetOptions } from '../../../runtime/tools/registry/target.ts'
@@ -152,8 +154,6 @@ const rejectedPackages: readonly (readonly [what: string, members: object, reaso
     { environmentVariables: [{ name: 'LD_PRELOAD', value: '/x.so' }] },
     /LD_PRELOAD is not allowed/,
   ],
-  ['a variable with =', { environmentVariables: [{ name: 'A=B', value: 'x' }] }, /A=B is not allowed/],
-]
   [
     'a proxy for the download',
     { environmentVariables: [{ name: 'HTTPS_PROXY', value: 'http://evil.example' }] },
@@ -174,11 +174,45 @@ const rejectedPackages: readonly (readonly [what: string, members: object, reaso
     { environmentVariables: [{ name: 'XDG_CONFIG_HOME', value: '/x' }] },
     /XDG_CONFIG_HOME is not allowed/,
   ],
+  ['a variable with =', { environmentVariables: [{ name: 'A=B', value: 'x' }] }, /A=B is not allowed/],
+]
 
 t.test('a package that could widen what runs is rejected', async (t) => {
   for (const [what, members, reason] of rejectedPackages)
     await t.rejects(choose(npmServer(name, '1.0.0', { ...members })), reason, what)
   await t.resolves(choose(npmServer(name, '1.0.0', { runtimeArguments: [{ type: 'named', name: '-y' }] })))
+})
+
+t.test('an image is rejected when its tag, version and registry disagree', async (t) => {
+  const choosing = (members: object) =>
+    choose(npmServer(name, '1.0.0', { registryType: 'oci', version: null, ...members }))
+  const identifier = 'ghcr.io/acme/one:1.0.0'
+  await t.rejects(choosing({ identifier: 'acme/one', version: '1.0.0' }), /requires a tag or a digest/)
+  await t.rejects(choosing({ identifier: 'localhost:5000/one' }), /requires a tag or a digest/)
+  await t.rejects(choosing({ identifier, version: '2.0.0' }), /version 2\.0\.0 differs from the tag/)
+  const elsewhere = { identifier: 'acme/one:1.0.0', registryBaseUrl: 'https://ghcr.io' }
+  await t.rejects(choosing(elsewhere), /host in registryBaseUrl differs/)
+  await t.resolves(choosing({ identifier, version: '1.0.0', registryBaseUrl: 'https://ghcr.io' }))
+  await t.resolves(choosing({ identifier: 'acme/one:1.0.0', registryBaseUrl: 'https://docker.io' }))
+})
+
+t.test('a server cannot take the file of the group or of kustomize', async (t) => {
+  for (const object of ['group', 'kustomization']) {
+    const server = npmServer(`io.github.test/${object}`, '1.0.0')
+    const folder = t.testdir({ 'mirror.json': JSON.stringify([server]) })
+    const adding = addServer(server.name, {
+      registryFile: `${folder}/mirror.json`,
+      offline: true,
+      output: `${folder}/mcp`,
+      set: new Map(),
+      allowPrivate: false,
+      force: true,
+      dryRun: false,
+      format: 'json',
+    })
+    await t.rejects(adding, { message: /is reserved for another file; use --name/ }, object)
+    t.notOk(existsSync(`${folder}/mcp`), 'nothing is written')
+  }
 })
 
 const rejectedUrls: readonly (readonly [url: string, reason: RegExp])[] = [
