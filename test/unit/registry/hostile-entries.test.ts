@@ -183,6 +183,15 @@ t.test('a package that could widen what runs is rejected', async (t) => {
   await t.resolves(choose(npmServer(name, '1.0.0', { runtimeArguments: [{ type: 'named', name: '-y' }] })))
 })
 
+t.test('a token is not accepted for an input that registry.lock stores', async (t) => {
+  const token = `ghp_${'a1B2'.repeat(9)}`
+  const server = npmServer(name, '1.0.0', { environmentVariables: [{ name: 'GITHUB' }] })
+  const { inputs } = await choose(server, { values: new Map([['GITHUB', [token]]]) })
+  t.match(inputs.problems, [/^GITHUB: the value contains a token/])
+  t.notMatch(inputs.problems.join(), token, 'the message does not repeat the token')
+  t.strictSame((await choose(server, { values: new Map([['GITHUB', ['acme']]]) })).inputs.problems, [])
+})
+
 t.test('an image is rejected when its tag, version and registry disagree', async (t) => {
   const choosing = (members: object) =>
     choose(npmServer(name, '1.0.0', { registryType: 'oci', version: null, ...members }))
@@ -246,6 +255,16 @@ t.test('a variable in a host needs a value from the user and cannot change the U
   t.equal((await set('eu')).runs, 'https://eu.example.com/mcp')
   for (const host of ['evil.example/', 'evil.example#', 'evil@', 'a b', '..', 'x%2f', 'evil.example:1'])
     t.match((await set(host)).inputs.problems, [/can contain only letters/], host)
+  for (const url of [
+    'https:///{host}/mcp',
+    'https://\t/{host}/mcp',
+    'https:/{host}/mcp',
+    'https:\\\\{host}/mcp',
+  ]) {
+    const variables = { host: { default: 'evil.example' } }
+    const hidden = await choose(remoteServer(name, url, { variables }))
+    t.match(hidden.inputs.missing, [{ name: 'host' }], JSON.stringify(url))
+  }
   const twice = await choose(server, { values: new Map([['host', ['a', 'b']]]) })
   t.match(twice.inputs.problems, ['host: can be set only once'])
   const secret = remoteServer(name, 'https://a.example.com/{key}', { variables: { key: { isSecret: true } } })
@@ -300,16 +319,6 @@ t.test('images are pinned by digest; remotes are preferred; --source selects', a
   }
   t.equal((await choose(server)).source, 'remote')
   const manifest = await manifestOf(server, { source: 'oci' })
-  for (const url of [
-    'https:///{host}/mcp',
-    'https://\t/{host}/mcp',
-    'https:/{host}/mcp',
-    'https:\\\\{host}/mcp',
-  ]) {
-    const variables = { host: { default: 'evil.example' } }
-    const hidden = await choose(remoteServer(name, url, { variables }))
-    t.match(hidden.inputs.missing, [{ name: 'host' }], JSON.stringify(url))
-  }
   t.equal(manifest.spec?.['image'], `ghcr.io/acme/one:1.0.0@sha256:${'a'.repeat(64)}`)
   const digest = `sha256:${'b'.repeat(64)}`
   const pinned = { ...server, packages: [{ ...image, identifier: `ghcr.io/acme/one@${digest}` }] }
