@@ -1,5 +1,5 @@
 /** `gatehouse add`: entries that ask for too much, lie, or are malformed are rejected, with all violations at once. */
-import { existsSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import t from 'tap'
 import { addServer } from '../../../runtime/tools/registry/add.ts'
 import { readEntry, type ServerDocument } from '../../../runtime/tools/registry/entry.ts'
@@ -222,6 +222,29 @@ t.test('a server cannot take the file of the group or of kustomize', async (t) =
     await t.rejects(adding, { message: /is reserved for another file; use --name/ }, object)
     t.notOk(existsSync(`${folder}/mcp`), 'nothing is written')
   }
+})
+
+t.test('a second name for a locked server is rejected while its manifest exists', async (t) => {
+  const server = npmServer(name, '1.0.0')
+  const folder = t.testdir({ 'mirror.json': JSON.stringify([server]), mcp: {} })
+  const add = (object: string) =>
+    addServer(server.name, {
+      registryFile: `${folder}/mirror.json`,
+      offline: true,
+      output: `${folder}/mcp`,
+      name: object,
+      set: new Map(),
+      allowPrivate: false,
+      force: false,
+      dryRun: false,
+      format: 'json',
+    })
+  await add('one')
+  await t.rejects(add('two'), { message: /already has the name one; remove one\.yaml/ })
+  t.notOk(existsSync(`${folder}/mcp/two.yaml`))
+  rmSync(`${folder}/mcp/one.yaml`)
+  await add('two')
+  t.ok(existsSync(`${folder}/mcp/two.yaml`))
 })
 
 const rejectedUrls: readonly (readonly [url: string, reason: RegExp])[] = [
