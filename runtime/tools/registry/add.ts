@@ -1,4 +1,6 @@
 /** `gatehouse add`: finds a server in a registry, shows what it runs, and writes its manifest and `registry.lock`. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { invalidConfig } from '../../../schemas/index.ts'
 import { objectName } from '../../toolkit/clients/index.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
@@ -106,6 +108,9 @@ interface PrepareInput {
   readonly isUpdate: boolean
 }
 
+/** Names whose manifest would replace the group or the file of kustomize. */
+const reservedObjects: ReadonlySet<string> = new Set(['group', 'kustomization'])
+
 export async function prepare(input: PrepareInput): Promise<PreparedServer> {
   const { entry, registry, locked, folder, options, isUpdate } = input
   const { server } = entry
@@ -118,6 +123,17 @@ export async function prepare(input: PrepareInput): Promise<PreparedServer> {
     if (value !== undefined && value !== objectName(value))
       throw invalidConfig(`${flag}: must be a name of lower-case letters, digits and "-"`)
   }
+  if (
+    folder !== undefined &&
+    locked &&
+    locked.object !== object &&
+    existsSync(join(folder, `${locked.object}.yaml`))
+  )
+    throw invalidConfig(
+      `--name: ${server.name} already has the name ${locked.object}; remove ${locked.object}.yaml before you rename it`,
+    )
+  if (reservedObjects.has(object))
+    throw invalidConfig(`${object}.yaml: is reserved for another file; use --name to choose another name`)
   const values: InputValues = new Map([...Object.entries(locked?.set ?? {}), ...options.set])
   const allowPrivate = options.allowPrivate || locked?.allowPrivate === true
   // A tag can move, so the digest from the first run stays with its version.

@@ -2,7 +2,7 @@
  * Fills the inputs of an entry: fixed values, `--set`, and defaults. A secret always becomes a reference, which the
  * manifest resolves from a Secret. Collects every missing and every invalid input.
  */
-import { isSecret, type Reference, type Value } from '../../toolkit/clients/index.ts'
+import { isSecret, type Reference, tokenIn, type Value } from '../../toolkit/clients/index.ts'
 import type { EntryInput } from './entry.ts'
 
 /** Values of `--set`, by input. An empty list selects an optional secret, which has no value on the command line. */
@@ -114,6 +114,10 @@ export class Inputs {
   }
 
   #check(name: string, text: string, { choices, format }: EntryInput): void {
+    if (tokenIn(text))
+      this.problems.push(
+        `${name}: the value contains a token; the entry does not declare this input as a secret, so registry.lock would store it`,
+      )
     if (choices && choices.length > 0 && !choices.includes(text))
       this.problems.push(`${name}: must be one of: ${choices.join(', ')}`)
     if (format === 'number' && !/^-?\d+(?:\.\d+)?$/.test(text))

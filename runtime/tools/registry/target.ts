@@ -81,8 +81,9 @@ function remoteTarget(remote: RegistryRemote, { values, allowPrivate }: TargetOp
 
 /** Returns the URL, or undefined when a variable has no value. */
 function remoteUrl({ url, variables = {} }: RegistryRemote, inputs: Inputs): string | undefined {
-  // The host ends at the first slash after the scheme.
-  const hostEnd = /^[a-z]+:\/\/[^/]*/i.exec(url)?.[0].length ?? url.length
+  // The host ends at the first slash after it. URL parsers skip extra slashes and white space before the host, so a URL
+  // with those counts as a host as a whole.
+  const hostEnd = /^[a-z]+:\/\/[^/\\\s]+(?=\/)/i.exec(url)?.[0].length ?? url.length
   let isComplete = true
   const filled = url.replaceAll(/\{([^{}]*)\}/g, (_all, name: string, at: number) => {
     const variable = Object.hasOwn(variables, name) ? variables[name] : undefined
@@ -118,9 +119,9 @@ const defaultRegistries: Readonly<Record<string, string>> = {
   pypi: 'pypi.org',
 }
 
-/** Variables that change which code runs, or where the package comes from. */
+/** Variables that change which code runs, where the package comes from, or which certificates a download trusts. */
 const reservedVariable =
-  /^(?:npm_|UV_|PIP_|LD_|DYLD_|GATEHOUSE_|NODE_OPTIONS$|NODE_PATH$|PYTHONPATH$|PYTHONHOME$|PYTHONSTARTUP$|PATH$|HOME$|DOCKER_|CONTAINERS?_)/i
+  /^(?:npm_|UV_|PIP_|LD_|DYLD_|GATEHOUSE_|NODE_(?:OPTIONS|PATH|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED)$|PYTHON(?:PATH|HOME|STARTUP|USERBASE)$|PATH$|HOME$|USERPROFILE$|APPDATA$|XDG_|BASH_ENV$|(?:HTTPS?|ALL)_PROXY$|SSL_CERT_|DOCKER_|CONTAINERS?_)/i
 
 /** Returns why a package cannot be used. */
 function packageProblem(one: RegistryPackage): string | undefined {
@@ -131,6 +132,10 @@ function packageProblem(one: RegistryPackage): string | undefined {
     return `the transport ${transport.type} of a package is not supported; only stdio is`
   const names = { npm: npmName, pypi: pypiName, oci: ociName }[type]
   if (!names.test(identifier)) return 'the identifier is not a valid name'
+  if (type === 'oci') {
+    const problem = imageProblem(one)
+    if (problem !== undefined) return problem
+  }
   if (type === 'npm' && !npmVersion.test(version)) return 'requires an exact version such as 1.2.3'
   if (type === 'pypi' && !pypiVersion.test(version)) return 'requires an exact version such as 1.2.3'
   const registry = defaultRegistries[type]
@@ -147,6 +152,21 @@ function packageProblem(one: RegistryPackage): string | undefined {
     ({ name }) => !/^[A-Za-z_]\w*$/.test(name) || reservedVariable.test(name),
   )
   return variable ? `the variable ${variable.name} is not allowed` : undefined
+}
+
+/** Returns why an image cannot be used: the identifier alone selects the image, so other members must agree with it. */
+function imageProblem({ identifier, version, registryBaseUrl }: RegistryPackage): string | undefined {
+  const [name = '', digest] = identifier.split('@')
+  const tag = /:([^/:]+)$/.exec(name)?.[1]
+  if (tag === undefined && digest === undefined) return 'the identifier requires a tag or a digest'
+  if (version !== undefined && version !== tag && version !== digest)
+    return `the version ${version} differs from the tag in the identifier`
+  if (registryBaseUrl === undefined) return undefined
+  const [first = ''] = name.split('/')
+  const host = name.includes('/') && (/[.:]/.test(first) || first === 'localhost') ? first : 'docker.io'
+  return URL.parse(registryBaseUrl)?.host === host
+    ? undefined
+    : 'the host in registryBaseUrl differs from the host in the identifier'
 }
 
 async function packageTarget(

@@ -108,6 +108,12 @@ const cases: readonly {
     code: 'directory.title',
   },
   {
+    name: 'a tool with a blank title',
+    tool: { ...goodTool, title: ' ' },
+    id: 'claude-titles',
+    code: 'directory.title',
+  },
+  {
     name: 'a tool without the hints that Claude requires',
     tool: { ...goodTool, annotations: { openWorldHint: false } },
     id: 'claude-hints',
@@ -130,6 +136,16 @@ const cases: readonly {
     tool: {
       ...goodTool,
       inputSchema: { type: 'object', properties: { method: { enum: ['GET', 'DELETE'] } } },
+    },
+    id: 'claude-methods',
+    code: 'directory.methods',
+    result: 'warning',
+  },
+  {
+    name: 'a parameter whose values have no text form',
+    tool: {
+      ...goodTool,
+      inputSchema: { type: 'object', properties: { method: { enum: [{ toString: 1 }, 'GET', 'DELETE'] } } },
     },
     id: 'claude-methods',
     code: 'directory.methods',

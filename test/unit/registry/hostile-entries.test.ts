@@ -1,5 +1,7 @@
 /** `gatehouse add`: entries that ask for too much, lie, or are malformed are rejected, with all violations at once. */
+import { existsSync, rmSync } from 'node:fs'
 import t from 'tap'
+import { addServer } from '../../../runtime/tools/registry/add.ts'
 import { readEntry, type ServerDocument } from '../../../runtime/tools/registry/entry.ts'
 import { serverManifests } from '../../../runtime/tools/registry/manifest.ts'
 import { chooseTarget, type TargetOptions } from '../../../runtime/tools/registry/target.ts'
@@ -152,6 +154,26 @@ const rejectedPackages: readonly (readonly [what: string, members: object, reaso
     { environmentVariables: [{ name: 'LD_PRELOAD', value: '/x.so' }] },
     /LD_PRELOAD is not allowed/,
   ],
+  [
+    'a proxy for the download',
+    { environmentVariables: [{ name: 'HTTPS_PROXY', value: 'http://evil.example' }] },
+    /HTTPS_PROXY is not allowed/,
+  ],
+  [
+    'a certificate for the download',
+    { environmentVariables: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/x.pem' }] },
+    /NODE_EXTRA_CA_CERTS is not allowed/,
+  ],
+  [
+    'no TLS verification',
+    { environmentVariables: [{ name: 'NODE_TLS_REJECT_UNAUTHORIZED', value: '0' }] },
+    /NODE_TLS_REJECT_UNAUTHORIZED is not allowed/,
+  ],
+  [
+    'a folder with settings of uv',
+    { environmentVariables: [{ name: 'XDG_CONFIG_HOME', value: '/x' }] },
+    /XDG_CONFIG_HOME is not allowed/,
+  ],
   ['a variable with =', { environmentVariables: [{ name: 'A=B', value: 'x' }] }, /A=B is not allowed/],
 ]
 
@@ -159,6 +181,70 @@ t.test('a package that could widen what runs is rejected', async (t) => {
   for (const [what, members, reason] of rejectedPackages)
     await t.rejects(choose(npmServer(name, '1.0.0', { ...members })), reason, what)
   await t.resolves(choose(npmServer(name, '1.0.0', { runtimeArguments: [{ type: 'named', name: '-y' }] })))
+})
+
+t.test('a token is not accepted for an input that registry.lock stores', async (t) => {
+  const token = `ghp_${'a1B2'.repeat(9)}`
+  const server = npmServer(name, '1.0.0', { environmentVariables: [{ name: 'GITHUB' }] })
+  const { inputs } = await choose(server, { values: new Map([['GITHUB', [token]]]) })
+  t.match(inputs.problems, [/^GITHUB: the value contains a token/])
+  t.notMatch(inputs.problems.join(), token, 'the message does not repeat the token')
+  t.strictSame((await choose(server, { values: new Map([['GITHUB', ['acme']]]) })).inputs.problems, [])
+})
+
+t.test('an image is rejected when its tag, version and registry disagree', async (t) => {
+  const choosing = (members: object) =>
+    choose(npmServer(name, '1.0.0', { registryType: 'oci', version: null, ...members }))
+  const identifier = 'ghcr.io/acme/one:1.0.0'
+  await t.rejects(choosing({ identifier: 'acme/one', version: '1.0.0' }), /requires a tag or a digest/)
+  await t.rejects(choosing({ identifier: 'localhost:5000/one' }), /requires a tag or a digest/)
+  await t.rejects(choosing({ identifier, version: '2.0.0' }), /version 2\.0\.0 differs from the tag/)
+  const elsewhere = { identifier: 'acme/one:1.0.0', registryBaseUrl: 'https://ghcr.io' }
+  await t.rejects(choosing(elsewhere), /host in registryBaseUrl differs/)
+  await t.resolves(choosing({ identifier, version: '1.0.0', registryBaseUrl: 'https://ghcr.io' }))
+  await t.resolves(choosing({ identifier: 'acme/one:1.0.0', registryBaseUrl: 'https://docker.io' }))
+})
+
+t.test('a server cannot take the file of the group or of kustomize', async (t) => {
+  for (const object of ['group', 'kustomization']) {
+    const server = npmServer(`io.github.test/${object}`, '1.0.0')
+    const folder = t.testdir({ 'mirror.json': JSON.stringify([server]) })
+    const adding = addServer(server.name, {
+      registryFile: `${folder}/mirror.json`,
+      offline: true,
+      output: `${folder}/mcp`,
+      set: new Map(),
+      allowPrivate: false,
+      force: true,
+      dryRun: false,
+      format: 'json',
+    })
+    await t.rejects(adding, { message: /is reserved for another file; use --name/ }, object)
+    t.notOk(existsSync(`${folder}/mcp`), 'nothing is written')
+  }
+})
+
+t.test('a second name for a locked server is rejected while its manifest exists', async (t) => {
+  const server = npmServer(name, '1.0.0')
+  const folder = t.testdir({ 'mirror.json': JSON.stringify([server]), mcp: {} })
+  const add = (object: string) =>
+    addServer(server.name, {
+      registryFile: `${folder}/mirror.json`,
+      offline: true,
+      output: `${folder}/mcp`,
+      name: object,
+      set: new Map(),
+      allowPrivate: false,
+      force: false,
+      dryRun: false,
+      format: 'json',
+    })
+  await add('one')
+  await t.rejects(add('two'), { message: /already has the name one; remove one\.yaml/ })
+  t.notOk(existsSync(`${folder}/mcp/two.yaml`))
+  rmSync(`${folder}/mcp/one.yaml`)
+  await add('two')
+  t.ok(existsSync(`${folder}/mcp/two.yaml`))
 })
 
 const rejectedUrls: readonly (readonly [url: string, reason: RegExp])[] = [
@@ -192,6 +278,16 @@ t.test('a variable in a host needs a value from the user and cannot change the U
   t.equal((await set('eu')).runs, 'https://eu.example.com/mcp')
   for (const host of ['evil.example/', 'evil.example#', 'evil@', 'a b', '..', 'x%2f', 'evil.example:1'])
     t.match((await set(host)).inputs.problems, [/can contain only letters/], host)
+  for (const url of [
+    'https:///{host}/mcp',
+    'https://\t/{host}/mcp',
+    'https:/{host}/mcp',
+    'https:\\\\{host}/mcp',
+  ]) {
+    const variables = { host: { default: 'evil.example' } }
+    const hidden = await choose(remoteServer(name, url, { variables }))
+    t.match(hidden.inputs.missing, [{ name: 'host' }], JSON.stringify(url))
+  }
   const twice = await choose(server, { values: new Map([['host', ['a', 'b']]]) })
   t.match(twice.inputs.problems, ['host: can be set only once'])
   const secret = remoteServer(name, 'https://a.example.com/{key}', { variables: { key: { isSecret: true } } })

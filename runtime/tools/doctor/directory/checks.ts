@@ -43,7 +43,7 @@ const toolRules: readonly ToolRule[] = [
     directory: 'claude',
     code: 'directory.title',
     severity: 'failed',
-    breaks: ({ title }) => title === undefined,
+    breaks: ({ title = '' }) => title.trim() === '',
   },
   {
     id: 'claude-hints',
@@ -94,7 +94,9 @@ function selectsMethod(inputSchema: Readonly<Record<string, unknown>>): boolean 
   return Object.values(fields(inputSchema['properties'])).some((schema) => {
     const values = fields(schema)['enum']
     if (!Array.isArray(values)) return false
-    const words = new Set(values.map((value) => String(value).toLowerCase()))
+    const words = new Set(
+      values.map((value: unknown) => (typeof value === 'string' ? value.toLowerCase() : undefined)),
+    )
     return (
       ['get', 'read', 'list'].some((word) => words.has(word)) && writingWords.some((word) => words.has(word))
     )
