@@ -7,7 +7,7 @@ import type { ToolEntry } from '../model/catalog/entries.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 import type { PinReason } from '../model/catalog/pinning.ts'
 import type { SignIns } from '../backends/sign-ins.ts'
-import { resolveAppNames } from '../features/apps/names.ts'
+import { type AppNameParts, resolveAppNames } from '../features/apps/names.ts'
 import { rewriteAppResults } from '../features/apps/results.ts'
 import { makePageCheck } from '../features/apps/page-locks.ts'
 import { checkPinnedArguments, refusal } from '../features/pinning/refusal.ts'
@@ -38,6 +38,7 @@ export interface FixedParts {
   readonly core: Core
   readonly observe: Link | undefined
   readonly onDecision: NonNullable<AuthorizeOptions['onDecision']>
+  readonly observer: AppNameParts['observer']
   readonly events: Events
   readonly signIns: SignIns | undefined
   /** True if the listener requires a token from every client. */
@@ -48,7 +49,7 @@ export interface FixedParts {
 /** Builds the links of the chain, once for each configuration. */
 export function makeLinks(
   sources: LinkSources,
-  { core, observe, onDecision, events, signIns, requiresToken, tasks }: FixedParts,
+  { core, observe, onDecision, observer, events, signIns, requiresToken, tasks }: FixedParts,
 ): ChainLinks {
   const { config, guards, features } = sources
   const callParts = core.parts
@@ -75,6 +76,7 @@ export function makeLinks(
         peek: (client) => core.peek(client),
         view: (client) => core.view(client, { waitForFresh: false }),
         isOwnTool,
+        observer,
         ...(gate && { permits: permissionCheck(gate, factsOf) }),
       }),
       ...rewriteAppResults(apps, makePageCheck(config.pinning, config.toolLocks, refusePage)),

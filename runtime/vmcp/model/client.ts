@@ -31,8 +31,8 @@ const everyExtension = new ExtensionSet()
 export const noAbilities: ClientAbilities = restoreAbilities(Buffer.from('{}'))
 
 /**
- * Reads declared capabilities (raw JSON object). Omits extensions that are not enabled, and the tasks of both
- * eras, which backends receive only with requests that may become tasks. Throws INVALID_PARAMS if the capabilities are too large or contain
+ * Reads declared capabilities (raw JSON object). Omits extensions that are not enabled, and tasks, which backends
+ * receive only with requests that may become tasks. Throws INVALID_PARAMS if the capabilities are too large or contain
  * duplicate members.
  */
 export function readAbilities(raw: Buffer, era: Era, extensions: ExtensionSet): ClientAbilities {

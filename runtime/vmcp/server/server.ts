@@ -239,13 +239,12 @@ class Vmcp implements VmcpServer {
 
   #makeLinks(): ChainLinks {
     const { core, signIns } = this.#engine
-    const { observe } = this.#observation
-    const server = this.#parts.config.name
     const events = this.#events
-    const onDecision = decisionReporter({ ...this.#observation, server, events, core: () => core })
+    const observed = { ...this.#observation, server: this.#parts.config.name, events }
+    const onDecision = decisionReporter({ ...observed, core: () => core })
     const requiresToken = this.#options.localTokens !== undefined
     const tasks = this.#tasks
-    return makeLinks(this.#parts, { core, observe, onDecision, events, signIns, requiresToken, tasks })
+    return makeLinks(this.#parts, { ...observed, core, onDecision, signIns, requiresToken, tasks })
   }
 
   #sessionEnded(session: ServerSession, gone: boolean): void {

@@ -81,9 +81,15 @@ function looksRandom(text: string): boolean {
 /** Returns the reason why a URL cannot appear in a manifest in plain text, or undefined. */
 export function secretInUrl(url: URL): string | undefined {
   if (url.username !== '' || url.password !== '') return 'the URL contains a user name or password'
-  for (const [name, value] of url.searchParams) {
-    if (isSecretName(name) || tokenIn(value) || looksRandom(value))
-      return `the URL contains a secret in the query (${name})`
+  // A fragment that is only a token would be a parameter's name, which the message below contains.
+  if (tokenIn(url.hash)) return 'the URL contains a secret in the fragment'
+  for (const [part, parameters] of [
+    ['query', url.searchParams],
+    ['fragment', new URLSearchParams(url.hash.slice(1))],
+  ] as const) {
+    for (const [name, value] of parameters)
+      if (isSecretName(name) || tokenIn(value) || looksRandom(value))
+        return `the URL contains a secret in the ${part} (${name})`
   }
   return tokenIn(url.pathname) ? 'the URL contains a secret in the path' : undefined
 }

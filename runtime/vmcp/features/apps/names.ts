@@ -11,11 +11,13 @@ import {
   arrayEnd,
   arrayStart,
   comma,
+  emptyObject,
   JsonObject,
   readMembers,
   scanElements,
   workOn,
 } from '../../../mcp/index.ts'
+import type { Observer } from '../../../observe/index.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { isUiAddress } from '../../catalog/names/ui-addresses.ts'
 import { holdsName, type ToolEntry } from '../../model/catalog/entries.ts'
@@ -35,6 +37,7 @@ export interface AppNameParts {
   readonly view: (client: OperationClient) => Promise<Catalog>
   /** True for Gatehouse's own tools, which the catalog does not contain. */
   readonly isOwnTool: (name: string) => boolean
+  readonly observer: Pick<Observer, 'attributeTo'>
   /** Returns false if policies forbid the request. Undefined if no policies are configured. */
   readonly permits?: (operation: Operation, method: string, params: JsonObject) => Promise<boolean>
 }
@@ -75,6 +78,7 @@ export function resolveAppNames(parts: AppNameParts): AppNameLinks {
     const known = parts.peek(client).tools.get(name)
     const tool = known?.advertised ? known : await resolved(operation, name)
     if (!tool) return next(operation)
+    if (tool.key !== name) parts.observer.attributeTo(tool.key, params.raw('arguments') ?? emptyObject.bytes)
     const renamed =
       tool.key === name
         ? operation

@@ -23,8 +23,8 @@ export interface RewriteRules extends PageLimits {
 }
 
 /**
- * Returns an object with rewritten page addresses in its `_meta`. Removes other addresses than `ui://` addresses, because
- * clients could resolve them outside the backend.
+ * Returns an object with rewritten page addresses in its `_meta`. Removes addresses that do not begin with `ui://`,
+ * because clients could resolve them outside the backend.
  */
 export function withPageAddress(object: JsonObject, rules: RewriteRules): Buffer {
   const meta = object.object('_meta')

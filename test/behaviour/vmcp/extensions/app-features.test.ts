@@ -1,5 +1,7 @@
 /** MCP Apps together with policies, tool search, scripts and workflows. */
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { page } from '../../../helpers/mcp/app-server.ts'
 import { stateless } from '../../../helpers/mcp/wire.ts'
@@ -155,4 +157,18 @@ await t.test('apps: a page that differs from its lock is refused', async (t) => 
     t.equal(await read(uri), changed, 'a second form of the content')
     t.equal(await read('ui://unlisted/x'), added, 'not in the lock')
   }
+})
+
+await t.test('apps: the audit log contains the name of the tool in the catalog', async (t) => {
+  const logFile = join(t.testdir({}), 'audit.log')
+  const { url, close } = await startPair('session', { audit: { enabled: true, logFile } })
+  for (const era of eras)
+    await (await clientOf(era, url))('tools/call', { name: 'alpha-only', arguments: {} })
+  await close()
+  const lines = readFileSync(logFile, 'utf8').trim().split('\n')
+  const calls = lines.map((line) => JSON.parse(line) as Fields).filter(({ type }) => type === 'mcp_tool_call')
+  t.same(
+    calls.map(({ target }) => memberOf(target, 'name')),
+    ['alpha_alpha-only', 'alpha_alpha-only'],
+  )
 })
