@@ -71,7 +71,7 @@ export interface RegistryEntry {
 }
 
 const officialMeta = 'io.modelcontextprotocol.registry/official'
-/** Nested more deeply, a document cannot be an entry. */
+/** Maximum nesting depth of an entry. */
 const maxDepth = 32
 
 export const serverName = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/

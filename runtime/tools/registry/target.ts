@@ -81,8 +81,8 @@ function remoteTarget(remote: RegistryRemote, { values, allowPrivate }: TargetOp
 
 /** Returns the URL, or undefined when a variable has no value. */
 function remoteUrl({ url, variables = {} }: RegistryRemote, inputs: Inputs): string | undefined {
-  // The host ends at the first slash after it. URL parsers skip extra slashes and white space before the host, so a URL
-  // with those counts as a host as a whole.
+  // URL parsers skip extra slashes and white space before the host. In such a URL, every variable is treated as part of
+  // the host.
   const hostEnd = /^[a-z]+:\/\/[^/\\\s]+(?=\/)/i.exec(url)?.[0].length ?? url.length
   let isComplete = true
   const filled = url.replaceAll(/\{([^{}]*)\}/g, (_all, name: string, at: number) => {

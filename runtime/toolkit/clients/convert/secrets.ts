@@ -81,7 +81,7 @@ function looksRandom(text: string): boolean {
 /** Returns the reason why a URL cannot appear in a manifest in plain text, or undefined. */
 export function secretInUrl(url: URL): string | undefined {
   if (url.username !== '' || url.password !== '') return 'the URL contains a user name or password'
-  // A fragment that is only a token would be a parameter's name, which the message below contains.
+  // Checked first, because the message below contains the parameter's name, which can be the token itself.
   if (tokenIn(url.hash)) return 'the URL contains a secret in the fragment'
   for (const [part, parameters] of [
     ['query', url.searchParams],
