@@ -3,6 +3,7 @@ import t from 'tap'
 import { makeServerTasks } from '../../../../runtime/vmcp/server/tasks.ts'
 import { pollSessionTask, tasksOn } from '../../../helpers/mcp/tasks/clients.ts'
 import { startExtensionBackend } from '../../../helpers/mcp/tasks/extension-backend.ts'
+import { startSessionTaskBackend } from '../../../helpers/mcp/tasks/session-backend.ts'
 import { openSession } from '../../../helpers/mcp/wire.ts'
 import { bareNames, startTestVmcp, vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 
@@ -52,4 +53,20 @@ t.test('a server in a cluster offers tasks only with a shared key', (t) => {
   t.equal(isOffered(cluster, 'key'), true)
   t.equal(isOffered({}, undefined, { store: { namespace: () => ({}) } }), false, 'the key is not known yet')
   t.end()
+})
+
+t.test('status notifications of backends contain the effective lifetime', async (t) => {
+  const backend = await startSessionTaskBackend()
+  const vmcp = await startTestVmcp({ b: backend.url }, { ...bare, ...tasksOn({ maxTtl: '24h' }) })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  const stream = await session.listen()
+  const { response } = await session.request('tools/call', { name: 'slow', arguments: { ms: 500 }, task: {} })
+  const { taskId, ttl } = Object(response?.result?.['task'])
+  t.equal(ttl, 86_400_000)
+  vmcp.reload(vmcpConfig({ b: backend.url }, { ...bare, ...tasksOn({ maxTtl: '1h' }) }))
+  t.match(await stream.next(({ method }) => method === 'notifications/tasks/status'), {
+    params: { taskId, status: 'completed', ttl: 3_600_000 },
+  })
+  stream.close()
 })
