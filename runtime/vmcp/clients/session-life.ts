@@ -38,7 +38,7 @@ export type Subscribe = (client: OperationClient, uri: string, signal: AbortSign
 export interface SessionLifeParts {
   readonly core: Core
   readonly subscribe: Subscribe
-  readonly tasks: Pick<TaskFeature, 'sessionIds'>
+  readonly tasks: Pick<TaskFeature, 'statusFor'>
 }
 
 export function makeSessionLife(
@@ -48,7 +48,7 @@ export function makeSessionLife(
   const resubscriber = new Resubscriber()
   return {
     onFirstMessage(session) {
-      session.taskIdOf = (backend, taskId) => tasks.sessionIds.find(session.id, backend, taskId)?.id
+      session.taskStatusFrom = (backend, params) => tasks.statusFor(session.id, backend, params)
       session.allowsNotification = (method, backend) =>
         core.parts.extensions.allowsNotification(method, backend)
       session.onLost = (backend) => renewSubscriptions(subscribe, session, backend, resubscriber)

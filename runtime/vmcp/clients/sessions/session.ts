@@ -106,8 +106,8 @@ export class ServerSession implements ClientSession {
   onChange: (() => void) | undefined
   /** Called when a backend has lost its session for this client session. */
   onLost: ((backend: string) => void) | undefined
-  /** Returns the id under which the client knows a backend's task. */
-  taskIdOf: ((backend: string, taskId: string) => string | undefined) | undefined
+  /** Returns the params of a backend's status notification for this client. Undefined for unknown tasks. */
+  taskStatusFrom: ((backend: string, params: JsonObject) => Buffer | undefined) | undefined
   /** Returns true for a notification of an extension that the configuration allows. */
   allowsNotification: ((method: string, backend: string) => boolean) | undefined
   /** True once the session has ended in this process. */
@@ -269,9 +269,8 @@ export class ServerSession implements ClientSession {
 
   /** Ignores tasks that the client does not know. Gatehouse's own tasks already have the client's id. */
   #forwardTaskStatus(backend: string, params: JsonObject): void {
-    const id = backend === '' ? params.text('taskId') : this.taskIdOf?.(backend, params.text('taskId') ?? '')
-    if (id === undefined) return
-    this.push(notificationMessage(taskStatusMethod, params.with({ taskId: JSON.stringify(id) })))
+    const shown = backend === '' ? params.bytes : this.taskStatusFrom?.(backend, params)
+    if (shown) this.push(notificationMessage(taskStatusMethod, shown))
   }
 
   /** Ignores updates from a backend that does not own the resource. */

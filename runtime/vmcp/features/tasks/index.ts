@@ -4,7 +4,7 @@
  * Source: docs/guides/tasks.md; MCP 2025-11-25, tasks; ext-tasks.
  */
 import { type Fields, GatehouseError, serverTools } from '../../../../schemas/index.ts'
-import { type Era, tasksExtension } from '../../../mcp/index.ts'
+import { type Era, type JsonObject, tasksExtension } from '../../../mcp/index.ts'
 import type { Store } from '../../../store/index.ts'
 import type { Link, Operation } from '../../model/operation.ts'
 import type { TaskShape } from '../../model/task.ts'
@@ -18,6 +18,7 @@ import { receiverOf, type RelayParts, sessionTaskVersion, TaskRelay } from './re
 import { SessionTaskIds } from './session-ids.ts'
 import { TaskSessions } from './task-sessions.ts'
 import { noTasks, type TaskSettings } from './settings.ts'
+import { readTask, taskFor } from './shapes.ts'
 
 export { taskSettings } from './settings.ts'
 
@@ -52,8 +53,11 @@ export interface TaskFeature {
   /** Relays the tasks of backends. */
   readonly relay: Link
   readonly live: LiveTasks
-  /** Ids under which the clients of sessions know the tasks of backends. */
-  readonly sessionIds: SessionTaskIds
+  /**
+   * Returns the params of a backend's status notification for the client of a session. Undefined if the task is unknown
+   * or the params are invalid.
+   */
+  statusFor(sessionId: string, backend: string, params: JsonObject): Buffer | undefined
   /** True if an id is valid for a client. */
   isValid(client: OperationClient, taskId: string): boolean
   close(): Promise<void>
@@ -100,7 +104,16 @@ export function makeTasks(options: TasksOptions): TaskFeature {
     isEnabled,
     isOffered,
     live,
-    sessionIds,
+    statusFor(sessionId, backend, params) {
+      const ref = sessionIds.find(sessionId, backend, params.text('taskId') ?? '')
+      if (!ref) return undefined
+      try {
+        const read = readTask(params, 'session', settings())
+        return taskFor(read, ref.id, { from: 'session', to: 'session' }).bytes
+      } catch {
+        return undefined
+      }
+    },
     async open(operation, next) {
       const { method, client, params, id } = operation
       if (!isTaskMethod(method, client.era)) return next(operation)

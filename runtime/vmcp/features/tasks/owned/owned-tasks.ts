@@ -20,12 +20,11 @@ import { withRelatedTask } from '../requests.ts'
 import type { TaskSettings } from '../settings.ts'
 import { isTerminal, readTask, taskFor } from '../shapes.ts'
 import { type OwnedRecord, OwnedRecords, taskObject } from './record.ts'
+import { ResultBudget } from './result-budget.ts'
 import { OwnedRun } from './run.ts'
 
 /** Interval at which `tasks/result` reads a task that another replica runs, in milliseconds. */
 const remoteMs = 1_000
-/** Maximum total size of the results that this replica stores. */
-const maxStoredBytes = 256 * 1024 * 1024
 
 const statusNotification = 'notifications/tasks/status'
 
@@ -41,13 +40,12 @@ export class OwnedTasks {
   readonly #options: OwnedTasksOptions
   readonly #records: OwnedRecords
   readonly #runs = new Map<string, OwnedRun>()
-  /** Sizes of the stored results, and the times when they expire. */
-  readonly #stored = new Map<string, { readonly bytes: number; readonly endsAt: number }>()
-  #storedBytes = 0
+  readonly #budget: ResultBudget
 
   constructor(options: OwnedTasksOptions) {
     this.#options = options
     this.#records = new OwnedRecords(options.store, options.now)
+    this.#budget = new ResultBudget(options.now)
   }
 
   /** Starts a task that performs the operation. Resolves when the task can be read. */
@@ -126,34 +124,19 @@ export class OwnedTasks {
   #run(operation: Operation, next: Perform, ref: TaskRef, ttlMs: number): void {
     const { live } = this.#options
     const { taskId } = ref
-    const { session } = operation.client
+    const { client } = operation
     const run = new OwnedRun(operation, next, {
       taskId,
       ttlMs,
       records: this.#records,
-      reserve: (bytes) => this.#reserve(taskId, bytes, ref.notAfter),
+      reserve: (bytes) => this.#budget.reserve(client, bytes, ref.notAfter),
       onChange: (record) => {
         if (isTerminal(record.status)) live.forget(ref)
-        session?.deliver('', statusNotification, this.#shown(record, ref, 'session').bytes)
+        client.session?.deliver('', statusNotification, this.#shown(record, ref, 'session').bytes)
       },
     })
     this.#runs.set(taskId, run)
     void run.ended.then(() => this.#runs.delete(taskId))
-  }
-
-  #reserve(taskId: string, bytes: number, endsAt: number): boolean {
-    if (this.#storedBytes + bytes > maxStoredBytes) {
-      const now = this.#options.now()
-      for (const [id, stored] of this.#stored) {
-        if (stored.endsAt > now) continue
-        this.#stored.delete(id)
-        this.#storedBytes -= stored.bytes
-      }
-    }
-    if (this.#storedBytes + bytes > maxStoredBytes) return false
-    this.#stored.set(taskId, { bytes, endsAt })
-    this.#storedBytes += bytes
-    return true
   }
 
   /** Returns the task object without its result. */
