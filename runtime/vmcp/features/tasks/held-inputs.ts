@@ -35,6 +35,7 @@ export class Questions {
   readonly #open = new Map<string, Question>()
   readonly #waiting = new Set<() => void>()
   #next = 1
+  #hasEnded = false
 
   get size(): number {
     return this.#open.size
@@ -81,13 +82,14 @@ export class Questions {
     }
   }
 
-  /** Resolves when a question is open, or after `ms`. */
-  async waitForQuestion(ms: number, ended: Promise<unknown>): Promise<void> {
-    if (this.#open.size === 0) await this.waitForChange(ms, ended)
+  /** Resolves when a question is open, when the task ends, or after `ms`. */
+  async waitForQuestion(ms: number): Promise<void> {
+    if (this.#open.size === 0) await this.waitForChange(ms)
   }
 
-  /** Resolves when another question is asked, when `ended` settles, or after `ms`. */
-  waitForChange(ms: number, ended: Promise<unknown>): Promise<void> {
+  /** Resolves when another question is asked, when the task ends, or after `ms`. */
+  waitForChange(ms: number): Promise<void> {
+    if (this.#hasEnded) return Promise.resolve()
     return new Promise<void>((resolve) => {
       const done = (): void => {
         clearTimeout(timer)
@@ -96,15 +98,19 @@ export class Questions {
       }
       const timer = setTimeout(done, ms)
       this.#waiting.add(done)
-      void ended.finally(done).catch(() => {})
     })
+  }
+
+  /** Ends all waits. Called once, when no more questions can follow. */
+  end(): void {
+    this.#hasEnded = true
+    for (const wake of this.#waiting) wake()
   }
 }
 
 interface Held {
   readonly questions: Questions
   readonly controller: AbortController
-  readonly ended: Promise<unknown>
   idle: NodeJS.Timeout
 }
 
@@ -128,7 +134,7 @@ export class HeldInputs {
   async read({ hash }: TaskRef, open: OpenResult): Promise<Buffer | undefined> {
     const held = this.#held.get(hash) ?? this.#open(hash, open)
     held.idle.refresh()
-    await held.questions.waitForQuestion(firstQuestionMs, held.ended)
+    await held.questions.waitForQuestion(firstQuestionMs)
     const questions = held.questions.entries()
     return questions.length === 0 ? undefined : inputRequests(questions)
   }
@@ -154,9 +160,10 @@ export class HeldInputs {
     const ended = open((request, signal) => questions.ask(request, signal), controller.signal).catch(() => {})
     const idle = setTimeout(() => this.#close(hash, new Error('the client did not answer in time')), idleMs)
     idle.unref()
-    const held = { questions, controller, ended, idle }
+    const held = { questions, controller, idle }
     this.#held.set(hash, held)
     void ended.then(() => {
+      questions.end()
       if (this.#held.get(hash) === held) this.#close(hash, new Error('the request has ended'))
     })
     return held

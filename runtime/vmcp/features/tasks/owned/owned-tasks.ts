@@ -182,7 +182,7 @@ export class OwnedTasks {
         )
       }
       // A new question, the end of the task, or the pause wakes this loop.
-      const woken = run ? run.questions.waitForChange(remoteMs, run.ended) : pause(remoteMs, context.signal)
+      const woken = run ? run.questions.waitForChange(remoteMs) : pause(remoteMs, context.signal)
       await woken
       context.signal.throwIfAborted()
     }

@@ -64,6 +64,7 @@ export class OwnedRun {
     this.ended = this.#finish(async () => next({ ...operation, id: undefined, context })).finally(() => {
       clearInterval(timer)
       clearTimeout(expiry)
+      this.questions.end()
     })
   }
 

@@ -1,0 +1,32 @@
+/** Waits for the questions of a task: a question and the end of the task end them early. */
+import t from 'tap'
+import { Questions } from '../../../../runtime/vmcp/features/tasks/held-inputs.ts'
+
+/** Longer than the timeout of this file. */
+const longMs = 600_000
+const ask = { method: 'elicitation/create', params: Buffer.from('{"message":"Name?"}') }
+
+await t.test('questions: a new question ends every wait', async (t) => {
+  const questions = new Questions()
+  const waits = [questions.waitForQuestion(longMs), questions.waitForChange(longMs)]
+  const answer = questions.ask(ask, undefined)
+  await Promise.all(waits)
+  await questions.waitForQuestion(longMs)
+  const [[key] = ['']] = questions.entries()
+  questions.answer(key, { result: Buffer.from('{}') })
+  t.same(await answer, { result: Buffer.from('{}') })
+})
+
+await t.test('questions: the end of the task ends waits, also later ones', async (t) => {
+  const questions = new Questions()
+  const waits = [questions.waitForQuestion(longMs), questions.waitForChange(longMs)]
+  questions.end()
+  await Promise.all([...waits, questions.waitForChange(longMs), questions.waitForQuestion(longMs)])
+  t.equal(questions.size, 0)
+})
+
+await t.test('questions: a wait ends after its time', async (t) => {
+  const questions = new Questions()
+  await questions.waitForChange(1)
+  t.equal(questions.size, 0)
+})
