@@ -8,7 +8,7 @@ import { delimiter, dirname } from 'node:path'
 import type { Browser } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { missingBrowser, openBrowser } from '../../helpers/authserver/signed-in-client.ts'
-import { prepare, Running } from '../../helpers/docs/run-session.ts'
+import { CommandProcess, makeWorkspace } from '../../helpers/docs/run-session.ts'
 import { insideNamespaces, isInsideNamespaces, nodeMissing } from '../../helpers/kube/node/index.ts'
 
 const page = 'docs/guides/authorization-server.md'
@@ -43,24 +43,28 @@ async function scenario(t: Test): Promise<void> {
   t.setTimeout(240_000)
   execFileSync('ip', ['link', 'set', 'lo', 'up'])
   t.equal(blocks.length, 4)
-  const place = prepare(t, { name: 'local login', steps: [] }, {})
-  place.env['PATH'] = [dirname(process.execPath), place.env['PATH']].join(delimiter)
+  const workspace = makeWorkspace(t, { name: 'local login', steps: [] })
+  workspace.env['PATH'] = [dirname(process.execPath), workspace.env['PATH']].join(delimiter)
   for (const [index, ready] of [/Identity provider: /, /3001/, /virtual MCP server listening/].entries()) {
-    const running = new Running(blocks[index] ?? '', place)
-    t.teardown(() => running.interrupt())
-    t.ok(await running.sees(ready), String(ready), { output: running.output })
+    const started = new CommandProcess(blocks[index] ?? '', workspace)
+    t.teardown(() => started.interrupt())
+    t.ok(await started.waitForOutput(ready), String(ready), { output: started.output })
   }
-  const client = new Running(blocks[3] ?? '', place)
+  const client = new CommandProcess(blocks[3] ?? '', workspace)
   t.teardown(() => client.interrupt())
-  t.ok(await client.sees(/http:\/\/127\.0\.0\.1:4483\/oauth\/authorize\?\S+\s/), 'prints the login address', {
-    output: client.output,
-  })
+  t.ok(
+    await client.waitForOutput(/http:\/\/127\.0\.0\.1:4483\/oauth\/authorize\?\S+\s/),
+    'prints the login address',
+    {
+      output: client.output,
+    },
+  )
   const address = /http:\/\/127\.0\.0\.1:4483\/oauth\/authorize\?\S+/.exec(client.output)?.[0] ?? ''
   const browser = await openBrowser(t)
   const hosts = await signIn(browser, address)
   t.ok(hosts.includes('127.0.0.1:4483'), 'the user approves the client at the virtual server')
   t.ok(hosts.includes('127.0.0.1:9400'), 'the user signs in at the identity provider')
-  t.equal(await client.ended, 0, 'the command succeeds', { output: client.output })
+  t.equal(await client.exitCode, 0, 'the command succeeds', { output: client.output })
   t.match(client.output, /^everything_echo message=<string>$/m)
 }
 

@@ -17,7 +17,8 @@ const root = resolve(import.meta.dirname, '../../..')
 const everything = join(root, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js')
 const waitMs = 120_000
 
-export interface Place {
+/** Folder in which a session runs, and the environment of its commands. */
+export interface Workspace {
   readonly folder: string
   readonly env: NodeJS.ProcessEnv
 }
@@ -30,8 +31,12 @@ function manifestOf(page: string): string {
   return (found?.[1] ?? '').replaceAll(/^ {4}/gm, '')
 }
 
-/** Creates a session's folders, which contain the `gatehouse` command, the servers' packages and the manifests. */
-export function prepare(t: Test, { files = {}, env = {} }: Session, options: SessionOptions): Place {
+/** Creates the workspace of a session, which contains the `gatehouse` command, the servers' packages and the manifests. */
+export function makeWorkspace(
+  t: Test,
+  { files = {}, env = {} }: Session,
+  options: SessionOptions = {},
+): Workspace {
   const folder = t.testdir({ home: {}, bin: {} })
   const write = (path: string, text: string, mode = 0o644) => {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
@@ -60,14 +65,15 @@ export function prepare(t: Test, { files = {}, env = {} }: Session, options: Ses
   }
 }
 
-/** A command that runs in a session's folder, with its output so far. */
-export class Running {
+/** A command that runs in a workspace, with its output so far. */
+export class CommandProcess {
   readonly #child: ChildProcess
   #output = ''
   #changed = Promise.withResolvers<void>()
-  readonly ended: Promise<number | null>
+  /** Resolves to the exit code, or to null when a signal ended the command. */
+  readonly exitCode: Promise<number | null>
 
-  constructor(command: string, { folder, env }: Place) {
+  constructor(command: string, { folder, env }: Workspace) {
     this.#child = spawn('sh', ['-c', command], {
       cwd: folder,
       env,
@@ -80,18 +86,18 @@ export class Running {
         this.#changed.resolve()
         this.#changed = Promise.withResolvers()
       })
-    this.ended = once(this.#child, 'close').then(([code]: (number | null)[]) => code ?? null)
+    this.exitCode = once(this.#child, 'close').then(([code]: (number | null)[]) => code ?? null)
   }
 
   get output(): string {
     return this.#output
   }
 
-  /** Resolves to true when the output matches, and to false when the program ends first or the time limit expires. */
-  async sees(pattern: RegExp): Promise<boolean> {
-    const over = Promise.race([this.ended, pause(waitMs, undefined, { ref: false })]).then(() => 'over')
+  /** Resolves to true when the output matches, or to false when the program ends or the time limit expires first. */
+  async waitForOutput(pattern: RegExp): Promise<boolean> {
+    const end = Promise.race([this.exitCode, pause(waitMs, undefined, { ref: false })]).then(() => 'end')
     while (!pattern.test(this.#output))
-      if ((await Promise.race([this.#changed.promise, over])) === 'over') return pattern.test(this.#output)
+      if ((await Promise.race([this.#changed.promise, end])) === 'end') return pattern.test(this.#output)
     return true
   }
 
@@ -107,9 +113,9 @@ export class Running {
       }
     }
     kill('SIGINT')
-    await Promise.race([this.ended, pause(10_000, undefined, { ref: false })])
+    await Promise.race([this.exitCode, pause(10_000, undefined, { ref: false })])
     kill('SIGKILL')
-    await this.ended
+    await this.exitCode
   }
 }
 
@@ -131,8 +137,8 @@ async function startServer(t: Test, port: number): Promise<void> {
 }
 
 /** Checks that the output contains each line that the page shows, except `…`. Ignores spaces at either end of a line. */
-function checkShown(t: Test, { output, text }: PageCommand, real: string): void {
-  const lines = new Set(real.split('\n').map((line) => line.trim()))
+function checkShownOutput(t: Test, { output, text }: PageCommand, actual: string): void {
+  const lines = new Set(actual.split('\n').map((line) => line.trim()))
   for (const line of output.map((shown) => shown.trim())) {
     if (line === '…') continue
     t.ok(lines.has(line), `${text} prints "${line}"`)
@@ -148,34 +154,35 @@ export interface SessionOptions {
 
 /** Runs the session in new folders and adds the results to `t`. */
 export async function runSession(t: Test, session: Session, options: SessionOptions = {}): Promise<void> {
-  const place = prepare(t, session, options)
+  const workspace = makeWorkspace(t, session, options)
   for (const port of session.servers ?? []) await startServer(t, port)
-  const background: Running[] = []
-  const endAll = async () => {
-    for (const running of background.splice(0)) await running.interrupt()
+  const background: CommandProcess[] = []
+  const stopAll = async () => {
+    for (const started of background.splice(0)) await started.interrupt()
   }
-  t.teardown(endAll)
+  t.teardown(stopAll)
   for (const step of session.steps) {
-    if (step.isAlone) await endAll()
-    const running = new Running(step.command, place)
+    if (step.isAlone) await stopAll()
+    const started = new CommandProcess(step.command, workspace)
     if (step.ready) {
-      background.push(running)
-      const isSeen = await running.sees(step.ready)
-      t.ok(isSeen, step.command, { output: running.output })
-    } else await checkEnded(t, step, running)
-    const shown = commandsIn(join(root, step.page)).find(({ text }) => text === step.command)
-    t.ok(shown, `${step.page} contains ${step.command}`)
-    if (shown) checkShown(t, shown, running.output)
+      background.push(started)
+      const isReady = await started.waitForOutput(step.ready)
+      t.ok(isReady, step.command, { output: started.output })
+    } else await checkExit(t, step, started)
+    const inPage = commandsIn(join(root, step.page)).find(({ text }) => text === step.command)
+    t.ok(inPage, `${step.page} contains ${step.command}`)
+    if (inPage) checkShownOutput(t, inPage, started.output)
   }
 }
 
-async function checkEnded(
+/** Waits for the command to end, and checks its exit code and output. */
+async function checkExit(
   t: Test,
   { command, prints, code: expected = 0 }: Step,
-  running: Running,
+  started: CommandProcess,
 ): Promise<void> {
-  const code = await Promise.race([running.ended, pause(waitMs, 'too late', { ref: false })])
-  if (code === 'too late') await running.interrupt()
-  t.equal(code, expected, command, { output: running.output })
-  if (prints) t.match(running.output, prints, command)
+  const code = await Promise.race([started.exitCode, pause(waitMs, 'too late', { ref: false })])
+  if (code === 'too late') await started.interrupt()
+  t.equal(code, expected, command, { output: started.output })
+  if (prints) t.match(started.output, prints, command)
 }
