@@ -144,6 +144,21 @@ await t.test('a release of the chart', { skip: kubeMissing() || helmMissing() },
     },
   )
 
+  await t.test('a shared Metacontroller replaces the private one, and the other way round', async (t) => {
+    kube.must(['apply', '-f', '-'], JSON.stringify(metacontroller(['--zap-log-level=4'])))
+    const isPrivate = () =>
+      kube.kubectl(['get', 'deployment', 'gatehouse-metacontroller', '-n', system]).code === 0
+    t.ok(isPrivate())
+    const sets = ['--set', 'metacontroller.enabled=false', '--set', 'metacontroller.namespace=controllers']
+    const shared = release('upgrade', ...sets)
+    t.equal(shared.code, 0, shared.stderr)
+    t.notOk(isPrivate())
+    kube.must(['delete', 'statefulset', 'metacontroller', '-n', 'controllers'])
+    const restored = release('upgrade', '--reset-values')
+    t.equal(restored.code, 0, restored.stderr)
+    t.ok(isPrivate())
+  })
+
   await t.test(
     'helm uninstall: keeps definitions and objects, removes the rest; a new install works',
     async (t) => {
