@@ -96,8 +96,9 @@ async function scenario(t: Test): Promise<void> {
       writeLayout(at('layouts/another'), another)
       await pushLayout(at('layouts/another'), host, 'gatehouse', 'moved')
       t.not(signer.verify('verify', `${host}/gatehouse:moved`).code, 0, 'a moved tag')
-      const stranger = makeSigner(mkdirOf(at('stranger')))
-      t.not(stranger.verify('verify', `${host}/gatehouse:${version}`).code, 0, 'the key of another signer')
+      mkdirSync(at('other-keys'))
+      const otherSigner = makeSigner(at('other-keys'))
+      t.not(otherSigner.verify('verify', `${host}/gatehouse:${version}`).code, 0, 'the key of another signer')
     },
   )
 
@@ -203,11 +204,6 @@ async function scenario(t: Test): Promise<void> {
     const seconds = ((performance.now() - started) / 1000).toFixed(1)
     t.comment(`chart from the registry: first tool call ${seconds} s after the start of the empty cluster`)
   })
-}
-
-function mkdirOf(path: string): string {
-  mkdirSync(path)
-  return path
 }
 
 t.setTimeout(600_000)

@@ -35,7 +35,7 @@ interface ImageConfig {
 const digestOf = (bytes: Uint8Array): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 const blobPath = (layout: string, digest: string): string => join(layout, 'blobs', digest.replace(':', '/'))
 
-/** Writes the layout with one layer into a new folder. The same files produce the same digest, which it returns. */
+/** Writes an image with one layer into a new folder, and returns its digest. The same files produce the same digest. */
 export function writeLayout(layout: string, image: Image): string {
   mkdirSync(join(layout, 'blobs/sha256'), { recursive: true })
   const add = (mediaType: string, bytes: Uint8Array): Descriptor => {
@@ -101,7 +101,7 @@ export async function pullImage(root: string, host: string, name: string, tag: s
   const read = async ({ digest }: Descriptor): Promise<Buffer> => {
     const bytes = Buffer.from(await (await send(`${base}/blobs/${digest}`)).arrayBuffer())
     if (digestOf(bytes) !== digest)
-      throw new Error(`${name}: the registry returned another blob than ${digest}`)
+      throw new Error(`${name}: the registry returned different content for the blob ${digest}`)
     return bytes
   }
   const { config }: ImageConfig = JSON.parse((await read(manifest.config)).toString())

@@ -1,4 +1,4 @@
-/** Starts a real OCI registry (CNCF Distribution) on a loopback port, and runs cosign with a key of the test. */
+/** Starts a real OCI registry (CNCF Distribution) on a loopback port, and runs cosign with a test key. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -51,15 +51,15 @@ export interface Signer {
   readonly publicKey: string
   /** Runs cosign with these arguments. */
   run(...args: readonly string[]): Ran
-  /** Signs with the private key and throws when it fails. No transparency log is contacted. */
+  /** Signs with the private key, without a transparency log. Throws when cosign fails. */
   sign(command: 'sign' | 'sign-blob' | 'attest', ...args: readonly string[]): void
   /** Verifies with the public key. */
   verify(command: 'verify' | 'verify-blob' | 'verify-attestation', ...args: readonly string[]): Ran
 }
 
-/** Creates a pair of keys in the folder. */
+/** Creates a key pair in the folder. */
 export function makeSigner(folder: string): Signer {
-  const env = { ...process.env, HOME: folder, COSIGN_PASSWORD: 'of the test', COSIGN_YES: 'true' }
+  const env = { ...process.env, HOME: folder, COSIGN_PASSWORD: 'test', COSIGN_YES: 'true' }
   const run = (...args: readonly string[]): Ran => {
     const { status, stdout, stderr } = spawnSync(findProgram('cosign') ?? '', args, {
       cwd: folder,
@@ -74,7 +74,7 @@ export function makeSigner(folder: string): Signer {
   }
   must(run('generate-key-pair'))
   const publicKey = join(folder, 'cosign.pub')
-  // Without services: no transparency log and no timestamps, because the test has no network.
+  // The test has no network, so this configuration contains no transparency log and no timestamp service.
   const services = join(folder, 'signing-config.json')
   must(run('signing-config', 'create', `--out=${services}`))
   const http = (command: string) => (command.endsWith('-blob') ? [] : ['--allow-http-registry'])

@@ -1,5 +1,5 @@
 /**
- * Assembles the root file systems of our images without an image builder: the packages of their base from this
+ * Assembles the root file systems of both images without an image builder: the packages of their base from this
  * machine's Debian, and the files that the last stage of their Dockerfiles copies. They contain no shell and no other
  * program.
  *
