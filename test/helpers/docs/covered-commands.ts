@@ -45,8 +45,12 @@ export const coveredCommands: Readonly<Record<string, readonly CoveredCommand[]>
       test: registry,
       contains: "installCommands('docs/guides/install.md')",
     },
-    { command: 'helm package manifests/chart', test: registry, contains: "helm(['package'" },
-    { command: 'helm push gatehouse-0.1.0.tgz…', test: registry, contains: "helm(['push'" },
+    {
+      command: 'helm package manifests/chart --destination /tmp',
+      test: registry,
+      contains: "helm(['package'",
+    },
+    { command: 'helm push /tmp/gatehouse-0.1.0.tgz…', test: registry, contains: "helm(['push'" },
     {
       command: 'helm install gatehouse manifests/chart…',
       test: 'test/e2e/kube/helm-release.test.ts',
