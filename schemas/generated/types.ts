@@ -975,7 +975,7 @@ export type Extensions = {
   readonly apps?: AppsExtension
   /** Tasks: tool calls that continue after the response. Covers the tasks of 2025-11-25 and the extension io.modelcontextprotocol/tasks. */
   readonly tasks?: TasksExtension
-  /** Extensions that Gatehouse does not implement, with a route for each of their methods. Methods without a route are rejected. */
+  /** Extensions that Gatehouse does not implement, with a route for each of their methods. Each method belongs to one extension. Methods without a route are rejected. */
   readonly custom?: readonly CustomExtension[]
 }
 
