@@ -14,6 +14,7 @@ import {
   startPair,
   uri,
 } from './clock-servers.ts'
+import { startPinned } from '../../../helpers/vmcp/pinning.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
 const pairs = eras.flatMap((client) => eras.map((backend) => [client, backend] as const))
@@ -130,8 +131,8 @@ await t.test('apps: pages keep only plain origins and allowed permissions, and n
     ],
   ] as const) {
     const alpha = await startClock('alpha', 'session')
-    const vmcp = await startTestVmcp({ alpha: alpha.url }, { extensions: { apps } })
-    t.teardown(() => Promise.all([vmcp.close(), alpha.close()]))
+    const vmcp = await startPinned(t, { alpha: alpha.url }, { extensions: { apps } })
+    t.teardown(() => alpha.close())
     const request = await clientOf('session', vmcp.url)
     const expected = { prefersBorder: true, permissions, csp }
     const { resources } = await resultOf(request, 'resources/list')
@@ -139,6 +140,12 @@ await t.test('apps: pages keep only plain origins and allowed permissions, and n
     t.equal(memberOf(resources, 0, 'uri'), uri, 'a single backend keeps its addresses')
     const { contents } = await resultOf(request, 'resources/read', { uri })
     t.same(memberOf(contents, 0, '_meta', 'ui'), expected, 'in the contents')
+    const affected = ['connectDomains', ...('microphone' in permissions ? [] : ['permissions'])]
+    t.same(
+      vmcp.events.filter(({ type }) => type === 'page_narrowed').map(({ fields }) => fields),
+      [{ backend: 'alpha', page: uri, affected }],
+      'reported once',
+    )
   }
 })
 
