@@ -5,6 +5,8 @@ import { GatehouseError, type Pinning, type RuntimeToolLock } from '../../../../
 import { JsonObject } from '../../../../runtime/mcp/index.ts'
 import { AppListings } from '../../../../runtime/vmcp/features/apps/listing.ts'
 import { makePageCheck } from '../../../../runtime/vmcp/features/apps/page-locks.ts'
+import { hintsIn } from '../../../../runtime/policy/index.ts'
+import { readToolUi } from '../../../../runtime/vmcp/model/catalog/tool-ui.ts'
 import { withResultAddresses } from '../../../../runtime/vmcp/features/apps/rewrite.ts'
 import { narrowedMeta } from '../../../../runtime/vmcp/features/apps/page-meta.ts'
 import { PageReads } from '../../../../runtime/vmcp/features/apps/page-reads.ts'
@@ -178,6 +180,16 @@ t.test(
     t.equal(seen.length, 101, 'each backend has its own limit')
   },
 )
+
+t.test('visibility: policies see appOnly for every tool that is hidden from models', async (t) => {
+  const visibilities = [undefined, ['model'], ['app'], ['app', 'model'], [], 'app', 'model', null, 1, {}]
+  for (const visibility of visibilities) {
+    const _meta = { ui: { visibility } }
+    const ui = readToolUi(new JsonObject(Buffer.from(JSON.stringify({ _meta }))))
+    const isHidden = ui?.isForModel === false
+    t.equal(hintsIn({}, _meta).appOnly === true, isHidden, JSON.stringify(visibility))
+  }
+})
 
 t.test('results: large results are rewritten in slices', async (t) => {
   const link = '{"type":"resource_link","uri":"ui://a","name":"a"}'
