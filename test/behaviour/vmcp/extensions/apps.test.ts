@@ -202,8 +202,7 @@ await t.test('apps: updates of a page reach the client under its address', async
 await t.test(
   'apps: a unique bare address works, and updates arrive under the address that was used',
   async (t) => {
-    const { url, alpha, beta, close } = await startPair('session')
-    t.teardown(close)
+    const [alpha, beta] = [await startClock('alpha', 'session'), await startClock('beta', 'session')]
     const own = await startAppServer({
       name: 'own',
       era: 'session',
@@ -212,8 +211,7 @@ await t.test(
       contents: { 'ui://own-page': page('ui://own-page', 'drawn') },
     })
     const vmcp = await startTestVmcp({ alpha: alpha.url, beta: beta.url, own: own.url })
-    t.teardown(() => Promise.all([vmcp.close(), own.close()]))
-    t.ok(url)
+    t.teardown(() => Promise.all([vmcp.close(), alpha.close(), beta.close(), own.close()]))
     const session = await openSession(vmcp.url, { capabilities })
     const read = await session.request('resources/read', { uri: 'ui://own-page' })
     t.match(read.response?.result, { contents: [{ uri: 'ui://own/own-page', text: 'drawn' }] })
