@@ -79,8 +79,8 @@ export function resolveAppNames(parts: AppNameParts): AppNameLinks {
   }
 
   /**
-   * Returns the tool that a name means. Rejects with INVALID_PARAMS if an app may mean tools of several backends, and
-   * with BACKEND_UNAVAILABLE if the app's own backend is down. No backend may receive calls that are meant for another.
+   * Returns the tool for a name. Rejects with INVALID_PARAMS if several backends have this tool, and with
+   * BACKEND_UNAVAILABLE if the app's own backend is down. No backend may receive another backend's calls.
    */
   async function resolved(operation: Operation, name: string): Promise<ResolvedTool | undefined> {
     const { client } = operation
@@ -126,7 +126,7 @@ export function resolveAppNames(parts: AppNameParts): AppNameLinks {
   }
 }
 
-/** A tool that a name means. The tool may be withheld. */
+/** The tool for a name. The tool may be withheld. */
 type ResolvedTool = Pick<ToolEntry, 'key' | 'backend' | 'ui'>
 
 interface ListedTool {

@@ -82,7 +82,7 @@ for (const [clientEra, backendEra] of pairs) {
 }
 
 await t.test(
-  'apps: original names are listed for apps only, once, and a switch turns them off',
+  'apps: original names are listed once, for apps only, and listOriginalNames turns them off',
   async (t) => {
     const { url, close } = await startPair('session')
     t.teardown(close)
@@ -170,7 +170,7 @@ await t.test('apps: a tool cannot refer to the page of another backend', async (
   t.notOk(victim.requests.some(({ method }) => method === 'resources/read'))
 })
 
-await t.test('apps: disabled, nothing is renamed and clients cannot use original names', async (t) => {
+await t.test('apps: a disabled extension changes no addresses and no names', async (t) => {
   const { url, close } = await startPair('session', { extensions: { apps: { enabled: false } } })
   t.teardown(close)
   const request = await clientOf('session', url)
