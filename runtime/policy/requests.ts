@@ -6,7 +6,7 @@
  * 2025-11-25 and 2026-07-28, server features.
  */
 import type { consoleActions, Uid } from '../../schemas/cedar/index.ts'
-import { fieldsOf, GatehouseError } from '../../schemas/index.ts'
+import { fieldsOf, GatehouseError, listOf } from '../../schemas/index.ts'
 import { JsonError, JsonObject } from '../mcp/index.ts'
 
 export type Action = 'call_tool' | 'get_prompt' | 'read_resource'
@@ -122,7 +122,7 @@ export function hintsIn(annotations: unknown, meta?: unknown): ToolHints {
 /** True for the `_meta` of a tool that only apps use. */
 function isAppOnly(meta: unknown): boolean {
   const { visibility } = fieldsOf(fieldsOf(meta)['ui'])
-  return Array.isArray(visibility) && !visibility.includes('model')
+  return visibility !== undefined && !listOf(visibility).includes('model')
 }
 
 export function resourceOf({ action, id }: PolicyRequest): Uid {

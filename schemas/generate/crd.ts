@@ -89,6 +89,7 @@ const dropped = new Set([
   'title',
   'x-expects',
   'x-address',
+  'x-unique-across',
   'additionalProperties',
   'properties',
   'items',

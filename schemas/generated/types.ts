@@ -21,7 +21,7 @@ export type Aggregation = {
 export type AppsExtension = {
   /** Advertises MCP Apps, and forwards the clients' declaration of MCP Apps to the backends. */
   readonly enabled: boolean
-  /** Lists each tool that apps may call a second time under its original name, hidden from the model. Some clients call only listed tools. Turn this off for clients that ignore visibility and show both tools to the model. */
+  /** Lists the tools of apps a second time under their original names, hidden from the model, because some clients let apps call only listed tools. Set this to false for clients that ignore visibility and show both tools to the model. */
   readonly listOriginalNames: boolean
   /** Origins that the pages of apps may use, such as https://cdn.example.com or https://*.example.com. Other origins are removed. Default: every origin that a page declares. */
   readonly allowedOrigins?: readonly string[]
@@ -626,7 +626,7 @@ export type CustomExtension = {
   readonly methods: readonly string[]
   /** Notifications that backends may send to sessions. */
   readonly notifications?: readonly string[]
-  /** How a method's backend is found: uri, by the resource that the params name, which requires the policy action read_resource; name, by the tool that the params name, which requires call_tool; backend, always the same backend, which requires call_tool on a tool with the name of the method. */
+  /** Selects the backend of a call. uri: the backend of the resource in the params; policies must permit read_resource on it. name: the backend of the tool in the params; policies must permit call_tool on it. backend: the backend in the field backend; policies must permit call_tool on a tool with the name of the method. */
   readonly routeBy: "uri" | "name" | "backend"
   /** Member of the params that contains the URI or the tool name. Default: uri or name. */
   readonly param?: string
@@ -975,7 +975,7 @@ export type Extensions = {
   readonly apps?: AppsExtension
   /** Tasks: tool calls that continue after the response. Covers the tasks of 2025-11-25 and the extension io.modelcontextprotocol/tasks. */
   readonly tasks?: TasksExtension
-  /** Extensions that Gatehouse does not implement, with a route for each of their methods. Methods without a route are rejected. */
+  /** Extensions that Gatehouse does not implement, with a route for each of their methods. Each method belongs to one extension. Methods without a route are rejected. */
   readonly custom?: readonly CustomExtension[]
 }
 

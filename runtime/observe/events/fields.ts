@@ -132,6 +132,12 @@ export interface EventFields extends AttachEventFields {
     readonly fix: string
     readonly resolved: boolean
   }
+  /** Origins or permissions of a page were removed. `affected` contains the names of the affected lists. */
+  readonly page_narrowed: {
+    readonly backend: string
+    readonly page: string
+    readonly affected: readonly string[]
+  }
   /** Clients see a shorter tool name. */
   readonly tool_alias: { readonly item: string; readonly alias: string }
   /**

@@ -228,6 +228,11 @@ export const eventTable: EventTable = {
       open: resolved ? undefined : { message: problem, fix },
     }),
   },
+  page_narrowed: {
+    message: 'origins or permissions that are not allowed were removed from a page',
+    level: 'info',
+    repeats: ({ backend, page }) => `${backend} ${page}`,
+  },
   tool_alias: {
     message: 'a tool has a short alias for clients because its name is too long',
     level: 'info',

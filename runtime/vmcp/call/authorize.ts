@@ -120,7 +120,7 @@ function decidedOrigin(asked: Origin | undefined, decided: Origin | undefined): 
   })
 }
 
-/** Returns the call that policies decide on for a request about a task. The arguments are no longer known. */
+/** Returns the call that policies decide on for a request about a task. The arguments are no longer available. */
 function callOfTask({ tool }: TaskRef): { readonly method: string; readonly params: JsonObject } {
   const params = new JsonObject(Buffer.from(JSON.stringify({ name: tool })))
   return { method: 'tools/call', params }

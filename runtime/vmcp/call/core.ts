@@ -24,7 +24,7 @@ import {
 import { backendUri } from '../catalog/names/ui-addresses.ts'
 import { renderPage } from '../catalog/pages.ts'
 import { extensionTarget } from './extension-methods.ts'
-import { requireMirrored, requireText } from './params.ts'
+import { notText, requireMirrored, requireText } from './params.ts'
 import type { ItemKind, ToolEntry } from '../model/catalog/entries.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 import type { ExtensionSet } from '../model/extensions.ts'
@@ -96,7 +96,8 @@ export class Core {
       if (operation.method !== 'tools/call')
         return next({ ...operation, target: await this.#targetOf(operation) })
       const { client, params, originalParams = params, headers, origin } = operation
-      const name = params.text('name') ?? requireText(params, 'name')
+      const name = params.text('name')
+      if (name === undefined) throw notText('name')
       if (featureTools.has(name)) return next(operation)
       const args = params.raw('arguments')
       if (args !== undefined && args[0] !== 0x7b) {

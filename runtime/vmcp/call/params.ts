@@ -7,9 +7,12 @@ import type { ToolEntry } from '../model/catalog/entries.ts'
 /** Returns a string member of the params. Throws INVALID_PARAMS if the member is missing or has another type. */
 export function requireText(params: JsonObject, member: string): string {
   const value = params.text(member)
-  if (value === undefined)
-    throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
+  if (value === undefined) throw notText(member)
   return value
+}
+
+export function notText(member: string): GatehouseError {
+  return new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
 }
 
 /** Checks the request headers that mirror a tool call's arguments. Throws HEADER_MISMATCH. */

@@ -71,10 +71,6 @@ export class ExtensionSet {
       this.#notifications.set(method, [...(this.#notifications.get(method) ?? []), sender])
   }
 
-  has(id: string): boolean {
-    return this.#supported.has(id)
-  }
-
   /** Returns the route of a method in `extensions.custom`, or undefined if the method has no route. */
   routeOf(method: string): MethodRoute | undefined {
     return this.#routes.get(method)

@@ -24,7 +24,6 @@ export interface AppServer {
   readonly requests: { readonly method: string; readonly params: Record<string, unknown> }[]
   readonly contents: Record<string, Record<string, unknown>>
   push(message: unknown): void
-  pushRaw?(text: string): void
   close(): Promise<void>
 }
 
@@ -122,9 +121,6 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
     requests,
     contents,
-    pushRaw(text) {
-      for (const stream of streams) stream.write(`event: message\ndata: ${text}\n\n`)
-    },
     push(message) {
       for (const stream of streams) stream.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`)
     },

@@ -37,6 +37,22 @@ function says(name: RuntimeName, path: string, value: Json): string {
   return formatViolations(validateRuntime(name, withValue(doc, path, value)).violations)
 }
 
+await t.test('a method belongs to one extension', async (t) => {
+  const custom = (...methods: string[][]): Json =>
+    methods.map((own, i) => ({ id: `a/b${i}`, methods: own, routeBy: 'name' }))
+  t.equal(
+    says('vmcp', 'extensions', { custom: custom(['a/run'], ['b/run', 'a/run']) }),
+    'extensions.custom[1].methods[1]: repeats "a/run" from item 0; every value of methods must be unique',
+  )
+  t.equal(says('vmcp', 'extensions', { custom: custom(['a/run'], ['b/run']) }), '')
+  const long = 'x'.repeat(10_000)
+  t.notMatch(
+    says('vmcp', 'extensions', { custom: custom([long], [long]) }),
+    long,
+    'invalid values are not shown',
+  )
+})
+
 await t.test('no object requires a block whose fields all have defaults', async (t) => {
   const mayBeEmpty = (schema: Schema): boolean =>
     schema.properties !== undefined &&

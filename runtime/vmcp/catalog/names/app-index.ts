@@ -43,7 +43,7 @@ export class AppIndex {
     }
   }
 
-  /** Returns the tools that an app may mean by a name that is not in the catalog. */
+  /** Returns the tools that apps may call under this original name. */
   toolsNamed(original: string): readonly ToolEntry[] {
     return this.#byOriginal.get(original) ?? []
   }

@@ -3,6 +3,7 @@
  * pages and without tool visibilities stays as it is.
  */
 import { JsonObject } from '../../../mcp/index.ts'
+import { type Events, visibleText } from '../../../observe/index.ts'
 import type { Listing } from '../../catalog/listing.ts'
 import { clientAddress, isUiAddress, pageOwner } from '../../catalog/names/ui-addresses.ts'
 import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
@@ -15,7 +16,12 @@ export interface AppListingsOptions extends PageLimits {
   /** Names of the configured backends, whose addresses may be equal. Undefined if there is only one backend. */
   readonly backends: ReadonlySet<string> | undefined
   readonly reads: PageReads
+  readonly events: Pick<Events, 'emit'>
 }
+
+/** Maximum number of pages that are reported for one backend. */
+const maxReportedPages = 100
+const maxReportedAddress = 200
 
 export class AppListings {
   /** The pages that clients have read. A reload keeps them. */
@@ -23,6 +29,8 @@ export class AppListings {
   readonly #options: AppListingsOptions
   readonly #prepared = new WeakMap<Listing, Listing>()
   readonly #appBackends = new Set<string>()
+  /** The reported pages, keyed by backend. */
+  readonly #narrowedPages = new Map<string, Set<string>>()
 
   constructor(options: AppListingsOptions) {
     this.#options = options
@@ -45,7 +53,18 @@ export class AppListings {
       allowedOrigins,
       allowedPermissions,
       addressOf: (uri) => (backends ? clientAddress(backend, uri) : uri),
+      onNarrowed: (uri, affected) => this.#reportNarrowed(backend, uri, affected),
     }
+  }
+
+  /** Reports a page once per configuration. */
+  #reportNarrowed(backend: string, uri: string, affected: readonly string[]): void {
+    // Queries and user information may contain secrets.
+    const page = visibleText(uri.replace(/[?#].*|(?<=^ui:\/\/)[^/]*@/gsu, '').slice(0, maxReportedAddress))
+    const reported = this.#narrowedPages.get(backend) ?? new Set()
+    if (reported.has(page) || reported.size >= maxReportedPages) return
+    this.#narrowedPages.set(backend, reported.add(page))
+    this.#options.events.emit('page_narrowed', { backend, page, affected })
   }
 
   /**

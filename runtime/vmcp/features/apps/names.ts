@@ -7,19 +7,11 @@
  * Source: MCP Apps; docs/guides/apps.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import {
-  arrayEnd,
-  arrayStart,
-  comma,
-  emptyObject,
-  JsonObject,
-  readMembers,
-  scanElements,
-  workOn,
-} from '../../../mcp/index.ts'
+import { emptyObject, JsonObject, readMembers, scanElements, workOn } from '../../../mcp/index.ts'
 import type { Observer } from '../../../observe/index.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { isUiAddress } from '../../catalog/names/ui-addresses.ts'
+import { joinedItems } from '../../catalog/pages.ts'
 import { holdsName, type ToolEntry } from '../../model/catalog/entries.ts'
 import { otherPageMembers } from '../../model/catalog/tool-ui.ts'
 import { rendersApps } from '../../model/client.ts'
@@ -87,8 +79,8 @@ export function resolveAppNames(parts: AppNameParts): AppNameLinks {
   }
 
   /**
-   * Returns the tool that a name means. Rejects with INVALID_PARAMS if an app may mean tools of several backends, and
-   * with BACKEND_UNAVAILABLE if the app's own backend is down. No backend may receive calls that are meant for another.
+   * Returns the tool for a name. Rejects with INVALID_PARAMS if several backends have this tool, and with
+   * BACKEND_UNAVAILABLE if the app's own backend is down. No backend may receive another backend's calls.
    */
   async function resolved(operation: Operation, name: string): Promise<ResolvedTool | undefined> {
     const { client } = operation
@@ -134,7 +126,7 @@ export function resolveAppNames(parts: AppNameParts): AppNameLinks {
   }
 }
 
-/** A tool that a name means. The tool may be withheld. */
+/** The tool for a name. The tool may be withheld. */
 type ResolvedTool = Pick<ToolEntry, 'key' | 'backend' | 'ui'>
 
 interface ListedTool {
@@ -194,8 +186,8 @@ class AppPages {
     const items = isRendered
       ? tools.flatMap((tool) => this.#shown(tool, catalog, denied))
       : tools.flatMap(({ json, entry }) => (entry?.ui?.isForModel === false ? [] : [json]))
-    const parts = items.flatMap((item, i) => (i === 0 ? [item] : [comma, item]))
-    const made = new JsonObject(result).with({ tools: Buffer.concat([arrayStart, ...parts, arrayEnd]) })
+    const list = joinedItems(items, { before: '[', between: ',', after: ']' })
+    const made = new JsonObject(result).with({ tools: list })
     if (variants.size >= maxVariants) variants.clear()
     variants.set(variant, made)
     this.#prepared.set(result, { catalog, variants })

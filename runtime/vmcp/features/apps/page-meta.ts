@@ -24,41 +24,61 @@ const maxOriginLength = 300
 /** Longer lists are removed, because reading them would delay other requests. */
 const maxListBytes = 64 * 1024
 
-/** Returns the `_meta` of a page or resource with narrowed members. Returns undefined if nothing changes. */
-export function narrowedMeta(item: JsonObject, limits: PageLimits): Buffer | undefined {
-  const meta = item.object('_meta')
-  if (!meta) return undefined
-  const ui = meta.object('ui')
-  const changes: Record<string, Buffer | undefined> = ui ? { ui: narrowed(ui, limits) } : {}
-  if (meta.raw('openai/widgetDomain')) changes['openai/widgetDomain'] = undefined
-  if (meta.raw('openai/widgetCSP')) {
-    const csp = meta.object('openai/widgetCSP')
-    changes['openai/widgetCSP'] = csp && narrowedCsp(csp, widgetCspMembers, limits)
-  }
-  return Object.keys(changes).length > 0 ? meta.with(changes) : undefined
+/** The narrowed `_meta` of a page or resource. */
+export interface NarrowedMeta {
+  readonly json: Buffer
+  /** Names of the lists from which origins or permissions were removed. */
+  readonly affected: readonly string[]
 }
 
-function narrowed(ui: JsonObject, limits: PageLimits): Buffer {
+/** Narrows the `_meta` of a page or resource. Returns undefined if nothing changes. */
+export function narrowedMeta(item: JsonObject, limits: PageLimits): NarrowedMeta | undefined {
+  const meta = item.object('_meta')
+  if (!meta) return undefined
+  const affected: string[] = []
+  const ui = meta.object('ui')
+  const changes: Record<string, Buffer | undefined> = ui ? { ui: narrowed(ui, limits, affected) } : {}
+  if (meta.raw('openai/widgetDomain')) changes['openai/widgetDomain'] = undefined
+  if (meta.raw('openai/widgetCSP'))
+    changes['openai/widgetCSP'] = narrowedCsp(meta, 'openai/widgetCSP', widgetCspMembers, limits, affected)
+  return Object.keys(changes).length > 0 ? { json: meta.with(changes), affected } : undefined
+}
+
+function narrowed(ui: JsonObject, limits: PageLimits, affected: string[]): Buffer {
   const changes: Record<string, Buffer | undefined> = { domain: undefined }
-  const csp = ui.object('csp')
-  if (ui.raw('csp')) changes['csp'] = csp && narrowedCsp(csp, cspMembers, limits)
-  if (ui.raw('permissions')) changes['permissions'] = narrowedPermissions(ui.object('permissions'), limits)
+  if (ui.raw('csp')) changes['csp'] = narrowedCsp(ui, 'csp', cspMembers, limits, affected)
+  if (ui.raw('permissions')) changes['permissions'] = narrowedPermissions(ui, limits, affected)
   return ui.with(changes)
 }
 
-function narrowedCsp(csp: JsonObject, members: readonly string[], { allowedOrigins }: PageLimits): Buffer {
+/** Returns a policy with the usable origins of its lists. Returns undefined if the policy is not an object. */
+function narrowedCsp(
+  object: JsonObject,
+  name: string,
+  members: readonly string[],
+  { allowedOrigins }: PageLimits,
+  affected: string[],
+): Buffer | undefined {
+  const csp = object.object(name)
+  if (!csp) {
+    affected.push(name)
+    return undefined
+  }
   const kept = members.flatMap((member) => {
     const raw = csp.raw(member)
     if (raw === undefined) return []
-    const origins = raw.length > maxListBytes ? [] : listOf(csp.value(member))
-    const usable = origins.filter(
-      (origin): origin is string =>
-        typeof origin === 'string' &&
-        origin.length <= maxOriginLength &&
-        plainOrigin.test(origin) &&
-        (allowedOrigins === undefined || isCovered(origin.toLowerCase(), allowedOrigins)),
-    )
-    return [[member, usable.slice(0, maxOrigins)] as const]
+    const origins = raw.length > maxListBytes ? undefined : csp.value(member)
+    const usable = listOf(origins)
+      .filter(
+        (origin): origin is string =>
+          typeof origin === 'string' &&
+          origin.length <= maxOriginLength &&
+          plainOrigin.test(origin) &&
+          (allowedOrigins === undefined || isCovered(origin.toLowerCase(), allowedOrigins)),
+      )
+      .slice(0, maxOrigins)
+    if (!Array.isArray(origins) || usable.length < origins.length) affected.push(member)
+    return [[member, usable] as const]
   })
   return Buffer.from(JSON.stringify(Object.fromEntries(kept)))
 }
@@ -73,10 +93,14 @@ function isCovered(origin: string, allowed: ReadonlySet<string>): boolean {
 }
 
 function narrowedPermissions(
-  permissions: JsonObject | undefined,
+  ui: JsonObject,
   { allowedPermissions }: PageLimits,
+  affected: string[],
 ): Buffer | undefined {
-  if (!permissions || !allowedPermissions) return permissions?.bytes
-  const removed = permissions.names().filter((name) => !allowedPermissions.includes(name))
+  const permissions = ui.object('permissions')
+  if (permissions && !allowedPermissions) return permissions.bytes
+  const removed = (permissions?.names() ?? []).filter((name) => !allowedPermissions?.includes(name))
+  if (!permissions || removed.length > 0) affected.push('permissions')
+  if (!permissions) return undefined
   return permissions.with(Object.fromEntries(removed.map((name) => [name, undefined])))
 }

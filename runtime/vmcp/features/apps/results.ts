@@ -54,7 +54,7 @@ export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck):
   }
 }
 
-/** Rejects with BACKEND_PROTOCOL if a result is not valid. */
+/** Rejects with BACKEND_PROTOCOL if a result is invalid. */
 async function readable<T>(read: () => T | Promise<T>): Promise<T> {
   try {
     return await read()

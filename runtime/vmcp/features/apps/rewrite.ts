@@ -20,6 +20,8 @@ const maxPieces = 2_000
 export interface RewriteRules extends PageLimits {
   /** Returns the address that clients see, for a URI that the backend uses. */
   readonly addressOf: (uri: string) => string
+  /** Receives the backend's URI of a page, and the lists from which origins or permissions were removed. */
+  readonly onNarrowed: (uri: string, affected: readonly string[]) => void
 }
 
 /**
@@ -52,9 +54,10 @@ export function withResourceAddress(
   if (uri === undefined) return item.bytes
   const address = rules.addressOf(uri)
   const meta = narrowedMeta(item, rules)
+  if (meta && meta.affected.length > 0 && isUiAddress(uri)) rules.onNarrowed(uri, meta.affected)
   const changes: Changes = {
     ...(address !== uri && { [member]: JSON.stringify(address) }),
-    ...(meta && { _meta: meta }),
+    ...(meta && { _meta: meta.json }),
   }
   return Object.keys(changes).length === 0 ? item.bytes : item.with(changes)
 }

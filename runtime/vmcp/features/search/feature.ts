@@ -11,8 +11,9 @@
 import { setImmediate } from 'node:timers/promises'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Caller, Log } from '../../../net/index.ts'
-import { arrayEnd, arrayStart, comma, JsonObject, objectEnd, scanElements } from '../../../mcp/index.ts'
+import { comma, JsonObject, objectEnd, scanElements } from '../../../mcp/index.ts'
 import type { Instruments, Observer } from '../../../observe/index.ts'
+import { joinedItems } from '../../catalog/pages.ts'
 import type { Clock } from '../../model/time/clock.ts'
 import { mayContainUi, readToolUi } from '../../model/catalog/tool-ui.ts'
 import { rendersApps } from '../../model/client.ts'
@@ -117,8 +118,7 @@ export function makeOptimizer(
     if (apps.length === 0) return own
     const list = new JsonObject(own)
     const items = [...scanElements(list.raw('tools') ?? emptyArray), ...apps]
-    const joined = items.flatMap((item, i) => (i === 0 ? [item] : [comma, item]))
-    return list.with({ tools: Buffer.concat([arrayStart, ...joined, arrayEnd]) })
+    return list.with({ tools: joinedItems(items, { before: '[', between: ',', after: ']' }) })
   }
 
   return {

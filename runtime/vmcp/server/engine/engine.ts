@@ -214,8 +214,8 @@ export class VmcpEngine {
   }
 
   #parts(config: VmcpConfig): CallParts {
-    const { clock, observation } = this.#options
-    const apps = appListings(config, this.#invalid, this.#pageReads)
+    const { clock, events, observation } = this.#options
+    const apps = appListings(config, this.#invalid, this.#pageReads, events)
     return {
       members: this.#fleet.members,
       views: new Views(

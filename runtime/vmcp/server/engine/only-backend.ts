@@ -1,5 +1,6 @@
 /** Determines whether a configuration has a single backend, whose names and addresses clients see unchanged. */
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
+import type { Events } from '../../../observe/index.ts'
 import { AppListings } from '../../features/apps/listing.ts'
 import type { PageReads } from '../../features/apps/page-reads.ts'
 
@@ -20,11 +21,12 @@ export function appListings(
   config: VmcpConfig,
   invalid: readonly ExcludedBackend[],
   reads: PageReads,
+  events: Events,
 ): AppListings | undefined {
   const { enabled = true, allowedOrigins, allowedPermissions } = config.extensions?.apps ?? {}
   if (!enabled) return undefined
   const names = [...(config.backends ?? []), ...invalid].map(({ name }) => name)
   const backends = onlyBackend(config, invalid) === undefined ? new Set(names) : undefined
   const origins = allowedOrigins && new Set(allowedOrigins.map((origin) => origin.toLowerCase()))
-  return new AppListings({ backends, allowedOrigins: origins, allowedPermissions, reads })
+  return new AppListings({ backends, allowedOrigins: origins, allowedPermissions, reads, events })
 }

@@ -43,7 +43,7 @@ await t.test('apps: duplicate members in _meta affect only their own item', asyn
 
 const html = (name: string) => `<p>${name}</p>`
 
-/** Starts a server whose page is named by a tool only, next to a server that claims the page's client address. */
+/** Starts a server whose page occurs only in a tool, next to a server that claims the page's client address. */
 async function startThief({ own = [], results = {}, list = [], templates = [] }: Thief) {
   const address = 'ui://victim/view'
   const victim = await startAppServer({

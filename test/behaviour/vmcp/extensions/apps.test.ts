@@ -14,6 +14,7 @@ import {
   startPair,
   uri,
 } from './clock-servers.ts'
+import { startPinned } from '../../../helpers/vmcp/pinning.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
 const pairs = eras.flatMap((client) => eras.map((backend) => [client, backend] as const))
@@ -81,7 +82,7 @@ for (const [clientEra, backendEra] of pairs) {
 }
 
 await t.test(
-  'apps: original names are listed for apps only, once, and a switch turns them off',
+  'apps: original names are listed once, for apps only, and listOriginalNames turns them off',
   async (t) => {
     const { url, close } = await startPair('session')
     t.teardown(close)
@@ -130,8 +131,8 @@ await t.test('apps: pages keep only plain origins and allowed permissions, and n
     ],
   ] as const) {
     const alpha = await startClock('alpha', 'session')
-    const vmcp = await startTestVmcp({ alpha: alpha.url }, { extensions: { apps } })
-    t.teardown(() => Promise.all([vmcp.close(), alpha.close()]))
+    const vmcp = await startPinned(t, { alpha: alpha.url }, { extensions: { apps } })
+    t.teardown(() => alpha.close())
     const request = await clientOf('session', vmcp.url)
     const expected = { prefersBorder: true, permissions, csp }
     const { resources } = await resultOf(request, 'resources/list')
@@ -139,6 +140,12 @@ await t.test('apps: pages keep only plain origins and allowed permissions, and n
     t.equal(memberOf(resources, 0, 'uri'), uri, 'a single backend keeps its addresses')
     const { contents } = await resultOf(request, 'resources/read', { uri })
     t.same(memberOf(contents, 0, '_meta', 'ui'), expected, 'in the contents')
+    const affected = ['connectDomains', ...('microphone' in permissions ? [] : ['permissions'])]
+    t.same(
+      vmcp.events.filter(({ type }) => type === 'page_narrowed').map(({ fields }) => fields),
+      [{ backend: 'alpha', page: uri, affected }],
+      'reported once',
+    )
   }
 })
 
@@ -163,7 +170,7 @@ await t.test('apps: a tool cannot refer to the page of another backend', async (
   t.notOk(victim.requests.some(({ method }) => method === 'resources/read'))
 })
 
-await t.test('apps: disabled, nothing is renamed and clients cannot use original names', async (t) => {
+await t.test('apps: a disabled extension changes no addresses and no names', async (t) => {
   const { url, close } = await startPair('session', { extensions: { apps: { enabled: false } } })
   t.teardown(close)
   const request = await clientOf('session', url)
@@ -195,8 +202,7 @@ await t.test('apps: updates of a page reach the client under its address', async
 await t.test(
   'apps: a unique bare address works, and updates arrive under the address that was used',
   async (t) => {
-    const { url, alpha, beta, close } = await startPair('session')
-    t.teardown(close)
+    const [alpha, beta] = [await startClock('alpha', 'session'), await startClock('beta', 'session')]
     const own = await startAppServer({
       name: 'own',
       era: 'session',
@@ -205,8 +211,7 @@ await t.test(
       contents: { 'ui://own-page': page('ui://own-page', 'drawn') },
     })
     const vmcp = await startTestVmcp({ alpha: alpha.url, beta: beta.url, own: own.url })
-    t.teardown(() => Promise.all([vmcp.close(), own.close()]))
-    t.ok(url)
+    t.teardown(() => Promise.all([vmcp.close(), alpha.close(), beta.close(), own.close()]))
     const session = await openSession(vmcp.url, { capabilities })
     const read = await session.request('resources/read', { uri: 'ui://own-page' })
     t.match(read.response?.result, { contents: [{ uri: 'ui://own/own-page', text: 'drawn' }] })

@@ -10,7 +10,7 @@ export const uri = 'ui://clock/view.html'
 export type Fields = Record<string, unknown>
 export type Request = (method: string, params?: Fields) => Promise<RpcMessage | undefined>
 
-/** Tools of a server with a page: a tool with a page, one that only the page calls, and one with an own name. */
+/** Tools of a server with a page: a tool with a page, a tool that only the page calls, and a tool with a unique name. */
 function toolsOf(own: string) {
   return [
     {

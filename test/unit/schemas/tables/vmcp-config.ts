@@ -354,6 +354,23 @@ const extensions: Table = {
       bad: [['x/ready'], ['notifications/message'], ['notifications/tools/list_changed']],
       failure: '*',
     },
+    {
+      id: '',
+      at: `${at}.extensions.custom`,
+      good: [
+        [
+          { id: 'a/b', methods: ['a/run', 'a/stop'], routeBy: 'name' },
+          { id: 'a/c', methods: ['b/run'], routeBy: 'uri' },
+        ],
+      ],
+      bad: [
+        [
+          { id: 'a/b', methods: ['a/run', 'a/stop'], routeBy: 'name' },
+          { id: 'a/c', methods: ['b/run', 'a/stop'], routeBy: 'uri' },
+        ],
+      ],
+      failure: `${at}.extensions.custom[1].methods[1]`,
+    },
     { id: '', at: `${custom}.routeBy`, required: true, good: ['uri', 'name'], bad: ['method', ''] },
     { id: '', at: `${custom}.routeBy`, bad: ['backend'], failure: `${custom}.backend` },
     { id: '', at: `${custom}.param`, good: [absent, 'target'], bad: ['', 'x'.repeat(65)] },

@@ -3,7 +3,10 @@ import { createHash } from 'node:crypto'
 import t from 'tap'
 import { GatehouseError, type Pinning, type RuntimeToolLock } from '../../../../schemas/index.ts'
 import { JsonObject } from '../../../../runtime/mcp/index.ts'
+import { AppListings } from '../../../../runtime/vmcp/features/apps/listing.ts'
 import { makePageCheck } from '../../../../runtime/vmcp/features/apps/page-locks.ts'
+import { hintsIn } from '../../../../runtime/policy/index.ts'
+import { readToolUi } from '../../../../runtime/vmcp/model/catalog/tool-ui.ts'
 import { withResultAddresses } from '../../../../runtime/vmcp/features/apps/rewrite.ts'
 import { narrowedMeta } from '../../../../runtime/vmcp/features/apps/page-meta.ts'
 import { PageReads } from '../../../../runtime/vmcp/features/apps/page-reads.ts'
@@ -70,7 +73,7 @@ t.test('pages: at most 100 origins of one kind remain, without suffixes of allow
       allowedPermissions: undefined,
     }
     const meta = narrowedMeta(item, limits)
-    const { ui } = JSON.parse(meta?.toString() ?? '') as { ui: { csp: { connectDomains: string[] } } }
+    const { ui } = JSON.parse(meta?.json.toString() ?? '') as { ui: { csp: { connectDomains: string[] } } }
     return ui.csp.connectDomains
   }
   t.equal(metaOf(origins).length, 100)
@@ -120,19 +123,72 @@ t.test('pages: the form of the policy that ChatGPT reads is narrowed too', async
   }
   const item = new JsonObject(Buffer.from(JSON.stringify({ _meta: meta })))
   const limits = { allowedOrigins: new Set(['https://a.example']), allowedPermissions: undefined }
-  t.same(JSON.parse(narrowedMeta(item, limits)?.toString() ?? ''), {
+  t.same(JSON.parse(narrowedMeta(item, limits)?.json.toString() ?? ''), {
     'openai/widgetCSP': { connect_domains: ['https://a.example'], redirect_domains: [] },
     kept: 1,
   })
   const text = new JsonObject(Buffer.from('{"_meta":{"openai/widgetCSP":"x"}}'))
-  t.equal(narrowedMeta(text, limits)?.toString(), '{}')
+  t.equal(narrowedMeta(text, limits)?.json.toString(), '{}')
 })
 
 t.test('pages: lists of origins above 64 KiB are removed without being read', async (t) => {
   const connectDomains = Array.from({ length: 5_000 }, (_, i) => `https://h${i}.example`)
   const item = new JsonObject(Buffer.from(JSON.stringify({ _meta: { ui: { csp: { connectDomains } } } })))
   const meta = narrowedMeta(item, { allowedOrigins: undefined, allowedPermissions: undefined })
-  t.equal(meta?.toString(), '{"ui":{"csp":{"connectDomains":[]}}}')
+  t.equal(meta?.json.toString(), '{"ui":{"csp":{"connectDomains":[]}}}')
+  t.same(meta?.affected, ['connectDomains'])
+})
+
+t.test('pages: the lists from which entries were removed are named', async (t) => {
+  const limits = { allowedOrigins: new Set(['https://a.example']), allowedPermissions: ['camera'] }
+  const affected = (meta: unknown) =>
+    narrowedMeta(new JsonObject(Buffer.from(JSON.stringify({ _meta: meta }))), limits)?.affected
+  const allowed = { csp: { connectDomains: ['https://a.example'] }, permissions: { camera: {} } }
+  t.same(affected({ ui: { ...allowed, domain: 'b.example' } }), [])
+  const [origins, permissions] = [['https://a.example', 'https://b.example'], { camera: {}, microphone: {} }]
+  t.same(affected({ ui: { ...allowed, permissions } }), ['permissions'])
+  t.same(affected({ ui: { csp: { connectDomains: origins, frameDomains: 'x', resourceDomains: [] } } }), [
+    'connectDomains',
+    'frameDomains',
+  ])
+  t.same(affected({ 'openai/widgetCSP': { redirect_domains: origins } }), ['redirect_domains'])
+  t.same(affected({ ui: { csp: 1, permissions: 1 }, 'openai/widgetCSP': 1 }), [
+    'csp',
+    'permissions',
+    'openai/widgetCSP',
+  ])
+})
+
+t.test(
+  'pages: each narrowed page is reported once, at most 100 per backend, without its query',
+  async (t) => {
+    const seen: unknown[] = []
+    const listings = new AppListings({
+      backends: undefined,
+      allowedOrigins: undefined,
+      allowedPermissions: undefined,
+      reads: new PageReads(() => 0),
+      events: { emit: (type, fields) => void seen.push([type, fields]) },
+    })
+    const [one, two] = [listings.rulesFor('one'), listings.rulesFor('two')]
+    for (const uri of ['ui://user:secret@a/b?key=secret#secret', 'ui://a/b'])
+      one.onNarrowed(uri, ['frameDomains'])
+    t.same(seen, [['page_narrowed', { backend: 'one', page: 'ui://a/b', affected: ['frameDomains'] }]])
+    for (let i = 0; i < 200; i++) one.onNarrowed(`ui://${i}`, [])
+    t.equal(seen.length, 100)
+    two.onNarrowed('ui://a/b', [])
+    t.equal(seen.length, 101, 'each backend has its own limit')
+  },
+)
+
+t.test('visibility: policies see appOnly for every tool that is hidden from models', async (t) => {
+  const visibilities = [undefined, ['model'], ['app'], ['app', 'model'], [], 'app', 'model', null, 1, {}]
+  for (const visibility of visibilities) {
+    const _meta = { ui: { visibility } }
+    const ui = readToolUi(new JsonObject(Buffer.from(JSON.stringify({ _meta }))))
+    const isHidden = ui?.isForModel === false
+    t.equal(hintsIn({}, _meta).appOnly === true, isHidden, JSON.stringify(visibility))
+  }
 })
 
 t.test('results: large results are rewritten in slices', async (t) => {
@@ -142,6 +198,7 @@ t.test('results: large results are rewritten in slices', async (t) => {
     allowedOrigins: undefined,
     allowedPermissions: undefined,
     addressOf: (uri: string) => uri.replace('ui://', 'ui://b/'),
+    onNarrowed: () => {},
   }
   const work = withResultAddresses('tools/call', bytes, rules)
   let turns = 0
