@@ -20,8 +20,8 @@ import { withRelatedTask } from '../requests.ts'
 import type { TaskSettings } from '../settings.ts'
 import { isTerminal, readTask, taskFor } from '../shapes.ts'
 import { type OwnedRecord, OwnedRecords, taskObject } from './record.ts'
-import { ResultBudget } from './result-budget.ts'
 import { OwnedRun } from './run.ts'
+import { recordBytes, TaskBudget, tooMuchMemory } from './task-budget.ts'
 
 /** Interval at which `tasks/result` reads a task that another replica runs, in milliseconds. */
 const remoteMs = 1_000
@@ -40,12 +40,12 @@ export class OwnedTasks {
   readonly #options: OwnedTasksOptions
   readonly #records: OwnedRecords
   readonly #runs = new Map<string, OwnedRun>()
-  readonly #budget: ResultBudget
+  readonly #budget: TaskBudget
 
   constructor(options: OwnedTasksOptions) {
     this.#options = options
     this.#records = new OwnedRecords(options.store, options.now)
-    this.#budget = new ResultBudget(options.now)
+    this.#budget = new TaskBudget(options.now)
   }
 
   /** Starts a task that performs the operation. Resolves when the task can be read. */
@@ -68,9 +68,15 @@ export class OwnedTasks {
     const record: OwnedRecord = {
       ...{ taskId, status: 'working', createdAt: at, lastUpdatedAt: at, ttlMs, pollIntervalMs: pollMs },
     }
+    const release = this.#budget.reserve(client, recordBytes, ref.notAfter)
+    if (!release) {
+      if (receiver === 'session') throw tooMuchMemory()
+      return next(operation)
+    }
     live.add(ref, client)
     await this.#records.create(record).catch((error: unknown) => {
-      live.end(ref)
+      live.forget(ref)
+      release()
       throw error
     })
     annotateTask({ id: ref.hash, event: 'created' })
@@ -131,12 +137,14 @@ export class OwnedTasks {
       records: this.#records,
       reserve: (bytes) => this.#budget.reserve(client, bytes, ref.notAfter),
       onChange: (record) => {
-        if (isTerminal(record.status)) live.forget(ref)
         client.session?.deliver('', statusNotification, this.#shown(record, ref, 'session').bytes)
       },
     })
     this.#runs.set(taskId, run)
-    void run.ended.then(() => this.#runs.delete(taskId))
+    void run.ended.then(() => {
+      this.#runs.delete(taskId)
+      live.forget(ref)
+    })
   }
 
   /** Returns the task object without its result. */
