@@ -22,11 +22,18 @@ await t.test('questions: the end of the task ends waits, also later ones', async
   const waits = [questions.waitForQuestion(longMs), questions.waitForChange(longMs)]
   questions.end()
   await Promise.all([...waits, questions.waitForChange(longMs), questions.waitForQuestion(longMs)])
-  t.equal(questions.size, 0)
 })
 
 await t.test('questions: a wait ends after its time', async (t) => {
+  await new Questions().waitForChange(1)
+})
+
+await t.test('questions: a signal withdraws a question, also before it is asked', async (t) => {
   const questions = new Questions()
-  await questions.waitForChange(1)
-  t.equal(questions.size, 0)
+  const controller = new AbortController()
+  const answer = questions.ask(ask, controller.signal)
+  controller.abort()
+  await t.rejects(answer, { message: 'the question was withdrawn' })
+  await t.rejects(questions.ask(ask, controller.signal), { message: 'the question was withdrawn' })
+  t.same(questions.entries(), [])
 })
