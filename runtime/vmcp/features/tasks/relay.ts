@@ -110,9 +110,21 @@ export class TaskRelay {
 
   /** Handles a `tasks/*` request for a task of a backend. */
   async handle(operation: Operation, ref: TaskRef, send: Perform): Promise<Outcome> {
-    const { target, method, client, params } = operation
+    const { target, method } = operation
     if (!target) throw new GatehouseError('METHOD_NOT_FOUND')
     const task = { operation: this.#parts.sessions.attach(operation, ref), target, taskId: ref.taskId, send }
+    try {
+      return await this.#perform(task, ref)
+    } catch (error) {
+      // The backend no longer has the task. For updates, the error may also mean that an answer is invalid.
+      const isLost = error instanceof GatehouseError && error.code === 'INVALID_PARAMS'
+      if (isLost && method !== 'tasks/update') this.#forget(ref)
+      throw error
+    }
+  }
+
+  async #perform(task: BackendTask, ref: TaskRef): Promise<Outcome> {
+    const { method, client, params } = task.operation
     switch (method as TaskMethod) {
       case 'tasks/get':
         return this.#get(task, ref)
@@ -120,8 +132,7 @@ export class TaskRelay {
         return this.#result(task, ref)
       case 'tasks/cancel': {
         const outcome = await this.#cancel(task, ref, client)
-        this.#parts.live.forget(ref)
-        this.#parts.inputs.end(ref)
+        if (outcome.kind !== 'error') this.#forget(ref)
         return outcome
       }
       default: {
@@ -133,6 +144,11 @@ export class TaskRelay {
         return this.#update(task, ref, responses)
       }
     }
+  }
+
+  #forget(ref: TaskRef): void {
+    this.#parts.live.forget(ref)
+    this.#parts.inputs.end(ref)
   }
 
   /** Returns the `task` member for a session-era backend, with the client's lifetime up to the maximum. */
