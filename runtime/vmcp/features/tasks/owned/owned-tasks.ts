@@ -16,7 +16,7 @@ import type { OperationClient } from '../../../model/session.ts'
 import type { TaskRef, TaskShape } from '../../../model/task.ts'
 import { type TaskIds, unknownTask } from '../ids.ts'
 import { type LiveTasks, tooManyTasks } from '../live-tasks.ts'
-import { withRelatedTask } from '../requests.ts'
+import { inputResponses, requestedTtlMs, withRelatedTask } from '../requests.ts'
 import type { TaskSettings } from '../settings.ts'
 import { isTerminal, readTask, taskFor } from '../shapes.ts'
 import { type OwnedRecord, OwnedRecords, taskObject } from './record.ts'
@@ -53,7 +53,9 @@ export class OwnedTasks {
     const { ids, live, now } = this.#options
     const { client, params, target } = operation
     if (!live.hasRoom(client)) throw tooManyTasks()
-    const { ttlMs, pollMs } = this.#timesOf(operation)
+    const settings = this.#options.settings()
+    const { pollMs } = settings
+    const ttlMs = requestedTtlMs(params, settings)
     const taskId = randomUUID()
     const tool = params.text('name') ?? ''
     const original = target?.entry.original ?? tool
@@ -102,14 +104,8 @@ export class OwnedTasks {
         return this.#result(operation, ref, record)
       case 'tasks/cancel':
         return this.#cancel(record, ref, client)
-      default: {
-        const responses = params.object('inputResponses')
-        if (!responses)
-          throw new GatehouseError('INVALID_PARAMS', {
-            detail: 'Invalid params: inputResponses must be an object',
-          })
-        return this.#update(record, ref, responses)
-      }
+      default:
+        return this.#update(record, ref, inputResponses(params))
     }
   }
 
@@ -118,13 +114,6 @@ export class OwnedTasks {
     const runs = [...this.#runs.values()]
     for (const run of runs) run.cancel(reason)
     await Promise.all(runs.map(({ ended }) => ended))
-  }
-
-  #timesOf({ params }: Operation): { readonly ttlMs: number; readonly pollMs: number } {
-    const { maxTtlMs, pollMs } = this.#options.settings()
-    const ttl = params.object('task')?.value('ttl')
-    const isValid = typeof ttl === 'number' && Number.isSafeInteger(ttl) && ttl > 0
-    return { ttlMs: isValid ? Math.min(ttl, maxTtlMs) : maxTtlMs, pollMs }
   }
 
   #run(operation: Operation, next: Perform, ref: TaskRef, ttlMs: number): void {
