@@ -9,6 +9,8 @@ import { makeTasks, type TaskFeature, taskSettings } from '../features/tasks/ind
 
 /** Maximum number of entries in memory. Each task uses two, and more while other requests about it arrive. */
 const maxStoreEntries = 400_000
+/** Maximum size of the store in memory. The limits of stored tasks apply first, because JSON text may double in it. */
+const maxStoreBytes = 1024 * 1024 * 1024
 
 export interface ServerTasksOptions {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -29,7 +31,7 @@ export function makeServerTasks(
   return makeTasks({
     settings() {
       const { extensions } = current.config
-      if (read?.extensions !== extensions || !read) read = { extensions, settings: taskSettings(extensions) }
+      if (!read || read.extensions !== extensions) read = { extensions, settings: taskSettings(extensions) }
       return read.settings
     },
     server: serverScope(current.config, env),
@@ -41,7 +43,9 @@ export function makeServerTasks(
       return found && { identity: backendIdentity(found), timeoutMs: found.timeoutMs }
     },
     endSession: (...session) => engine.endSession(...session),
-    store: storage?.store.namespace('tasks:') ?? makeMemoryStore({ now, maxEntries: maxStoreEntries }),
+    store:
+      storage?.store.namespace('tasks:') ??
+      makeMemoryStore({ now, maxEntries: maxStoreEntries, maxBytes: maxStoreBytes }),
     now,
   })
 }

@@ -267,7 +267,7 @@ export class ServerSession implements ClientSession {
     this.onChange?.()
   }
 
-  /** Ignores tasks that the client does not know. Gatehouse's own tasks already have the client's id. */
+  /** Ignores tasks for which the client has no id. Gatehouse's own tasks already have the client's id. */
   #forwardTaskStatus(backend: string, params: JsonObject): void {
     const shown = backend === '' ? params.bytes : this.taskStatusFrom?.(backend, params)
     if (shown) this.push(notificationMessage(taskStatusMethod, shown))

@@ -1,7 +1,7 @@
 import type { Log } from '../../../net/index.ts'
 import type { SessionStorage } from './storage.ts'
 
-/** Key material that the replicas share. Undefined until it is known. */
+/** Key material that the replicas share. Undefined until it has been read. */
 export class SharedSecret {
   value: string | undefined
   readonly #storage: SessionStorage | undefined
@@ -13,7 +13,7 @@ export class SharedSecret {
     this.#log = log
   }
 
-  /** Reads the key from the session store, unless it is known. Call this method again until the store is available. */
+  /** Reads the key from the session store, unless the key is configured or was read before. Call this method again until the store is available. */
   async share(): Promise<void> {
     if (this.value !== undefined || !this.#storage) return
     try {

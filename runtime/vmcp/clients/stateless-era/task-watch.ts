@@ -5,6 +5,7 @@
  */
 import { JsonObject } from '../../../mcp/index.ts'
 import { pause } from '../../../net/index.ts'
+import { isTerminal } from '../../features/tasks/index.ts'
 import type { OperationClient } from '../../model/session.ts'
 import type { Outcome } from '../../model/outcome.ts'
 
@@ -13,7 +14,6 @@ export const maxWatchedTasks = 20
 /** Interval after a failed read, in milliseconds, and the number of failures after which the task is not watched. */
 const retryMs = 5_000
 const maxFailures = 5
-const terminal: ReadonlySet<string | undefined> = new Set(['completed', 'failed', 'cancelled'])
 
 export type ReadTaskState = (client: OperationClient, taskId: string, signal: AbortSignal) => Promise<Outcome>
 
@@ -39,7 +39,7 @@ export async function watchTask(
       if (seen !== state) onChange(task)
       seen = state
       failures = 0
-      if (terminal.has(task.text('status'))) return
+      if (isTerminal(task.text('status'))) return
       const pollMs = task.value('pollIntervalMs')
       if (typeof pollMs === 'number') waitMs = pollMs
     } catch {

@@ -37,12 +37,9 @@ export class Questions {
   #next = 1
   #hasEnded = false
 
-  get size(): number {
-    return this.#open.size
-  }
-
   /** Resolves with the client's answer. `signal` withdraws the question. */
   ask(ask: Ask, signal: AbortSignal | undefined): Promise<AskReply> {
+    if (signal?.aborted) return Promise.reject(withdrawn())
     if (this.#open.size >= maxQuestions)
       return Promise.reject(new GatehouseError('RATE_LIMITED', { detail: 'too many concurrent questions' }))
     const key = `${this.#prefix}-${this.#next++}`
@@ -57,7 +54,7 @@ export class Questions {
     signal?.addEventListener(
       'abort',
       () => {
-        if (this.#open.delete(key)) reject(new Error('the question was withdrawn'))
+        if (this.#open.delete(key)) reject(withdrawn())
       },
       { once: true },
     )
@@ -108,6 +105,10 @@ export class Questions {
   }
 }
 
+function withdrawn(): Error {
+  return new Error('the question was withdrawn')
+}
+
 interface Held {
   readonly questions: Questions
   readonly controller: AbortController
@@ -122,10 +123,6 @@ export type OpenResult = (
 
 export class HeldInputs {
   readonly #held = new Map<string, Held>()
-
-  get size(): number {
-    return this.#held.size
-  }
 
   /**
    * Returns the open questions as a raw InputRequests object, or undefined if no question is open. Opens the request to

@@ -21,6 +21,7 @@ import { noTasks, type TaskSettings } from './settings.ts'
 import { readTask, taskFor } from './shapes.ts'
 
 export { taskSettings } from './settings.ts'
+export { isTerminal } from './shapes.ts'
 
 export interface TasksOptions {
   /** Returns the current settings, or undefined if tasks are off. */

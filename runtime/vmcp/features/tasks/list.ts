@@ -1,6 +1,6 @@
 /**
  * Adds `execution.taskSupport` to listed tools. Session clients may then call every tool as a task, because Gatehouse
- * itself runs calls as tasks for backends that cannot.
+ * itself runs the calls as tasks if a backend does not support tasks.
  * Source: MCP 2025-11-25, tasks, "Tool-Level Negotiation".
  */
 import { arrayEnd, arrayStart, comma, JsonObject, scanElements } from '../../../mcp/index.ts'

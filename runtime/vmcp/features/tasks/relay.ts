@@ -9,7 +9,7 @@ import { GatehouseError } from '../../../../schemas/index.ts'
 import { type Ask, type AskReply, JsonObject, requireAbility } from '../../../mcp/index.ts'
 import { annotateTask } from '../../../observe/index.ts'
 import { deriveContext, type Operation, type Perform, type Target } from '../../model/operation.ts'
-import type { Outcome } from '../../model/outcome.ts'
+import { type Outcome, resultOutcome } from '../../model/outcome.ts'
 import type { OperationClient } from '../../model/session.ts'
 import type { TaskRef, TaskShape } from '../../model/task.ts'
 import type { HeldInputs } from './held-inputs.ts'
@@ -18,6 +18,8 @@ import { type LiveTasks, tooManyTasks } from './live-tasks.ts'
 import type { SessionTaskIds } from './session-ids.ts'
 import {
   type BackendTask,
+  inputResponses,
+  requestedTtlMs,
   requestTask,
   requiresTasks,
   resultOf,
@@ -110,9 +112,21 @@ export class TaskRelay {
 
   /** Handles a `tasks/*` request for a task of a backend. */
   async handle(operation: Operation, ref: TaskRef, send: Perform): Promise<Outcome> {
-    const { target, method, client, params } = operation
+    const { target, method } = operation
     if (!target) throw new GatehouseError('METHOD_NOT_FOUND')
     const task = { operation: this.#parts.sessions.attach(operation, ref), target, taskId: ref.taskId, send }
+    try {
+      return await this.#perform(task, ref)
+    } catch (error) {
+      // The backend no longer has the task. For updates, the error may also mean that an answer is invalid.
+      const isLost = error instanceof GatehouseError && error.code === 'INVALID_PARAMS'
+      if (isLost && method !== 'tasks/update') this.#forget(ref)
+      throw error
+    }
+  }
+
+  async #perform(task: BackendTask, ref: TaskRef): Promise<Outcome> {
+    const { method, client, params } = task.operation
     switch (method as TaskMethod) {
       case 'tasks/get':
         return this.#get(task, ref)
@@ -120,27 +134,22 @@ export class TaskRelay {
         return this.#result(task, ref)
       case 'tasks/cancel': {
         const outcome = await this.#cancel(task, ref, client)
-        this.#parts.live.forget(ref)
-        this.#parts.inputs.end(ref)
+        if (outcome.kind !== 'error') this.#forget(ref)
         return outcome
       }
-      default: {
-        const responses = params.object('inputResponses')
-        if (!responses)
-          throw new GatehouseError('INVALID_PARAMS', {
-            detail: 'Invalid params: inputResponses must be an object',
-          })
-        return this.#update(task, ref, responses)
-      }
+      default:
+        return this.#update(task, ref, inputResponses(params))
     }
+  }
+
+  #forget(ref: TaskRef): void {
+    this.#parts.live.forget(ref)
+    this.#parts.inputs.end(ref)
   }
 
   /** Returns the `task` member for a session-era backend, with the client's lifetime up to the maximum. */
   #ttlOf({ params }: Operation): string {
-    const { maxTtlMs } = this.#parts.settings()
-    const ttl = params.object('task')?.value('ttl')
-    const isValid = typeof ttl === 'number' && Number.isSafeInteger(ttl) && ttl > 0
-    return JSON.stringify({ ttl: isValid ? Math.min(ttl, maxTtlMs) : maxTtlMs })
+    return JSON.stringify({ ttl: requestedTtlMs(params, this.#parts.settings()) })
   }
 
   #factsOf(backend: string): { readonly identity: string; readonly timeoutMs: number } {
@@ -273,10 +282,10 @@ export class TaskRelay {
     this.#parts.live.resetPace(ref)
     if (ref.shape === 'session') {
       this.#parts.inputs.answer(ref, responses)
-      return emptyResult()
+      return resultOutcome({})
     }
     const outcome = await requestTask(task, 'tasks/update', { members: { inputResponses: responses.bytes } })
-    return outcome.kind === 'error' ? outcome : emptyResult()
+    return outcome.kind === 'error' ? outcome : resultOutcome({})
   }
 
   async #cancel(task: BackendTask, ref: TaskRef, client: OperationClient): Promise<Outcome> {
@@ -293,11 +302,11 @@ export class TaskRelay {
     }
     try {
       const outcome = await requestTask(task, 'tasks/cancel')
-      return outcome.kind === 'error' ? outcome : emptyResult()
+      return outcome.kind === 'error' ? outcome : resultOutcome({})
     } catch (error) {
       // A session-era backend rejects the cancellation of a task that has ended. The extension only acknowledges.
       if (ref.shape === 'session' && error instanceof GatehouseError && error.code === 'INVALID_PARAMS')
-        return emptyResult()
+        return resultOutcome({})
       throw error
     }
   }
@@ -335,8 +344,4 @@ function requireInputs({ abilities }: OperationClient, requests: JsonObject | un
 function linked({ method, params }: Ask, id: string | undefined): Ask {
   if (params?.[0] !== 0x7b) return { method, params }
   return { method, params: withRelatedTask(params, id) }
-}
-
-function emptyResult(): Outcome {
-  return { kind: 'result', result: Buffer.from('{}') }
 }

@@ -1,4 +1,4 @@
-/** Requests about a task that Gatehouse sends to the task's backend. */
+/** Reads the requests of clients about tasks, and sends requests to the backends of tasks. */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { type Changes, emptyObject, JsonObject, rpcCode, tasksExtension } from '../../../mcp/index.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
@@ -6,6 +6,7 @@ import type { Operation, Perform, Target } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import { relatedTask, type TaskRef } from '../../model/task.ts'
 import { unknownTask } from './ids.ts'
+import type { TaskSettings } from './settings.ts'
 
 export type TaskMethod = 'tasks/get' | 'tasks/result' | 'tasks/update' | 'tasks/cancel'
 
@@ -25,7 +26,7 @@ export interface TaskRequestOptions {
 }
 
 /**
- * Sends a request about a task to its backend. Throws INVALID_PARAMS if the backend does not know the task. Rejects with
+ * Sends a request about a task to its backend. Throws INVALID_PARAMS if the backend does not have the task. Rejects with
  * the backend's errors.
  */
 export async function requestTask(
@@ -50,6 +51,20 @@ export async function requestTask(
 /** Returns an entry without the members that apply only to calls. */
 function entryForTask({ key, backend, original, json }: CatalogEntry): CatalogEntry {
   return { key, backend, original, json, mirrored: [] }
+}
+
+/** Returns the lifetime that a client requests for a task, up to the maximum, in milliseconds. */
+export function requestedTtlMs(params: JsonObject, { maxTtlMs }: Pick<TaskSettings, 'maxTtlMs'>): number {
+  const ttl = params.object('task')?.value('ttl')
+  const isValid = typeof ttl === 'number' && Number.isSafeInteger(ttl) && ttl > 0
+  return isValid ? Math.min(ttl, maxTtlMs) : maxTtlMs
+}
+
+/** Returns the answers in the params of `tasks/update`. Throws INVALID_PARAMS if they are missing. */
+export function inputResponses(params: JsonObject): JsonObject {
+  const responses = params.object('inputResponses')
+  if (responses) return responses
+  throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: inputResponses must be an object' })
 }
 
 /** Returns the target of a request about a task. Undefined if Gatehouse itself runs the task. */

@@ -61,7 +61,7 @@ function isStatus(status: string | undefined): status is TaskStatus {
   return status !== undefined && statuses.has(status)
 }
 
-export function isTerminal(status: TaskStatus): boolean {
+export function isTerminal(status: string | undefined): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled'
 }
 

@@ -1,4 +1,4 @@
-/** Attacks on tasks, and their bounds. Source: docs/guides/tasks.md, "Limits". */
+/** Attacks on tasks, and their bounds. Source: docs/guides/tasks.md, "Safety". */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -48,7 +48,7 @@ t.test('forged, foreign, expired and lost ids give the same error', async (t) =>
   t.same(await read(String(own), ada), forged, "the backend's own id")
   t.same(await read(`${taskId.slice(0, -2)}AA`, ada), forged, 'a changed id')
   t.same(await read(taskId, ada, other.url), forged, 'the id of another process')
-  t.same(await read(lost, ada), forged, 'a task that the backend does not know')
+  t.same(await read(lost, ada), forged, 'a task that the backend has lost')
   t.equal((await taskRequest(vmcp.url, 'tasks/get', { taskId }, { headers: ada })).status, 200)
   await new Promise((resolve) => setTimeout(resolve, 2_000))
   t.same(await read(taskId, ada), forged, 'an expired id')
@@ -106,6 +106,19 @@ t.test('the number of live tasks is limited', async (t) => {
   t.match((await call('only', eve)).response?.error, { code: 429 }, 'the limit of the replica')
   await taskRequest(vmcp.url, 'tasks/cancel', { taskId: first }, { headers: ada })
   await create(vmcp.url, 'only', ada)
+})
+
+t.test('a task counts as live until its backend ends or loses it', async (t) => {
+  const backend = await startExtensionBackend({ rejectsCancel: true })
+  const vmcp = await startTestVmcp({ b: backend.url }, { ...bare, ...tasksOn({ maxTasks: 1 }) })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const taskId = await create(vmcp.url, 'only')
+  const another = () => taskRequest(vmcp.url, 'tools/call', { name: 'only' })
+  t.match((await taskRequest(vmcp.url, 'tasks/cancel', { taskId })).response?.error, { code: -32603 })
+  t.match((await another()).response?.error, { code: 429 }, 'the backend rejected the cancellation')
+  backend.tasks.clear()
+  t.match((await taskRequest(vmcp.url, 'tasks/get', { taskId })).response?.error, { code: -32602 })
+  t.match((await another()).response?.result, { resultType: 'task' }, 'the backend lost the task')
 })
 
 t.test('10,000 live tasks are counted, and expired tasks are forgotten', async (t) => {

@@ -51,7 +51,11 @@ t.test('a server in a cluster offers tasks only with a shared key', (t) => {
   t.equal(isOffered({}), true, 'a single process')
   t.equal(isOffered(cluster), false)
   t.equal(isOffered(cluster, 'key'), true)
-  t.equal(isOffered({}, undefined, { store: { namespace: () => ({}) } }), false, 'the key is not known yet')
+  t.equal(
+    isOffered({}, undefined, { store: { namespace: () => ({}) } }),
+    false,
+    'the key has not been read yet',
+  )
   t.end()
 })
 

@@ -29,8 +29,10 @@ export interface ExtensionBackendOptions {
   readonly created?: Record<string, unknown>
   /** `_meta` of each tool. */
   readonly toolMeta?: Record<string, unknown>
-  /** Ends tasks by itself after this time in milliseconds. */
+  /** Ends tasks after this time in milliseconds. */
   readonly completeAfterMs?: number
+  /** Rejects cancellations with an error. */
+  readonly rejectsCancel?: boolean
 }
 
 const extension = 'io.modelcontextprotocol/tasks'
@@ -104,6 +106,7 @@ export async function startExtensionBackend(
     if (!task) throw { code: -32602, message: 'Task not found: secret detail' }
     if (method === 'tasks/get') return { resultType: 'complete', ...task.members }
     if (method === 'tasks/cancel') {
+      if (options.rejectsCancel) throw { code: -32603, message: 'not now' }
       task.members = { ...task.members, status: 'cancelled', inputRequests: undefined }
       return { resultType: 'complete' }
     }

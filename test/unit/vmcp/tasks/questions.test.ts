@@ -1,4 +1,4 @@
-/** Waits for the questions of a task: a question and the end of the task end them early. */
+/** The questions of a task, and the waits for them. */
 import t from 'tap'
 import { Questions } from '../../../../runtime/vmcp/features/tasks/held-inputs.ts'
 
@@ -17,16 +17,23 @@ await t.test('questions: a new question ends every wait', async (t) => {
   t.same(await answer, { result: Buffer.from('{}') })
 })
 
-await t.test('questions: the end of the task ends waits, also later ones', async (t) => {
+await t.test('questions: the end of the task ends waits, also later ones', async () => {
   const questions = new Questions()
   const waits = [questions.waitForQuestion(longMs), questions.waitForChange(longMs)]
   questions.end()
   await Promise.all([...waits, questions.waitForChange(longMs), questions.waitForQuestion(longMs)])
-  t.equal(questions.size, 0)
 })
 
-await t.test('questions: a wait ends after its time', async (t) => {
+await t.test('questions: a wait ends after its time', async () => {
+  await new Questions().waitForChange(1)
+})
+
+await t.test('questions: a signal withdraws a question, also before it is asked', async (t) => {
   const questions = new Questions()
-  await questions.waitForChange(1)
-  t.equal(questions.size, 0)
+  const controller = new AbortController()
+  const answer = questions.ask(ask, controller.signal)
+  controller.abort()
+  await t.rejects(answer, { message: 'the question was withdrawn' })
+  await t.rejects(questions.ask(ask, controller.signal), { message: 'the question was withdrawn' })
+  t.same(questions.entries(), [])
 })

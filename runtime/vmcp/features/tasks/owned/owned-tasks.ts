@@ -16,12 +16,12 @@ import type { OperationClient } from '../../../model/session.ts'
 import type { TaskRef, TaskShape } from '../../../model/task.ts'
 import { type TaskIds, unknownTask } from '../ids.ts'
 import { type LiveTasks, tooManyTasks } from '../live-tasks.ts'
-import { withRelatedTask } from '../requests.ts'
+import { inputResponses, requestedTtlMs, withRelatedTask } from '../requests.ts'
 import type { TaskSettings } from '../settings.ts'
 import { isTerminal, readTask, taskFor } from '../shapes.ts'
 import { type OwnedRecord, OwnedRecords, taskObject } from './record.ts'
-import { ResultBudget } from './result-budget.ts'
 import { OwnedRun } from './run.ts'
+import { recordBytes, TaskBudget, tooMuchMemory } from './task-budget.ts'
 
 /** Interval at which `tasks/result` reads a task that another replica runs, in milliseconds. */
 const remoteMs = 1_000
@@ -40,12 +40,12 @@ export class OwnedTasks {
   readonly #options: OwnedTasksOptions
   readonly #records: OwnedRecords
   readonly #runs = new Map<string, OwnedRun>()
-  readonly #budget: ResultBudget
+  readonly #budget: TaskBudget
 
   constructor(options: OwnedTasksOptions) {
     this.#options = options
     this.#records = new OwnedRecords(options.store, options.now)
-    this.#budget = new ResultBudget(options.now)
+    this.#budget = new TaskBudget(options.now)
   }
 
   /** Starts a task that performs the operation. Resolves when the task can be read. */
@@ -53,7 +53,9 @@ export class OwnedTasks {
     const { ids, live, now } = this.#options
     const { client, params, target } = operation
     if (!live.hasRoom(client)) throw tooManyTasks()
-    const { ttlMs, pollMs } = this.#timesOf(operation)
+    const settings = this.#options.settings()
+    const { pollMs } = settings
+    const ttlMs = requestedTtlMs(params, settings)
     const taskId = randomUUID()
     const tool = params.text('name') ?? ''
     const original = target?.entry.original ?? tool
@@ -68,9 +70,15 @@ export class OwnedTasks {
     const record: OwnedRecord = {
       ...{ taskId, status: 'working', createdAt: at, lastUpdatedAt: at, ttlMs, pollIntervalMs: pollMs },
     }
+    const release = this.#budget.reserve(client, recordBytes, ref.notAfter)
+    if (!release) {
+      if (receiver === 'session') throw tooMuchMemory()
+      return next(operation)
+    }
     live.add(ref, client)
     await this.#records.create(record).catch((error: unknown) => {
-      live.end(ref)
+      live.forget(ref)
+      release()
       throw error
     })
     annotateTask({ id: ref.hash, event: 'created' })
@@ -96,14 +104,8 @@ export class OwnedTasks {
         return this.#result(operation, ref, record)
       case 'tasks/cancel':
         return this.#cancel(record, ref, client)
-      default: {
-        const responses = params.object('inputResponses')
-        if (!responses)
-          throw new GatehouseError('INVALID_PARAMS', {
-            detail: 'Invalid params: inputResponses must be an object',
-          })
-        return this.#update(record, ref, responses)
-      }
+      default:
+        return this.#update(record, ref, inputResponses(params))
     }
   }
 
@@ -112,13 +114,6 @@ export class OwnedTasks {
     const runs = [...this.#runs.values()]
     for (const run of runs) run.cancel(reason)
     await Promise.all(runs.map(({ ended }) => ended))
-  }
-
-  #timesOf({ params }: Operation): { readonly ttlMs: number; readonly pollMs: number } {
-    const { maxTtlMs, pollMs } = this.#options.settings()
-    const ttl = params.object('task')?.value('ttl')
-    const isValid = typeof ttl === 'number' && Number.isSafeInteger(ttl) && ttl > 0
-    return { ttlMs: isValid ? Math.min(ttl, maxTtlMs) : maxTtlMs, pollMs }
   }
 
   #run(operation: Operation, next: Perform, ref: TaskRef, ttlMs: number): void {
@@ -131,12 +126,14 @@ export class OwnedTasks {
       records: this.#records,
       reserve: (bytes) => this.#budget.reserve(client, bytes, ref.notAfter),
       onChange: (record) => {
-        if (isTerminal(record.status)) live.forget(ref)
         client.session?.deliver('', statusNotification, this.#shown(record, ref, 'session').bytes)
       },
     })
     this.#runs.set(taskId, run)
-    void run.ended.then(() => this.#runs.delete(taskId))
+    void run.ended.then(() => {
+      this.#runs.delete(taskId)
+      live.forget(ref)
+    })
   }
 
   /** Returns the task object without its result. */

@@ -2,9 +2,10 @@
 import { GatehouseError } from '../../../../../schemas/index.ts'
 import { inputRequests } from '../../../../mcp/index.ts'
 import { deriveContext, type Operation, type Perform } from '../../../model/operation.ts'
-import type { Outcome } from '../../../model/outcome.ts'
+import { type Outcome, sizeOf } from '../../../model/outcome.ts'
 import { Questions } from '../held-inputs.ts'
 import { endedWith, failedWith, leaseMs, type OwnedRecord, type OwnedRecords } from './record.ts'
+import { type Release, tooMuchMemory } from './task-budget.ts'
 
 /** Interval of the checks for cancellations and answers from other replicas, in milliseconds. */
 const checkMs = 1_000
@@ -15,15 +16,15 @@ export interface RunOptions {
   readonly taskId: string
   readonly ttlMs: number
   readonly records: OwnedRecords
-  /** Reserves memory for a result. Returns false if the results of this replica already use too much memory. */
-  readonly reserve: (bytes: number) => boolean
+  /** Reserves memory for a result. Returns undefined if stored tasks already use too much memory. */
+  readonly reserve: (bytes: number) => Release | undefined
   /** Called after each change of the stored state. */
   readonly onChange: (record: OwnedRecord) => void
 }
 
 export class OwnedRun {
   readonly questions = new Questions()
-  /** Resolves when the end of the task is stored. Never rejects. */
+  /** Resolves when the task has ended and the store has accepted or rejected its end. Never rejects. */
   readonly ended: Promise<void>
   readonly #options: RunOptions
   readonly #controller = new AbortController()
@@ -73,24 +74,30 @@ export class OwnedRun {
   }
 
   async #finish(work: () => Promise<Outcome>): Promise<void> {
-    const end = await work().then(
-      (outcome) => this.#endOf(outcome),
-      (error: unknown) =>
-        failedWith(this.#controller.signal.aborted ? this.#controller.signal.reason : error),
-    )
-    await this.#write(end).catch(() => {})
-  }
-
-  #endOf(outcome: Outcome): Partial<OwnedRecord> {
-    const { length } = outcome.kind === 'error' ? outcome.error : outcome.result
-    if (length > maxResultBytes) {
-      const detail = `the result is larger than a task can store (${maxResultBytes} bytes)`
-      return failedWith(new GatehouseError('BACKEND_RESULT_TOO_LARGE', { detail }))
+    let release: Release | undefined
+    let end: Partial<OwnedRecord>
+    try {
+      const outcome = await work()
+      const bytes = sizeOf(outcome)
+      if (bytes > maxResultBytes) {
+        const detail = `the result is larger than a task can store (${maxResultBytes} bytes)`
+        throw new GatehouseError('BACKEND_RESULT_TOO_LARGE', { detail })
+      }
+      release = this.#options.reserve(bytes)
+      if (!release) throw tooMuchMemory()
+      end = endedWith(outcome)
+    } catch (error) {
+      const { aborted, reason } = this.#controller.signal
+      end = failedWith(aborted ? reason : error)
     }
-    if (this.#options.reserve(length)) return endedWith(outcome)
-    return failedWith(
-      new GatehouseError('RATE_LIMITED', { detail: 'the results of tasks use too much memory' }),
-    )
+    try {
+      // A task that was cancelled in the meantime stores no result.
+      if (!(await this.#write(end))) release?.()
+    } catch (error) {
+      release?.()
+      // An error needs less space than a result. If this write fails too, the task fails when its lease expires.
+      await this.#write(failedWith(error)).catch(() => {})
+    }
   }
 
   #storeQuestions(): void {
@@ -102,12 +109,15 @@ export class OwnedRun {
     ).catch(() => {})
   }
 
-  /** Writes in order, because later changes replace earlier ones. */
-  #write(changes: Partial<OwnedRecord>): Promise<void> {
+  /**
+   * Writes in order, because later changes replace earlier ones. Returns undefined if the task has already ended.
+   */
+  #write(changes: Partial<OwnedRecord>): Promise<OwnedRecord | undefined> {
     const { records, taskId, onChange } = this.#options
     const write = this.#writes.then(async () => {
       const changed = await records.change(taskId, () => changes)
       if (changed) onChange(changed)
+      return changed
     })
     this.#writes = write.catch(() => {})
     return write
