@@ -14,10 +14,9 @@
  * - A workflow is a tool in the catalog. Workflow steps enter the chain at `resource links`, because the workflow
  *   itself has already passed the earlier checks.
  *
- * Links that are not configured, or that do not apply to an operation, are skipped.
+ * Links that are not configured, or that do not apply to the method, are skipped.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#endpoints.
  */
-import { appsExtensionId } from '../model/extensions.ts'
 import type { Link, Operation, Perform, Feature } from '../model/operation.ts'
 import type { Outcome } from '../model/outcome.ts'
 
@@ -45,8 +44,6 @@ export interface ChainLinks {
   readonly resourceLinks?: Link | undefined
   readonly pageReads?: Link | undefined
   readonly appResults?: Link | undefined
-  /** The backends whose results `appResults` rewrites. The set grows when a backend lists its first page. */
-  readonly appBackends?: ReadonlySet<string> | undefined
   readonly guardrail?: Link | undefined
   readonly route: Link
   readonly pinnedArguments?: Link | undefined
@@ -56,26 +53,18 @@ export interface ChainLinks {
   readonly send: Perform
 }
 
-type LinkName = Exclude<keyof ChainLinks, 'features' | 'resolveTarget' | 'send' | 'appBackends'>
+type LinkName = Exclude<keyof ChainLinks, 'features' | 'resolveTarget' | 'send'>
 
-/** The operations to which a link applies. The chain skips the link for all other operations. */
-interface Condition {
-  readonly methods: readonly string[]
-  /** Id of the protocol extension that the client must declare. */
-  readonly extension?: string
-  /** True for a link that applies only to the backends in `appBackends`. */
-  readonly isForApps?: boolean
-}
-
-const conditions: Partial<Record<LinkName, Condition>> = {
-  listAliases: { methods: ['tools/list'] },
-  appLists: { methods: ['tools/list'] },
-  appPages: { methods: ['resources/read', 'resources/subscribe', 'resources/unsubscribe'] },
-  appCalls: { methods: ['tools/call'], extension: appsExtensionId },
-  listTasks: { methods: ['tools/list'] },
-  callAliases: { methods: ['tools/call'] },
-  pageReads: { methods: ['resources/read'] },
-  appResults: { methods: ['tools/call', 'prompts/get', 'tasks/get', 'tasks/result'], isForApps: true },
+/** The methods to which a link applies. The chain skips the link for all other methods. */
+const methods: Partial<Record<LinkName, readonly string[]>> = {
+  listAliases: ['tools/list'],
+  appLists: ['tools/list'],
+  appPages: ['resources/read', 'resources/subscribe', 'resources/unsubscribe'],
+  appCalls: ['tools/call'],
+  listTasks: ['tools/list'],
+  callAliases: ['tools/call'],
+  pageReads: ['resources/read'],
+  appResults: ['tools/call', 'prompts/get', 'tasks/get', 'tasks/result'],
 }
 
 /** Entry points to the chain. */
@@ -141,33 +130,15 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
     ...finalLinks,
   ]
   /** A link given by name is looked up when an operation reaches that link. */
-  function compose(steps: readonly (LinkName | Link)[], last: Perform): Perform {
-    const all = steps.map((step) => ({
-      step,
-      condition: typeof step === 'string' ? conditions[step] : undefined,
-    }))
-    const entries = all.map((_, first): Perform => {
-      const rest = all.slice(first)
-      // A loop, because most links are skipped, and a call for each skipped link would cost more than the check.
+  function compose(links: readonly (LinkName | Link)[], last: Perform): Perform {
+    return links.reduceRight<Perform>((next, step) => {
+      const applicable = typeof step === 'string' ? methods[step] : undefined
       return function performFromHere(operation) {
-        let position = first
-        for (const { step, condition } of rest) {
-          position++
-          const link = typeof step === 'string' ? chain.links[step] : step
-          if (!link) continue
-          if (condition) {
-            const { methods, extension, isForApps = false } = condition
-            if (!methods.includes(operation.method)) continue
-            if (extension !== undefined && !operation.client.abilities.extensions.has(extension)) continue
-            const backend = operation.target?.entry.backend ?? ''
-            if (isForApps && chain.links.appBackends?.has(backend) !== true) continue
-          }
-          return link(operation, entries[position] ?? last)
-        }
-        return last(operation)
+        const link = typeof step === 'string' ? chain.links[step] : step
+        const applies = link && (applicable === undefined || applicable.includes(operation.method))
+        return applies ? link(operation, next) : next(operation)
       }
-    })
-    return entries[0] ?? last
+    }, last)
   }
 
   const surfaces: Link[] = []

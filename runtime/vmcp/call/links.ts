@@ -80,7 +80,6 @@ export function makeLinks(
         ...(gate && { permits: permissionCheck(gate, factsOf) }),
       }),
       ...rewriteAppResults(apps, makePageCheck(config.pinning, config.toolLocks, refusePage)),
-      appBackends: apps.appBackends,
     }),
     listAliases: hasAliases ? showAliases((client) => core.peek(client).aliases) : undefined,
     listTasks: hasTasks ? tasks.list : undefined,

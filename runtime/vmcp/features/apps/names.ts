@@ -63,7 +63,11 @@ export function resolveAppNames(parts: AppNameParts): AppNameLinks {
     return next(withParams(operation, new JsonObject(params.with({ uri: JSON.stringify(address) }))))
   }
 
-  async function appCalls(operation: Operation, next: Perform): Promise<Outcome> {
+  function appCalls(operation: Operation, next: Perform): Promise<Outcome> {
+    return rendersApps(operation.client) ? renamedCall(operation, next) : next(operation)
+  }
+
+  async function renamedCall(operation: Operation, next: Perform): Promise<Outcome> {
     const { client, params } = operation
     const name = params.text('name')
     if (name === undefined || parts.isOwnTool(name)) return next(operation)

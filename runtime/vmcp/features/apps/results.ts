@@ -35,9 +35,14 @@ export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck):
     return rewritten(operation.method, backend, outcome)
   }
 
-  async function appResults(operation: Operation, next: Perform): Promise<Outcome> {
-    const { method, target, task } = operation
-    if (!target || target.run) return next(operation)
+  function appResults(operation: Operation, next: Perform): Promise<Outcome> {
+    const { target } = operation
+    const applies = target && !target.run && listings.appBackends.has(target.entry.backend)
+    return applies ? rewriteResult(operation, target, next) : next(operation)
+  }
+
+  async function rewriteResult(operation: Operation, target: Target, next: Perform): Promise<Outcome> {
+    const { method, task } = operation
     const { backend } = target.entry
     const outcome = await next(withWholeResult(operation, target))
     return task
