@@ -13,7 +13,7 @@ import {
   type MCPOpenAPIServer,
   unicodeEscape,
 } from '../../../schemas/index.ts'
-import { summarizeOpenApi } from '../../../schemas/openapi/index.ts'
+import { type OpenApiSettings, summarizeOpenApi } from '../../../schemas/openapi/index.ts'
 import { definedFields, fieldsOf, type KubeObject } from '../../base/kube.ts'
 import { failed, type ConfigPart, type SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -106,8 +106,9 @@ const maxRecent = 100
 export function convertedDocument(text: string, spec: Spec): ConfigPart<DocumentStatus> {
   const documentSha256 = createHash('sha256').update(text).digest('hex')
   const { apiKeyQuery, operations, overrides, response } = spec
-  const key = `${documentSha256} ${canonicalJson({ apiKeyQuery, operations, overrides, response })}`
-  const found = recent.get(key) ?? convert(text, spec, documentSha256)
+  const settings = { apiKeyQuery, operations, overrides, response, configuredHeaders: headersOf(spec) }
+  const key = `${documentSha256} ${canonicalJson(settings)}`
+  const found = recent.get(key) ?? convert(text, definedFields(settings), documentSha256)
   recent.delete(key)
   recent.set(key, found)
   const [oldest] = recent.keys()
@@ -115,14 +116,24 @@ export function convertedDocument(text: string, spec: Spec): ConfigPart<Document
   return found
 }
 
+/** Returns the names of the added headers. Those of the authentication depend on the virtual server. */
+function headersOf({ headerForward = {} }: Spec): readonly string[] {
+  const { addPlaintextHeaders = {}, addHeadersFromSecret = [] } = headerForward
+  return [...Object.keys(addPlaintextHeaders), ...addHeadersFromSecret.map(({ headerName }) => headerName)]
+}
+
 const maxSkipped = 50
 const maxOperation = 256
 const maxMessage = 512
 const maxFailure = 1_024
 
-function convert(text: string, spec: Spec, documentSha256: string): ConfigPart<DocumentStatus> {
+function convert(
+  text: string,
+  settings: OpenApiSettings,
+  documentSha256: string,
+): ConfigPart<DocumentStatus> {
   try {
-    const { tools, operations, skipped } = summarizeOpenApi(text, spec)
+    const { tools, operations, skipped } = summarizeOpenApi(text, settings)
     return {
       value: {
         documentSha256,

@@ -140,7 +140,7 @@ export class RestConnection implements BackendConnection {
       const response = await sendToBackend(target, request.sender, {
         method: plan.method,
         url: urlOf(target.url, built),
-        headers: headersOf(built, target),
+        headers: headersOf(built),
         body: built.body === undefined ? undefined : Buffer.from(built.body),
         signal: deadline,
         rpcMethod: request.method,
@@ -232,14 +232,9 @@ function withApiKey(
   return { url: moved, headers: others }
 }
 
-/** Leaves out headers that the configuration sets, so that arguments cannot replace configured values. */
-function headersOf(
-  { headers }: BuiltRequest,
-  { headers: configured }: ChannelTarget,
-): Record<string, string> {
-  const own = headers
-    .map(([name, value]) => [name.toLowerCase(), value] as const)
-    .filter(([name]) => !Object.hasOwn(configured, name))
+/** Returns the headers of a call. The conversion ensures that no argument sets a configured header. */
+function headersOf({ headers }: BuiltRequest): Record<string, string> {
+  const own = headers.map(([name, value]) => [name.toLowerCase(), value])
   return { accept: '*/*', ...Object.fromEntries(own) }
 }
 

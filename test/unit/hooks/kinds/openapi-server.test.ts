@@ -55,6 +55,19 @@ t.test('MCPOpenAPIServer: the settings determine the tools that the status count
   t.match(conditionOf(none, 'DocumentReady'), { reason: 'DocumentInvalid', message: /no-operations/ })
 })
 
+t.test('MCPOpenAPIServer: an override cannot set a header of headerForward', async (t) => {
+  const parameters = [{ name: 'X-Tenant', in: 'header', schema: { type: 'string' } }]
+  const text = apiOf({
+    '/a': { get: operation({ operationId: 'find', parameters }) },
+    '/b': { get: operation() },
+  })
+  const overrides = { find: { set: { 'header.X-Tenant': 'acme' } } }
+  const headerForward = { addPlaintextHeaders: { 'x-tenant': 'acme' } }
+  const skippedOf = (spec: object) => serviceOf(world(openApi('pets', spec), document(text)).settle()).skipped
+  t.strictSame(skippedOf({ overrides }), [])
+  t.match(skippedOf({ overrides, headerForward }), [{ operation: 'GET /a', reason: 'override' }])
+})
+
 t.test('MCPOpenAPIServer: the list of skipped operations is bounded and readable', async (t) => {
   const paths = Object.fromEntries(
     Array.from({ length: 60 }, (_, index) => [`/p${index}\u202e${'x'.repeat(300)}`, { get: operation() }]),
