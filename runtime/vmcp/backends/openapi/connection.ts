@@ -21,6 +21,7 @@ import type { OutgoingRequest } from '../../../outgoing/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import { type Outcome, toolErrorOutcome } from '../../model/outcome.ts'
 import type { BackendConnection, Request, ServerInfo } from '../connection.ts'
+import { toolServer } from '../server-info.ts'
 import { exchangeWithBackend } from '../transport/http.ts'
 import { describeRequest, sendToBackend } from '../transport/send.ts'
 import { errorOf, HttpStatusError } from '../transport/status-error.ts'
@@ -77,20 +78,7 @@ export class RestConnection implements BackendConnection {
   /** Waits for the document. The service itself is not contacted. */
   async open(_sender: Sender, signal: AnySignal): Promise<ServerInfo> {
     await this.#options.document.ready(signal)
-    return {
-      protocolVersion: statelessVersion,
-      capabilities: {
-        tools: true,
-        resources: false,
-        prompts: false,
-        completions: false,
-        logging: false,
-        subscribe: false,
-        listChanged: new Set(['tools']),
-      },
-      instructions: undefined,
-      extensions: new Map(),
-    }
+    return toolServer(statelessVersion)
   }
 
   /**
