@@ -25,6 +25,7 @@ import { toolServer } from '../server-info.ts'
 import { exchangeWithBackend } from '../transport/http.ts'
 import { describeRequest, sendToBackend } from '../transport/send.ts'
 import { errorOf, HttpStatusError } from '../transport/status-error.ts'
+import type { SentHeaders } from '../transport/backend-answer.ts'
 import type { ChannelTarget, Sender } from '../transport/target.ts'
 import type { ConvertedTool, ConvertedTools } from './convert.ts'
 import type { RestDocument } from './documents.ts'
@@ -117,7 +118,10 @@ export class RestConnection implements BackendConnection {
   }
 
   async #call(request: Request, tool: ConvertedTool): Promise<Outcome> {
-    const { target, settings, apiKeyQuery } = this.#options
+    const { settings, apiKeyQuery } = this.#options
+    const sent: SentHeaders = []
+    // If calls shared this list, a masked word in an error would reveal a header of another caller.
+    const target = { ...this.#options.target, sentHeaders: sent }
     const { maxBytes = defaultMaxBytes, timeout } = settings
     const timeoutMs = timeout === undefined ? request.timeoutMs : timerMs(timeout)
     const plan = this.#planOf(tool)
@@ -139,13 +143,12 @@ export class RestConnection implements BackendConnection {
         maxErrorBytes,
         finish: apiKeyQuery && ((outgoing) => withApiKey(outgoing, apiKeyQuery)),
       })
-      const answered = describeRequest(target, request.method)
-      if (response.status === 401) throw errorOf(response, answered)
+      if (response.status === 401) throw errorOf(response, describeRequest(target, request.method))
       const outcome = await resultOf(response, {
         plan,
         tool: tool.name,
         request,
-        answered,
+        secrets: sent.map((all) => withoutArguments(all, built, plan)),
         output: this.#output,
       })
       if (gatewayStatuses.has(response.status))
@@ -224,6 +227,18 @@ function withApiKey(
 function headersOf({ headers }: BuiltRequest): Record<string, string> {
   const own = headers.map(([name, value]) => [name.toLowerCase(), value])
   return { accept: '*/*', ...Object.fromEntries(own) }
+}
+
+/** Leaves out the headers that the caller's arguments set, because an error may repeat arguments. */
+function withoutArguments(
+  sent: Readonly<Record<string, string>>,
+  { headers }: BuiltRequest,
+  { inputs }: RequestPlan,
+): Readonly<Record<string, string>> {
+  const fixed = inputs.filter((input) => input.in === 'header' && input.fixed !== undefined)
+  const hidden = new Set(fixed.map(({ name }) => name.toLowerCase()))
+  const open = new Set(headers.map(([name]) => name.toLowerCase()).filter((name) => !hidden.has(name)))
+  return Object.fromEntries(Object.entries(sent).filter(([name]) => !open.has(name)))
 }
 
 function lowerLimit({ limit }: Request, maxBytes: number): NonNullable<Request['limit']> {

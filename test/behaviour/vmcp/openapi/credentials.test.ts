@@ -94,6 +94,35 @@ await t.test('OAuth client credentials, and a 401 of the service', async (t) => 
   t.notMatch(rig.log(), /token-\d|k-4711/)
 })
 
+await t.test('errors mask the credentials of the same call, but not arguments', async (t) => {
+  const rig = await startRestRig(t, {
+    config: { outgoingAuth: injected('X-API-Key', 'KEY') },
+    env: { KEY: secret },
+  })
+  const id = '3f2504e0-4f89-11d3-9a0c-0305e82c3301'
+  rig.service.answer = ({ method }) =>
+    method === 'HEAD' ? {} : { status: 404, body: `no label-a, no ${id}, ${secret}` }
+  const text = `HTTP 404: no label-a, no ${id}, [redacted]`
+  t.match(await rig.call('listPets', { 'X-Trace-Label': 'label-a' }), { content: [{ text }] })
+  t.match(await rig.call('listPets'), { content: [{ text }] }, 'headers of an earlier call are not masked')
+})
+
+await t.test('errors mask fixed values of headers', async (t) => {
+  const overrides = { listPets: { set: { 'header.X-Trace-Label': 'label-a' } } }
+  const rig = await startRestRig(t, { openapi: { overrides } })
+  rig.service.answer = ({ method }) => (method === 'HEAD' ? {} : { status: 404, body: 'no label-a' })
+  t.match(await rig.call('listPets'), { content: [{ text: 'HTTP 404: no [redacted]' }] })
+})
+
+await t.test('successful responses are not changed', async (t) => {
+  const rig = await startRestRig(t, {
+    config: { outgoingAuth: injected('X-API-Key', 'KEY') },
+    env: { KEY: secret },
+  })
+  rig.service.answer = () => ({ body: { id: 1, name: secret } })
+  t.match(await rig.call('getPet', { petId: 1 }), { structuredContent: { name: secret } })
+})
+
 await t.test('tools have no arguments for configured headers, even for required ones', async (t) => {
   const parameters = ['X-Tenant', 'X-Api-Key', 'X-Label', 'Authorization', 'Host', 'Cookie'].map((name) => ({
     ...{ name, in: 'header', required: /^X-[TA]/.test(name), schema: { type: 'string' } },
