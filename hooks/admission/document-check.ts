@@ -8,7 +8,7 @@ import { convertedDocument, documentText } from '../kinds/mcpopenapiserver/docum
 
 interface DocumentFindings {
   readonly violations: readonly Violation[]
-  /** One line for each operation that cannot become a tool. */
+  /** One line for each operation that cannot become a tool, and for each unused filter or override. */
   readonly warnings: readonly string[]
 }
 
@@ -32,15 +32,20 @@ export function documentFindings(
   // The check of ConfigMap references reports a missing key.
   if (failure?.reason === 'DocumentNotFound') return none
   if (failure) return { violations: [{ path, message: failure.message }], warnings: [] }
-  const { skipped, skippedCount } = value
+  const { skipped, skippedCount } = value.status
   const lines = skipped
     .slice(0, maxWarnings)
     .map(({ operation, reason, message }) => `${operation} is skipped: ${message} (${reason})`)
   const more = skippedCount - lines.length
-  return {
-    violations: [],
-    warnings: [...lines, ...(more > 0 ? [`${more} more operations are skipped`] : [])].map((message) =>
-      formatViolations([{ path, message }]),
-    ),
-  }
+  const findings = [
+    ...[...lines, ...(more > 0 ? [`${more} more operations are skipped`] : [])].map((message) => ({
+      path,
+      message,
+    })),
+    ...value.unused.map(({ code, message }) => ({
+      path: code === 'unused_override' ? 'spec.overrides' : 'spec.operations',
+      message,
+    })),
+  ]
+  return { violations: [], warnings: findings.map((finding) => formatViolations([finding])) }
 }

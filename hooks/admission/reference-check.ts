@@ -1,8 +1,8 @@
 /**
  * Checks references in manifests offline: references to other Gatehouse objects in the same namespace, to a virtual
- * server's backends, and to OpenAPI documents. The check reads only the given manifests. A dangling reference is an error when the manifests
- * contain other objects of that kind. Otherwise, it is reported as a warning, because the object may already be on the
- * cluster.
+ * server's backends, and to OpenAPI documents. The check reads only the given manifests. A dangling reference is an
+ * error when the manifests contain other objects of that kind. Otherwise, it is reported as a warning, because the
+ * object may already be on the cluster.
  *
  * Documents do not have to be valid.
  */

@@ -2,8 +2,7 @@
  * Reverse references: finds the resources in the namespace that refer to an object.
  *
  * Specs are read through type guards, because referrers may be invalid. Referrers that are being deleted are ignored.
- * Members
- * without pods are counted but not listed, because the status supports only three kinds of workloads.
+ * Members without pods are counted but not listed, because the status supports only three kinds of workloads.
  * Source: docs/reference/specification/external-auth.md#status, "status", "Incoming references".
  */
 import { byText, type KindName, type WorkloadReference } from '../../schemas/index.ts'

@@ -1434,7 +1434,7 @@ export type MCPOpenAPIServerSpec = {
   readonly groupRef: ObjectRef
   /** URL that the paths of the document are appended to. It must use https unless allowPrivateEndpoint is set. */
   readonly baseUrl: string
-  /** Source of the OpenAPI document: a key of a ConfigMap, or a URL with the digest of its content. With any error in a new document, the virtual servers keep the tools of the last valid document. */
+  /** Source of the OpenAPI document: a key of a ConfigMap, or a URL with the digest of its content. If a new document is invalid, the virtual servers keep the tools of the last valid document. */
   readonly document: OpenAPIDocumentRef
   /** Sends the credential of a header as a query parameter, for services that expect an API key in the query. Prefer a header if the service accepts one, because the logs of servers and proxies often contain queries. */
   readonly apiKeyQuery?: OpenApiApiKeyQuery
@@ -2097,7 +2097,7 @@ export type OpenAPIDocumentKey = {
   readonly key: string
 }
 
-/** Source of the OpenAPI document: a key of a ConfigMap, or a URL with the digest of its content. With any error in a new document, the virtual servers keep the tools of the last valid document. */
+/** Source of the OpenAPI document: a key of a ConfigMap, or a URL with the digest of its content. If a new document is invalid, the virtual servers keep the tools of the last valid document. */
 export type OpenAPIDocumentRef = {
   /** ConfigMap that contains the document in YAML or JSON. Changes reach running virtual servers without a restart. */
   readonly configMapRef?: OpenAPIDocumentKey

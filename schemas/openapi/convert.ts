@@ -52,8 +52,8 @@ export function convertOpenApi(source: unknown, settings: OpenApiSettings = {}):
 }
 
 /**
- * Converts a document like `convertOpenApi`, but keeps only the names of the tools. The memory is therefore independent
- * of the size of the schemas.
+ * Converts a document like `convertOpenApi`, but keeps only the names of the tools, and only the notices about unused
+ * settings. The memory is therefore independent of the size of the schemas.
  */
 export function summarizeOpenApi(source: unknown, settings: OpenApiSettings = {}): OpenApiSummary {
   return convertEach(source, settings, ({ name }) => ({ name }))
@@ -70,13 +70,17 @@ function convertEach<Kept extends { readonly name: string }>(
   const schemas = new SchemaConverter(references, document)
   const operations = operationsOf(document, references)
   const { selected, unselected, unused } = selectOperations(operations, settings)
+  const { apiKeyQuery: credential, configuredHeaders: names = [] } = settings
+  const configuredHeaders = new Set(
+    [...names, ...(credential ? [credential.header] : [])].map((name) => name.toLowerCase()),
+  )
   const made: MadeTool<Kept>[] = []
   const skipped: SkippedOperation[] = []
   for (const operation of selected) {
     const own: ConversionNotice[] = []
     const note: ReportNotice = (code, message) => own.push({ operation: operation.label, code, message })
     try {
-      const context = { references, schemas, note, credential: settings.apiKeyQuery }
+      const context = { references, schemas, note, credential, configuredHeaders }
       const tool = toolOf(operation, settings, context)
       made.push({ operation, tool: keep(withOverride(tool, overrideOf(operation, settings)), own) })
     } catch (error) {

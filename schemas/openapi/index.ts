@@ -1,6 +1,7 @@
 /** Public API for OpenAPI documents: conversion to tools, and construction of the request that a tool call sends. */
 export { convertOpenApi, summarizeOpenApi } from './convert.ts'
 export type {
+  ConversionNotice,
   OpenApiConversion,
   OpenApiSettings,
   OpenApiTool,

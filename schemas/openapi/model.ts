@@ -30,6 +30,8 @@ export interface CredentialParameter {
 export interface OpenApiSettings {
   /** Arguments can set neither the header nor the parameter. */
   readonly apiKeyQuery?: CredentialParameter
+  /** Names of the headers that the gateway sets. Arguments cannot set these headers. */
+  readonly configuredHeaders?: readonly string[]
   readonly operations?: {
     /** Default: all GET and HEAD operations. Other methods require an entry that names the method or the operation. */
     readonly include?: readonly OperationFilter[]

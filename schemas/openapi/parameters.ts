@@ -88,7 +88,7 @@ function templateNames(path: string): readonly string[] {
 /** Returns the location of a parameter; undefined if the parameter is left out. */
 function usableLocation(
   fields: Fields,
-  { note, credential }: OperationConversion,
+  { note, credential, configuredHeaders }: OperationConversion,
 ): ParameterLocation | undefined {
   const { in: location, required } = fields
   const name = String(fields['name'])
@@ -104,7 +104,7 @@ function usableLocation(
   if (location !== 'header')
     throw new OperationSkipped('parameter', `the parameter ${shown} has an unknown location`)
   const lower = name.toLowerCase()
-  if (ignoredHeaders.has(lower) || lower === credential?.header.toLowerCase()) return undefined
+  if (ignoredHeaders.has(lower) || configuredHeaders.has(lower)) return undefined
   if (!isHeaderName(name)) throw new OperationSkipped('parameter', `${shown} is not a valid header name`)
   if (rewritingHeaders.has(lower)) {
     const message = `the header ${shown} can change the method or the address of a request`

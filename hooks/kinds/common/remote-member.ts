@@ -87,9 +87,24 @@ function secretNames(headers: unknown): (string | undefined)[] {
   return list.map((item) => textOf(fieldsOf(fieldsOf(item)['valueSecretRef'])['name']))
 }
 
-/** Sets a condition for each reference. Any False condition makes the member unusable. */
-export function checkRemote(context: RemoteContext): void {
-  const { conditions, spec } = context
+/** The condition for the addresses of a member. */
+interface AddressCondition {
+  readonly type: string
+  readonly valid: string
+  readonly invalid: string
+  readonly message: string
+}
+
+/** Sets a condition for the addresses and for each reference. Any False condition makes the member unusable. */
+export function checkRemote(
+  context: RemoteContext,
+  addresses: readonly RemoteAddress[],
+  { type, valid, invalid, message }: AddressCondition,
+): void {
+  const { conditions, settings, spec } = context
+  const [violation] = addressViolations(spec, addresses, settings)
+  const failure = violation && { reason: invalid, message: `${violation.path} ${violation.message}` }
+  conditions.check(type, failure, valid, message)
   resolveReferences(remoteReferences, { context })
   if (spec.caBundleRef) checkCaBundles(context, [spec.caBundleRef])
   else
@@ -117,16 +132,6 @@ function checkHeaders(context: RemoteContext): void {
     'HeaderSecretsValid',
     `All header Secrets exist (revision ${context.secretRevision(refs)})`,
   )
-}
-
-/** Returns the failure for the first address that is not allowed. */
-export function remoteAddressFailure(
-  { spec, settings }: RemoteContext,
-  addresses: readonly RemoteAddress[],
-  reason: string,
-): SyncFailure | undefined {
-  const [violation] = addressViolations(spec, addresses, settings)
-  return violation && { reason, message: `${violation.path} ${violation.message}` }
 }
 
 /** Returns the failure of a member with broken references. The other conditions contain the reasons. */

@@ -13,7 +13,11 @@ import {
   type MCPOpenAPIServer,
   unicodeEscape,
 } from '../../../schemas/index.ts'
-import { summarizeOpenApi } from '../../../schemas/openapi/index.ts'
+import {
+  type ConversionNotice,
+  type OpenApiSettings,
+  summarizeOpenApi,
+} from '../../../schemas/openapi/index.ts'
 import { definedFields, fieldsOf, type KubeObject } from '../../base/kube.ts'
 import { failed, type ConfigPart, type SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -27,6 +31,12 @@ type Status = NonNullable<MCPOpenAPIServer['status']>
 export type DocumentStatus = Required<
   Pick<Status, 'documentSha256' | 'operationCount' | 'skipped' | 'skippedCount' | 'toolCount'>
 >
+
+/** A converted document, and the first filters and overrides that match no operation. */
+export interface ConvertedDocument {
+  readonly status: DocumentStatus
+  readonly unused: readonly ConversionNotice[]
+}
 
 interface CheckedDocument {
   readonly failure?: SyncFailure | undefined
@@ -44,7 +54,7 @@ export function checkDocument(context: Context): CheckedDocument {
   const text = documentText(context.configMap(configMapRef.name), configMapRef)
   const { value, failure } = text.failure ? text : convertedDocument(text.value, spec)
   conditions.check(condition, failure, 'DocumentValid', messageOf(value))
-  return { failure, document: value ?? lastDocument(context) }
+  return { failure, document: value?.status ?? lastDocument(context) }
 }
 
 function checkReports(context: Context): CheckedDocument {
@@ -61,10 +71,15 @@ function checkReports(context: Context): CheckedDocument {
   return {}
 }
 
-function messageOf(document: DocumentStatus | undefined): string {
+function messageOf(document: ConvertedDocument | undefined): string {
   if (!document) return ''
-  const { toolCount, operationCount, skippedCount } = document
-  return `The document is valid. Tools: ${toolCount}, operations: ${operationCount}, skipped: ${skippedCount}`
+  const { toolCount, operationCount, skippedCount } = document.status
+  const counts = `Tools: ${toolCount}, operations: ${operationCount}, skipped: ${skippedCount}`
+  const unused = document.unused.map(({ message }) => message).join('; ')
+  return visible(
+    `The document is valid. ${counts}${unused === '' ? '' : `. Unused settings: ${unused}`}`,
+    maxFailure,
+  )
 }
 
 /** Returns the status of the last valid document in the ConfigMap. */
@@ -99,15 +114,16 @@ export function documentText(
  * Results of recent conversions. A conversion can take a second, and most syncs see an unchanged document. A result
  * depends only on its key, so the cache does not change any response.
  */
-const recent = new Map<string, ConfigPart<DocumentStatus>>()
+const recent = new Map<string, ConfigPart<ConvertedDocument>>()
 const maxRecent = 100
 
 /** Converts a document and summarizes the result, or returns the reason why the document is rejected. */
-export function convertedDocument(text: string, spec: Spec): ConfigPart<DocumentStatus> {
+export function convertedDocument(text: string, spec: Spec): ConfigPart<ConvertedDocument> {
   const documentSha256 = createHash('sha256').update(text).digest('hex')
   const { apiKeyQuery, operations, overrides, response } = spec
-  const key = `${documentSha256} ${canonicalJson({ apiKeyQuery, operations, overrides, response })}`
-  const found = recent.get(key) ?? convert(text, spec, documentSha256)
+  const settings = { apiKeyQuery, operations, overrides, response, configuredHeaders: headersOf(spec) }
+  const key = `${documentSha256} ${canonicalJson(settings)}`
+  const found = recent.get(key) ?? convert(text, definedFields(settings), documentSha256)
   recent.delete(key)
   recent.set(key, found)
   const [oldest] = recent.keys()
@@ -115,25 +131,41 @@ export function convertedDocument(text: string, spec: Spec): ConfigPart<Document
   return found
 }
 
+/** Returns the names of the added headers. Those of the authentication depend on the virtual server. */
+function headersOf({ headerForward = {} }: Spec): readonly string[] {
+  const { addPlaintextHeaders = {}, addHeadersFromSecret = [] } = headerForward
+  return [...Object.keys(addPlaintextHeaders), ...addHeadersFromSecret.map(({ headerName }) => headerName)]
+}
+
 const maxSkipped = 50
+const maxUnused = 20
 const maxOperation = 256
 const maxMessage = 512
 const maxFailure = 1_024
 
-function convert(text: string, spec: Spec, documentSha256: string): ConfigPart<DocumentStatus> {
+function convert(
+  text: string,
+  settings: OpenApiSettings,
+  documentSha256: string,
+): ConfigPart<ConvertedDocument> {
   try {
-    const { tools, operations, skipped } = summarizeOpenApi(text, spec)
+    const { tools, operations, skipped, notices } = summarizeOpenApi(text, settings)
     return {
       value: {
-        documentSha256,
-        operationCount: operations,
-        toolCount: tools.length,
-        skippedCount: skipped.length,
-        skipped: skipped.slice(0, maxSkipped).map(({ operation, reason, message, fix }) => ({
-          operation: visible(operation, maxOperation),
-          reason,
-          message: visible(`${message}. ${fix}`, maxMessage),
-        })),
+        status: {
+          documentSha256,
+          operationCount: operations,
+          toolCount: tools.length,
+          skippedCount: skipped.length,
+          skipped: skipped.slice(0, maxSkipped).map(({ operation, reason, message, fix }) => ({
+            operation: visible(operation, maxOperation),
+            reason,
+            message: visible(`${message}. ${fix}`, maxMessage),
+          })),
+        },
+        unused: notices
+          .slice(0, maxUnused)
+          .map(({ code, message }) => ({ code, message: visible(message, maxMessage) })),
       },
     }
   } catch (error) {

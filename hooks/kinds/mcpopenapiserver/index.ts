@@ -19,7 +19,6 @@ import { coreRelated, relatedRules } from '../../sync/rules.ts'
 import {
   checkRemote,
   referencesNotReady,
-  remoteAddressFailure,
   remoteObjects,
   remoteRelatedKinds,
   remoteViolations,
@@ -72,9 +71,12 @@ function sync(context: SyncContext<'MCPOpenAPIServer'>): SyncResponse {
   const { conditions } = context
   const specFailed = specFailure(context.violations, 'ConfigInvalid')
   if (!specFailed) {
-    const address = remoteAddressFailure(context, addressesOf(context.spec), 'BaseURLInvalid')
-    conditions.check('BaseURLValidated', address, 'BaseURLValid', 'The addresses are allowed')
-    checkRemote(context)
+    checkRemote(context, addressesOf(context.spec), {
+      type: 'BaseURLValidated',
+      valid: 'BaseURLValid',
+      invalid: 'BaseURLInvalid',
+      message: 'The addresses are allowed',
+    })
   }
   const broken = specFailed ? [specFailed] : conditions.list().filter(({ status }) => status === 'False')
   const { failure, document } = specFailed ? { document: lastDocument(context) } : checkDocument(context)

@@ -7,7 +7,7 @@ import { type Fields, isFields, listOf } from '../../base/kube.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { podReports } from '../virtualmcpserver/status/report.ts'
 
-/** What the virtual servers report: an error, a document in use, or nothing. */
+/** The state of a document according to the virtual servers. */
 export interface ReportedDocument {
   readonly failure?: string
   readonly isInUse: boolean

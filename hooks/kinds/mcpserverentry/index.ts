@@ -10,7 +10,6 @@ import { relatedRules } from '../../sync/rules.ts'
 import {
   checkRemote,
   referencesNotReady,
-  remoteAddressFailure,
   remoteObjects,
   remoteRelatedKinds,
   remoteViolations,
@@ -32,9 +31,12 @@ function sync(context: SyncContext<'MCPServerEntry'>): SyncResponse {
   const { conditions, spec } = context
   const specFailed = specFailure(context.violations, 'ConfigInvalid')
   if (!specFailed) {
-    const address = remoteAddressFailure(context, [{ field, url: spec.remoteUrl }], 'RemoteURLInvalid')
-    conditions.check('RemoteURLValidated', address, 'RemoteURLValid', 'The address is allowed')
-    checkRemote(context)
+    checkRemote(context, [{ field, url: spec.remoteUrl }], {
+      type: 'RemoteURLValidated',
+      valid: 'RemoteURLValid',
+      invalid: 'RemoteURLInvalid',
+      message: 'The address is allowed',
+    })
   }
   // Lists the individual failures instead of the summary, because the reason of a failure determines whether to wait or
   // to report a problem.

@@ -32,6 +32,8 @@ export interface BackendCredentials {
   readonly credentials: Credentials
   /** True if the credentials depend on the caller. */
   readonly perCaller: boolean
+  /** Lowercase names of the headers that the credentials may set. */
+  readonly headerNames: readonly string[]
   /** A digest that is equal for equal settings. */
   readonly fingerprint: string
 }
@@ -90,6 +92,7 @@ function authFor(outgoing: StrategyRegistry, backend: string, config: VmcpConfig
     type: strategy.type,
     credentials: strategy,
     perCaller: strategy.perCaller,
+    headerNames: strategy.headerNames,
     fingerprint: JSON.stringify(named.strategy),
   }
 }

@@ -51,6 +51,24 @@ function isDeclared(value: unknown): boolean {
   return value === true || (typeof value === 'object' && value !== null)
 }
 
+/** Returns the server information for a backend that has only tools, whose list can change. */
+export function toolServer(protocolVersion: string): ServerInfo {
+  return {
+    protocolVersion,
+    capabilities: {
+      tools: true,
+      resources: false,
+      prompts: false,
+      completions: false,
+      logging: false,
+      subscribe: false,
+      listChanged: new Set(['tools']),
+    },
+    instructions: undefined,
+    extensions: new Map(),
+  }
+}
+
 /**
  * Returns the server information for a resumed session. The information contains only the members that are needed to
  * send requests.

@@ -38,6 +38,8 @@ export interface OperationConversion {
   readonly schemas: SchemaConverter
   readonly note: ReportNotice
   readonly credential?: CredentialParameter | undefined
+  /** Lowercase names of the headers that the gateway sets. */
+  readonly configuredHeaders: ReadonlySet<string>
 }
 
 /** Thrown when one attempt exceeds `maxUnits`, and by `convert` when all attempts do. */

@@ -21,9 +21,11 @@ import type { OutgoingRequest } from '../../../outgoing/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import { type Outcome, toolErrorOutcome } from '../../model/outcome.ts'
 import type { BackendConnection, Request, ServerInfo } from '../connection.ts'
+import { toolServer } from '../server-info.ts'
 import { exchangeWithBackend } from '../transport/http.ts'
 import { describeRequest, sendToBackend } from '../transport/send.ts'
 import { errorOf, HttpStatusError } from '../transport/status-error.ts'
+import type { SentHeaders } from '../transport/backend-answer.ts'
 import type { ChannelTarget, Sender } from '../transport/target.ts'
 import type { ConvertedTool, ConvertedTools } from './convert.ts'
 import type { RestDocument } from './documents.ts'
@@ -77,20 +79,7 @@ export class RestConnection implements BackendConnection {
   /** Waits for the document. The service itself is not contacted. */
   async open(_sender: Sender, signal: AnySignal): Promise<ServerInfo> {
     await this.#options.document.ready(signal)
-    return {
-      protocolVersion: statelessVersion,
-      capabilities: {
-        tools: true,
-        resources: false,
-        prompts: false,
-        completions: false,
-        logging: false,
-        subscribe: false,
-        listChanged: new Set(['tools']),
-      },
-      instructions: undefined,
-      extensions: new Map(),
-    }
+    return toolServer(statelessVersion)
   }
 
   /**
@@ -129,7 +118,10 @@ export class RestConnection implements BackendConnection {
   }
 
   async #call(request: Request, tool: ConvertedTool): Promise<Outcome> {
-    const { target, settings, apiKeyQuery } = this.#options
+    const { settings, apiKeyQuery } = this.#options
+    const sent: SentHeaders = []
+    // If calls shared this list, a masked word in an error would reveal a header of another caller.
+    const target = { ...this.#options.target, sentHeaders: sent }
     const { maxBytes = defaultMaxBytes, timeout } = settings
     const timeoutMs = timeout === undefined ? request.timeoutMs : timerMs(timeout)
     const plan = this.#planOf(tool)
@@ -140,7 +132,7 @@ export class RestConnection implements BackendConnection {
       const response = await sendToBackend(target, request.sender, {
         method: plan.method,
         url: urlOf(target.url, built),
-        headers: headersOf(built, target),
+        headers: headersOf(built),
         body: built.body === undefined ? undefined : Buffer.from(built.body),
         signal: deadline,
         rpcMethod: request.method,
@@ -151,13 +143,12 @@ export class RestConnection implements BackendConnection {
         maxErrorBytes,
         finish: apiKeyQuery && ((outgoing) => withApiKey(outgoing, apiKeyQuery)),
       })
-      const answered = describeRequest(target, request.method)
-      if (response.status === 401) throw errorOf(response, answered)
+      if (response.status === 401) throw errorOf(response, describeRequest(target, request.method))
       const outcome = await resultOf(response, {
         plan,
         tool: tool.name,
         request,
-        answered,
+        secrets: sent.map((all) => withoutArguments(all, built, plan)),
         output: this.#output,
       })
       if (gatewayStatuses.has(response.status))
@@ -232,15 +223,22 @@ function withApiKey(
   return { url: moved, headers: others }
 }
 
-/** Leaves out headers that the configuration sets, so that arguments cannot replace configured values. */
-function headersOf(
-  { headers }: BuiltRequest,
-  { headers: configured }: ChannelTarget,
-): Record<string, string> {
-  const own = headers
-    .map(([name, value]) => [name.toLowerCase(), value] as const)
-    .filter(([name]) => !Object.hasOwn(configured, name))
+/** Returns the headers of a call. The conversion ensures that no argument sets a configured header. */
+function headersOf({ headers }: BuiltRequest): Record<string, string> {
+  const own = headers.map(([name, value]) => [name.toLowerCase(), value])
   return { accept: '*/*', ...Object.fromEntries(own) }
+}
+
+/** Leaves out the headers that the caller's arguments set, because an error may repeat arguments. */
+function withoutArguments(
+  sent: Readonly<Record<string, string>>,
+  { headers }: BuiltRequest,
+  { inputs }: RequestPlan,
+): Readonly<Record<string, string>> {
+  const fixed = inputs.filter((input) => input.in === 'header' && input.fixed !== undefined)
+  const hidden = new Set(fixed.map(({ name }) => name.toLowerCase()))
+  const open = new Set(headers.map(([name]) => name.toLowerCase()).filter((name) => !hidden.has(name)))
+  return Object.fromEntries(Object.entries(sent).filter(([name]) => !open.has(name)))
 }
 
 function lowerLimit({ limit }: Request, maxBytes: number): NonNullable<Request['limit']> {

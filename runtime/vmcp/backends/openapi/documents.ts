@@ -39,6 +39,7 @@ export class RestDocuments {
   open(backend: string, options: DocumentOptions): RestDocument {
     const { apiKeyQuery, operations, overrides, response } = options.openapi
     const settings = {
+      configuredHeaders: options.configuredHeaders,
       ...(apiKeyQuery && { apiKeyQuery }),
       ...(operations && { operations }),
       ...(overrides && { overrides }),
@@ -84,6 +85,8 @@ export class RestDocuments {
 export interface DocumentOptions {
   readonly openapi: OpenApiBackend
   readonly addresses: AddressPolicy
+  /** Names of the headers that the gateway sets. The tools have no arguments for these headers. */
+  readonly configuredHeaders: readonly string[]
   /** Called when a changed document has changed the tools. */
   readonly onChange: () => void
 }

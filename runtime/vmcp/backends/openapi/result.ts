@@ -11,7 +11,7 @@ import type { RequestPlan } from '../../../../schemas/openapi/index.ts'
 import { emptyObjectBytes, objectEnd, openObject, workOn } from '../../../mcp/index.ts'
 import { type Outcome, resultOutcome, toolErrorOutcome } from '../../model/outcome.ts'
 import type { Request } from '../connection.ts'
-import { type AnsweredRequest, maskedText } from '../transport/backend-answer.ts'
+import { maskedText, type SentHeaders } from '../transport/backend-answer.ts'
 import type { BackendResponse } from '../transport/http.ts'
 import { fieldTree, isJsonValue, quoted, withOnly } from './json-text.ts'
 import type { OutputCheck } from './output-check.ts'
@@ -24,13 +24,14 @@ export interface ResultParts {
   readonly plan: RequestPlan
   readonly tool: string
   readonly request: Request
-  readonly answered: AnsweredRequest
+  /** The headers whose values are masked in an unsuccessful response. */
+  readonly secrets: SentHeaders
   readonly output: OutputCheck
 }
 
 export async function resultOf(response: BackendResponse, parts: ResultParts): Promise<Outcome> {
   const { status, body } = response
-  if (status < 200 || status >= 300) return errorResult(response, parts.answered)
+  if (status < 200 || status >= 300) return errorResult(response, parts.secrets)
   const { plan } = parts
   const type = mediaTypeOf(response)
   const bytes = utf8Of(body)
@@ -115,13 +116,13 @@ function binaryResult(mimeType: string, body: Buffer): Outcome {
   )
 }
 
-function errorResult(response: BackendResponse, answered: AnsweredRequest): Outcome {
+function errorResult(response: BackendResponse, secrets: SentHeaders): Outcome {
   const { status, body } = response
   if (status >= 300 && status < 400)
     return toolErrorOutcome(`HTTP ${status}: the service redirected the request; redirects are not followed`)
   const type = mediaTypeOf(response)
   if (body.length === 0 || !isText(type)) return toolErrorOutcome(`HTTP ${status}`)
-  const text = maskedText(decoded(body, response), answered)
+  const text = maskedText(decoded(body, response), secrets)
   const shown = text.length > maxErrorText ? `${text.slice(0, maxErrorText)}…` : text
   return toolErrorOutcome(`HTTP ${status}: ${shown.toWellFormed()}`)
 }

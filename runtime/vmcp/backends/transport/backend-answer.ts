@@ -180,18 +180,15 @@ export function explainRpcError(
   )
 }
 
-/** Masks the credentials of recent requests, and shortens the text. */
-export function maskedText(text: string, request: AnsweredRequest): string {
-  return maskSecrets(text, request, [])
+/** Masks the given headers and known forms of credentials, and shortens the text. */
+export function maskedText(text: string, sent: SentHeaders, more: readonly string[] = []): string {
+  return redactText(withoutSecrets(withoutNeedlessEscapes(text), sent, more).slice(0, maxRead))
 }
 
 const uuid = /\b[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}\b/gi
 
 function maskSecrets(text: string, { sentHeaders }: AnsweredRequest, secrets: readonly string[]): string {
-  const plain = withoutNeedlessEscapes(text)
-  return redactText(
-    (sentHeaders ? withoutSecrets(plain, sentHeaders, secrets) : plain).slice(0, maxRead),
-  ).replaceAll(uuid, '…')
+  return maskedText(text, sentHeaders ?? [], sentHeaders ? secrets : []).replaceAll(uuid, '…')
 }
 
 /** Encodes JSON again. An escape such as `\/` would otherwise hide a credential from a search. */

@@ -58,6 +58,8 @@ export interface FleetChange {
 interface WantedBackend {
   readonly settings: BackendSettings
   readonly declared: RuntimeBackend
+  /** Names of the headers that the configuration sets. */
+  readonly configuredHeaders: readonly string[]
 }
 
 export class Fleet {
@@ -82,7 +84,11 @@ export class Fleet {
     for (const backend of config.backends ?? []) {
       const { ready, problems } = this.#options.configure(backend, config)
       if (ready)
-        wanted.set(backend.name, { settings: this.#settings(backend, ready, config), declared: backend })
+        wanted.set(backend.name, {
+          settings: this.#settings(backend, ready, config),
+          declared: backend,
+          configuredHeaders: [...Object.keys(ready.headers), ...ready.auth.headerNames],
+        })
       else excluded.push({ name: backend.name, problems })
     }
     const added: string[] = []
@@ -120,13 +126,13 @@ export class Fleet {
     }
   }
 
-  #makeMember({ settings, declared }: WantedBackend): AggregatedBackend {
+  #makeMember({ settings, ...wanted }: WantedBackend): AggregatedBackend {
     const { info, log, clock, links, events, observation, onListing, health } = this.#options
     const backendLog = log.child({ backend: settings.name })
     const backend = new Backend(settings, {
       ...{ links, health, events, observation, info },
       ...{ log: backendLog, now: clock.now },
-      rest: this.#makeRest(settings, declared, () =>
+      rest: this.#makeRest(settings, wanted, () =>
         links.listChanged(backend, 'tools', { kind: 'pool', key: '' }),
       ),
     })
@@ -144,12 +150,12 @@ export class Fleet {
   /** Returns the connection to a REST service; undefined for an MCP server. */
   #makeRest(
     { name, target }: BackendSettings,
-    { openapi, addresses }: RuntimeBackend,
+    { declared: { openapi, addresses }, configuredHeaders }: Omit<WantedBackend, 'settings'>,
     onChange: () => void,
   ): RestConnection | undefined {
     if (!openapi) return undefined
     const { checkOutput, events } = this.#options
-    const document = this.#documents.open(name, { openapi, addresses, onChange })
+    const document = this.#documents.open(name, { openapi, addresses, configuredHeaders, onChange })
     return new RestConnection({
       name,
       target,

@@ -9,6 +9,7 @@ import { type Cause, causeFix, causeText, isSignInRequired } from '../../../obse
 import { JsonObject } from '../../../mcp/index.ts'
 import { type Action, hintsIn, externalPoint, methodOf, type Origin } from '../../../policy/index.ts'
 import type { BackendState } from '../engine/backend-state.ts'
+import { toolServer } from '../../backends/server-info.ts'
 import { Catalog } from '../../catalog/catalog.ts'
 import { checkItem, callableTool } from '../../catalog/items/check.ts'
 import { noErrors } from '../../catalog/items/errors.ts'
@@ -212,20 +213,7 @@ function listingOf(backend: string, serial: number, tools: readonly string[]) {
   return {
     backend,
     serial,
-    server: {
-      protocolVersion: '',
-      instructions: undefined,
-      extensions: new Map(),
-      capabilities: {
-        tools: true,
-        resources: false,
-        prompts: false,
-        completions: false,
-        logging: false,
-        subscribe: false,
-        listChanged: new Set<never>(),
-      },
-    },
+    server: toolServer(''),
     tools: tools.flatMap((json) => {
       const item = checkItem('tools', Buffer.from(json))
       if ('failure' in item) return []

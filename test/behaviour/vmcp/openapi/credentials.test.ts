@@ -94,13 +94,43 @@ await t.test('OAuth client credentials, and a 401 of the service', async (t) => 
   t.notMatch(rig.log(), /token-\d|k-4711/)
 })
 
-await t.test('headers of arguments cannot replace configured headers', async (t) => {
-  const parameters = ['X-Tenant', 'Authorization', 'Host', 'X-Forwarded-For', 'Cookie'].map((name) => ({
-    ...{ name, in: 'header', schema: { type: 'string' } },
+await t.test('errors mask the credentials of the same call, but not arguments', async (t) => {
+  const rig = await startRestRig(t, {
+    config: { outgoingAuth: injected('X-API-Key', 'KEY') },
+    env: { KEY: secret },
+  })
+  const id = '3f2504e0-4f89-11d3-9a0c-0305e82c3301'
+  rig.service.answer = ({ method }) =>
+    method === 'HEAD' ? {} : { status: 404, body: `no label-a, no ${id}, ${secret}` }
+  const text = `HTTP 404: no label-a, no ${id}, [redacted]`
+  t.match(await rig.call('listPets', { 'X-Trace-Label': 'label-a' }), { content: [{ text }] })
+  t.match(await rig.call('listPets'), { content: [{ text }] }, 'headers of an earlier call are not masked')
+})
+
+await t.test('errors mask fixed values of headers', async (t) => {
+  const overrides = { listPets: { set: { 'header.X-Trace-Label': 'label-a' } } }
+  const rig = await startRestRig(t, { openapi: { overrides } })
+  rig.service.answer = ({ method }) => (method === 'HEAD' ? {} : { status: 404, body: 'no label-a' })
+  t.match(await rig.call('listPets'), { content: [{ text: 'HTTP 404: no [redacted]' }] })
+})
+
+await t.test('successful responses are not changed', async (t) => {
+  const rig = await startRestRig(t, {
+    config: { outgoingAuth: injected('X-API-Key', 'KEY') },
+    env: { KEY: secret },
+  })
+  rig.service.answer = () => ({ body: { id: 1, name: secret } })
+  t.match(await rig.call('getPet', { petId: 1 }), { structuredContent: { name: secret } })
+})
+
+await t.test('tools have no arguments for configured headers, even for required ones', async (t) => {
+  const parameters = ['X-Tenant', 'X-Api-Key', 'X-Label', 'Authorization', 'Host', 'Cookie'].map((name) => ({
+    ...{ name, in: 'header', required: /^X-[TA]/.test(name), schema: { type: 'string' } },
   }))
   const rig = await startRestRig(t, {
     backend: { headersEnv: 'HEADERS' },
-    env: { HEADERS: JSON.stringify({ addPlaintextHeaders: { 'X-Tenant': 'acme' } }) },
+    config: { outgoingAuth: injected('X-API-Key', 'KEY') },
+    env: { KEY: secret, HEADERS: JSON.stringify({ addPlaintextHeaders: { 'x-tenant': 'acme' } }) },
     document: {
       openapi: '3.1.0',
       info: {},
@@ -108,9 +138,11 @@ await t.test('headers of arguments cannot replace configured headers', async (t)
     },
   })
   const { tools } = await rig.client.listTools()
-  t.same(Object.keys(tools[0]?.inputSchema.properties ?? {}), ['X-Tenant'])
-  t.match(await rig.call('find', { 'X-Tenant': 'a\r\nX-Admin: 1' }), { isError: true })
-  await rig.call('find', { 'X-Tenant': 'evil' })
-  t.equal(rig.service.seen.at(-1)?.headers['x-tenant'], 'acme')
-  t.match(await rig.call('find', { Authorization: 'x' }), { isError: true })
+  t.same(Object.keys(tools[0]?.inputSchema.properties ?? {}), ['X-Label'])
+  t.equal(tools[0]?.inputSchema.required, undefined)
+  t.match(await rig.call('find', { 'X-Label': 'a\r\nX-Admin: 1' }), { isError: true })
+  for (const name of ['X-Tenant', 'X-Api-Key', 'Authorization'])
+    t.match(await rig.call('find', { [name]: 'x' }), { isError: true })
+  t.notOk((await rig.call('find', { 'X-Label': 'a' })).isError)
+  t.match(rig.service.seen.at(-1)?.headers, { 'x-tenant': 'acme', 'x-api-key': secret, 'x-label': 'a' })
 })

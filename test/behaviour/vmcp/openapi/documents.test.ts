@@ -204,6 +204,7 @@ await t.test('a rejected document is not converted again within five minutes', a
   const document = new RestDocument({
     openapi: { document: { path: file.path } },
     addresses: 'public',
+    configuredHeaders: [],
     now: () => now,
     tools: undefined,
     convert: async () => {

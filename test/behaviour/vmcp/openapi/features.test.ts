@@ -1,7 +1,7 @@
 /** Policies, quotas, locks, tool search and workflows apply to REST services, because they work on the catalog. */
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { petDocument } from '../../../helpers/openapi/pet-service.ts'
-import { startRestRig } from '../../../helpers/openapi/rest-rig.ts'
+import { type RestRig, startRestRig } from '../../../helpers/openapi/rest-rig.ts'
 
 const calls = (seen: readonly { readonly method: string }[]) =>
   seen.filter(({ method }) => method !== 'HEAD').length
@@ -32,7 +32,8 @@ await t.test('a quota counts calls, but not calls with invalid arguments', async
   t.equal(calls(rig.service.seen), before)
 })
 
-await t.test('a lock blocks a tool whose definition changes with the document', async (t) => {
+/** Starts a server with locks for all tools of the document. */
+async function startLockedRig(t: Test): Promise<RestRig> {
   const first = await startRestRig(t)
   const { tools } = await first.client.listTools()
   const toolLocks = [
@@ -42,6 +43,11 @@ await t.test('a lock blocks a tool whose definition changes with the document', 
     config: { pinning: { onChanged: 'block', onNew: 'block' }, toolLocks },
   })
   t.match(await rig.call('getPet', { petId: 1 }), { structuredContent: { name: 'Rex' } })
+  return rig
+}
+
+await t.test('a lock blocks a tool whose definition changes with the document', async (t) => {
+  const rig = await startLockedRig(t)
   const changed = petDocument({
     '/cats': { get: { operationId: 'listCats', responses: {} } },
     '/pets/{petId}': {
@@ -66,15 +72,7 @@ await t.test('a lock blocks a tool whose definition changes with the document', 
 })
 
 await t.test('a lock blocks a tool whose document moves it to another path', async (t) => {
-  const first = await startRestRig(t)
-  const { tools } = await first.client.listTools()
-  const toolLocks = [
-    { backend: 'pets', tools: tools.map((tool) => ({ name: tool.name, definition: JSON.stringify(tool) })) },
-  ]
-  const rig = await startRestRig(t, {
-    config: { pinning: { onChanged: 'block', onNew: 'block' }, toolLocks },
-  })
-  t.match(await rig.call('getPet', { petId: 1 }), { structuredContent: { name: 'Rex' } })
+  const rig = await startLockedRig(t)
   const { paths, ...document } = petDocument()
   const { '/pets/{petId}': pet, ...others } = paths as Record<string, object>
   rig.file.write({ ...document, paths: { ...others, '/admin/{petId}': pet } })

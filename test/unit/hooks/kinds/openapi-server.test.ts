@@ -1,6 +1,6 @@
 /** MCPOpenAPIServer: its checks, its document, and the virtual servers that use it. */
 import t from 'tap'
-import { validateResource } from '../../../../hooks/index.ts'
+import { referenceCheck, validateResource } from '../../../../hooks/index.ts'
 import { configOf, door, statusOf } from '../../../hooks/rendered.ts'
 import { auth, configMap, entry, openApi, petstore, resource, world } from '../../../hooks/resources.ts'
 import type { Condition, Stored, World } from '../../../hooks/world.ts'
@@ -53,6 +53,38 @@ t.test('MCPOpenAPIServer: the settings determine the tools that the status count
   t.equal(countOf({ operations: { include: [{ tags: ['x'] }, { operationIds: ['make'] }] } }), 2)
   const none = world(openApi('pets', { operations: { exclude: [{ tags: ['x'] }] } }), document(text)).settle()
   t.match(conditionOf(none, 'DocumentReady'), { reason: 'DocumentInvalid', message: /no-operations/ })
+})
+
+t.test('MCPOpenAPIServer: the condition lists unused filters and overrides', async (t) => {
+  const spec = {
+    operations: { exclude: [{ tags: ['internal'] }] },
+    overrides: { 'missing\u202e': { title: 'A' } },
+  }
+  const w = world(openApi('pets', spec), document()).settle()
+  t.match(conditionOf(w, 'DocumentReady'), {
+    status: 'True',
+    message:
+      /skipped: 1\. Unused settings: exclude filter 1 matches no operation; the override "missing\\u202e" matches no selected operation$/,
+  })
+  t.match(serviceOf(w), { phase: 'Ready' })
+  const service = openApi('pets', spec)
+  t.match(referenceCheck([service, document()])(service).warnings.slice(-2), [
+    /^spec\.operations: exclude filter 1 matches no operation$/,
+    /^spec\.overrides: the override "missing\\u202e" matches no selected operation$/,
+  ])
+})
+
+t.test('MCPOpenAPIServer: an override cannot set a header of headerForward', async (t) => {
+  const parameters = [{ name: 'X-Tenant', in: 'header', schema: { type: 'string' } }]
+  const text = apiOf({
+    '/a': { get: operation({ operationId: 'find', parameters }) },
+    '/b': { get: operation() },
+  })
+  const overrides = { find: { set: { 'header.X-Tenant': 'acme' } } }
+  const headerForward = { addPlaintextHeaders: { 'x-tenant': 'acme' } }
+  const skippedOf = (spec: object) => serviceOf(world(openApi('pets', spec), document(text)).settle()).skipped
+  t.strictSame(skippedOf({ overrides }), [])
+  t.match(skippedOf({ overrides, headerForward }), [{ operation: 'GET /a', reason: 'override' }])
 })
 
 t.test('MCPOpenAPIServer: the list of skipped operations is bounded and readable', async (t) => {
