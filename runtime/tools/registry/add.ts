@@ -16,6 +16,7 @@ import { planObject, planText, type PreparedServer } from './report.ts'
 import { RegistryClient, officialRegistry, registryUrl } from './registry-client.ts'
 import { imageDigest } from './image-digest.ts'
 import { chooseTarget, type ChosenTarget, type SourceName } from './target.ts'
+import { isNewer } from './version.ts'
 
 export interface RegistryOptions {
   readonly registry?: string
@@ -66,6 +67,7 @@ export async function addServer(text: string, options: RegistryOptions): Promise
   const registry = registryFor(request.name, options.registry, lock)
   const entry = await registryClient(options).find(request.name, version, registry)
   refuseChanged(entry, locked)
+  if (version === undefined) refuseRollback(entry, locked)
   const prepared = await prepare({ entry, registry, locked, folder, options, isUpdate: false })
   const isWritten = folder !== undefined && !options.dryRun
   if (options.format === 'text') print(forTerminal(planText(prepared)))
@@ -97,6 +99,18 @@ export function refuseChanged({ server, status, sha256 }: RegistryEntry, locked:
     throw new EntryRejected(
       `${name}: the entry has changed since it was locked, although its version has not; review it, and remove it from registry.lock to accept it`,
     )
+}
+
+/**
+ * Throws EntryRejected unless the registry's latest version is the locked one or newer. A registry could otherwise
+ * bring back a version with a known vulnerability.
+ */
+export function refuseRollback({ server }: RegistryEntry, locked: LockRow | undefined): void {
+  const { name, version } = server
+  if (!locked || locked.version === version || isNewer(version, locked.version)) return
+  throw new EntryRejected(
+    `${name}: the registry's latest version, ${version}, is not newer than the locked version, ${locked.version}; to accept it, use --update ${name}@${version}`,
+  )
 }
 
 interface PrepareInput {

@@ -52,7 +52,11 @@ export function addAddCommand(program: Command): void {
       new Map(),
     )
     .option('--allow-private', 'allow a remote with a private address, or without https', false)
-    .option('--update', 'move the servers in registry.lock, or NAME, to the latest version', false)
+    .option(
+      '--update',
+      'move the servers in registry.lock, or NAME, to the latest or the named version',
+      false,
+    )
     .option(
       '--check',
       'report servers in registry.lock whose entry was changed or deleted, and write nothing',
@@ -68,6 +72,7 @@ export function addAddCommand(program: Command): void {
         '  gatehouse add io.github.user/weather@1.2.0 -o mcp/       write mcp/weather.yaml and mcp/registry.lock\n' +
         '  gatehouse add com.acme/crm -o mcp/ --registry https://registry.acme.example --set region=eu\n' +
         '  gatehouse add --update -o mcp/                           move all servers to their latest version\n' +
+        '  gatehouse add --update io.github.user/weather@1.1.0 -o mcp/\n' +
         '  gatehouse add --check -o mcp/ --offline --registry-file mirror.json\n' +
         '\nExit codes: 0 done; 1 the entry is missing, deleted, changed or rejected; 2 invalid usage, missing inputs, or an\n' +
         'unreadable file or registry.',

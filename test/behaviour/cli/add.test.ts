@@ -168,6 +168,32 @@ await t.test(
   },
 )
 
+await t.test('add --update: an older latest version is rejected, unless it is named', async (t) => {
+  const { registry, folder, add } = await rig(t)
+  const locked = () => lockOf(folder).servers[name]
+  registry.publish(npmServer(name, '1.10.0'))
+  t.equal((await add(name, '--registry', registry.url, '-o', folder)).code, 0)
+  for (const version of ['1.9.0', 'preview']) {
+    registry.publish(npmServer(name, version))
+    for (const args of [['--update'], ['--update', `${name}@latest`], [`${name}@latest`, '--force']]) {
+      const { code, stderr } = await add(...args, '-o', folder)
+      t.equal(code, 1, args.join(' '))
+      t.match(
+        stderr,
+        `latest version, ${version}, is not newer than the locked version, 1.10.0; to accept it, use --update ${name}@${version}`,
+      )
+    }
+    t.match(locked(), { version: '1.10.0' })
+  }
+  t.match(await add('--check', `${name}@1.9.0`, '-o', folder), { code: 2, stderr: /remove the version/ })
+  t.match(await add('--update', `${name}@1.9.0`, '-o', folder), { code: 0, stdout: /1\.10\.0 → 1\.9\.0/ })
+  t.match(locked(), { version: '1.9.0' })
+  t.match(await add('--update', `${name}@1.9.0`, '-o', folder), {
+    code: 0,
+    stdout: /1\.9\.0 is already locked/,
+  })
+})
+
 await t.test('add: a mirror file works offline, and an absent entry is reported by name', async (t) => {
   const { registry, folder, add } = await rig(t)
   registry.publish(npmServer(name, '1.0.0'))
