@@ -47,7 +47,7 @@ export function addAddCommand(program: Command): void {
     )
     .option(
       '--set <input=value>',
-      'value of an input; an optional secret or flag is selected by its name alone; repeatable',
+      'value of an input; its name alone selects a flag, or puts the value in the Secret; repeatable',
       collectInput,
       new Map(),
     )

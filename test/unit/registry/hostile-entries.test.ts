@@ -192,6 +192,29 @@ t.test('a token is not accepted for an input that registry.lock stores', async (
   t.strictSame((await choose(server, { values: new Map([['GITHUB', ['acme']]]) })).inputs.problems, [])
 })
 
+t.test('the name alone makes a secret of an undeclared input, if its value can be any text', async (t) => {
+  const environmentVariables = [
+    { name: 'GITHUB', default: 'none' },
+    { name: 'MODE', choices: ['fast', 'safe'] },
+    { name: 'COUNT', format: 'number' },
+  ]
+  const server = npmServer(name, '1.0.0', { environmentVariables })
+  const values = new Map([['GITHUB', []]])
+  const { inputs, secrets } = await choose(server, { values })
+  t.strictSame(inputs.problems, [])
+  t.match(secrets, [{ name: 'GITHUB' }])
+  const { spec } = await manifestOf(server, { values })
+  t.match(spec, { secrets: [{ name: 'one-secrets', key: 'GITHUB' }] })
+  t.notMatch(JSON.stringify(spec), /none/)
+  for (const input of ['MODE', 'COUNT'])
+    t.match((await choose(server, { values: new Map([[input, []]]) })).inputs.problems, [/requires a value/])
+  const region = remoteServer(name, 'https://a.example.com/{region}', {
+    variables: { region: { default: 'eu' } },
+  })
+  const inUrl = await choose(region, { values: new Map([['region', []]]) })
+  t.match(inUrl.inputs.problems, ['region: requires a value, as in --set region=VALUE'])
+})
+
 t.test('an image is rejected when its tag, version and registry disagree', async (t) => {
   const choosing = (members: object) =>
     choose(npmServer(name, '1.0.0', { registryType: 'oci', version: null, ...members }))
