@@ -1,8 +1,8 @@
 /** Codes for the requirements of vendors' directories. */
 export const directoryCodes = {
   'directory.list': {
-    expected: 'all pages of tools/list',
-    fix: 'Check the MCP server’s log for this request. The findings below cover only the tools that were read.',
+    expected: 'all pages of tools/list, with at least one tool',
+    fix: 'Check the MCP server’s log for this request. If the tools depend on the caller, use a token whose caller can list them. The findings below cover only the tools that were read.',
   },
   'directory.title': {
     expected: 'every tool has a title',
