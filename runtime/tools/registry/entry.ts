@@ -35,7 +35,6 @@ export interface RegistryPackage {
   readonly registryBaseUrl?: string
   readonly identifier: string
   readonly version?: string
-  readonly fileSha256?: string
   readonly transport: { readonly type: string; readonly url?: string }
   readonly runtimeArguments?: readonly EntryArgument[]
   readonly packageArguments?: readonly EntryArgument[]
@@ -63,7 +62,6 @@ export type EntryStatus = 'active' | 'deprecated' | 'deleted'
 export interface RegistryEntry {
   readonly server: ServerDocument
   readonly status: EntryStatus
-  readonly isLatest: boolean
   /** SHA-256 of the canonical JSON of the whole `server` object. */
   readonly sha256: string
   /** Members that Gatehouse does not recognize. They have no effect. */
@@ -209,7 +207,6 @@ export function readEntry(
     server,
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- any other value is a violation
     status: status as EntryStatus,
-    isLatest: official['isLatest'] === true,
     sha256: hashOf(document['server']),
     ignored: check.ignored,
   }

@@ -18,7 +18,7 @@ export interface LockRow {
   readonly registry: string
   readonly entrySha256: string
   readonly source: SourceName
-  /** Digest of the package, if the entry or its registry provides one. */
+  /** Digest of an image. */
   readonly digest?: string
   /** Name of the object, and of its file without `.yaml`. */
   readonly object: string
@@ -76,8 +76,8 @@ const shape: ObjectShape = {
             kind: 'text',
             max: 71,
             pattern: {
-              test: /^(?:sha256:)?[a-f0-9]{64}$/,
-              rule: 'must be 64 lower-case hexadecimal digits, with sha256: for an image',
+              test: /^sha256:[a-f0-9]{64}$/,
+              rule: 'must be sha256: and 64 lower-case hexadecimal digits',
             },
           },
           object: label,

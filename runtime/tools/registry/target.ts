@@ -20,8 +20,8 @@ export interface ChosenTarget {
   readonly plain: readonly string[]
   readonly secrets: readonly KnownInput[]
   readonly inputs: Inputs
-  /** Digest that identifies the package's content: of an image, or the file hash from the entry. */
-  readonly digest: string | undefined
+  /** Digest of the image. The manifest contains it. */
+  readonly digest?: string
 }
 
 export interface TargetOptions {
@@ -75,7 +75,6 @@ function remoteTarget(remote: RegistryRemote, { values, allowPrivate }: TargetOp
     plain: [],
     secrets: secretsOf(inputs),
     inputs,
-    digest: undefined,
   }
 }
 
@@ -206,7 +205,7 @@ async function packageTarget(
     plain,
     secrets: secretsOf(inputs),
     inputs,
-    digest: type === 'oci' ? image.slice(image.indexOf('@') + 1) : one.fileSha256,
+    ...(type === 'oci' && { digest: image.slice(image.indexOf('@') + 1) }),
   }
 }
 

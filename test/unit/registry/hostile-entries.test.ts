@@ -369,6 +369,11 @@ t.test('images are pinned by digest; remotes are preferred; --source selects', a
   const digest = `sha256:${'b'.repeat(64)}`
   const pinned = { ...server, packages: [{ ...image, identifier: `ghcr.io/acme/one@${digest}` }] }
   t.match(await choose(pinned, { source: 'oci' }), { digest, runs: `ghcr.io/acme/one@${digest}` })
+  const hashed = npmServer(name, '1.0.0', { fileSha256: 'c'.repeat(64) })
+  t.notOk(
+    'digest' in (await choose(hashed)),
+    'the hash of a file that Gatehouse does not verify is no digest',
+  )
   await t.rejects(choose(server, { source: 'npm' }), /the entry has no npm; it has: remote, oci/)
   const flag = { ...server, packages: [{ ...image, identifier: '--privileged' }] }
   await t.rejects(choose(flag, { source: 'oci' }), /not a valid name/)
