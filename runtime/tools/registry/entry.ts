@@ -175,8 +175,8 @@ const serverShape: ObjectShape = {
 }
 
 /**
- * Reads `{server, _meta}` from a registry. Throws EntryRejected, which lists every violation, and also when the entry
- * is for another name or version than the requested one.
+ * Reads `{server, _meta}` from a registry. Throws EntryRejected, which lists every violation, and also when the name or
+ * version differs from the requested one.
  */
 export function readEntry(
   document: unknown,

@@ -58,7 +58,7 @@ export class Inputs {
   urlPart(name: string, input: EntryInput, { isHost }: { readonly isHost: boolean }): string | undefined {
     const given = this.#register(name, input)
     if (input.isSecret === true) {
-      this.problems.push(`${name}: is a secret in the URL, which every reader of the manifest could see`)
+      this.problems.push(`${name}: is a secret in the URL, which the manifest would contain`)
       return undefined
     }
     if (given?.length === 0) this.#requireValue(name)
@@ -86,7 +86,7 @@ export class Inputs {
     return input.isRequired === true || given !== undefined ? [[reference(name)]] : []
   }
 
-  /** Replaces `{name}` by its variable. Other text in braces is literal. */
+  /** Replaces `{name}` with the variable's value. Other text in braces is literal. */
   #template(text: string, variables: Readonly<Record<string, EntryInput>>): Value {
     const parts: (string | Reference)[] = []
     for (const piece of text.split(/(\{[^{}]*\})/)) {

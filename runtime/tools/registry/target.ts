@@ -49,7 +49,9 @@ export async function chooseTarget(server: ServerDocument, options: TargetOption
   throw new EntryRejected(
     reasons.length > 0
       ? `${server.name}: no package can be used:\n${reasons.join('\n')}`
-      : `${server.name}: the entry has no ${options.source ?? 'remote or package'}; it has: ${[...new Set(offered)].join(', ') || 'nothing'}`,
+      : offered.length === 0
+        ? `${server.name}: the entry has no remote and no package`
+        : `${server.name}: the entry does not offer ${options.source}; use --source with one of: ${[...new Set(offered)].join(', ')}`,
   )
 }
 
@@ -102,7 +104,7 @@ function urlProblem(url: string, { allowPrivate }: { readonly allowPrivate: bool
   return secretInUrl(parsed)
 }
 
-/** Flags without an effect here. Any other runtime argument could widen what the package may do. */
+/** Flags that have no effect here. Any other runtime argument could give the package more permissions. */
 const harmlessFlags: ReadonlySet<string> = new Set(['-y', '--yes', '-i', '--interactive', '--rm'])
 
 const npmName = /^(?:@[A-Za-z0-9~][\w.~-]*\/)?[A-Za-z0-9~][\w.~-]*$/
@@ -146,7 +148,7 @@ function packageProblem(one: RegistryPackage): string | undefined {
     const word = kind === 'named' ? name : value
     return word === undefined || !harmlessFlags.has(word) || (kind === 'named' && value !== undefined)
   })
-  if (flag) return 'runtimeArguments are rejected, because they can widen what the package may do'
+  if (flag) return 'runtimeArguments are rejected, because they can give the package more permissions'
   const variable = (one.environmentVariables ?? []).find(
     ({ name }) => !/^[A-Za-z_]\w*$/.test(name) || reservedVariable.test(name),
   )

@@ -90,12 +90,15 @@ await t.test(
     writeFileSync(manifest, edited)
 
     const refused = await add(name, ...into)
-    t.match(refused, { code: 2, stderr: /memory\.yaml already exist with different contents; use --force/ })
+    t.match(refused, {
+      code: 2,
+      stderr: /would replace memory\.yaml with different contents; use --force/,
+    })
     t.equal(readFileSync(manifest, 'utf8'), edited)
     registry.publish(npmServer(name, '2.0.0', { environmentVariables: [token] }))
     t.match(
       await add('--update', ...into),
-      { code: 2, stderr: /memory\.yaml already exist/ },
+      { code: 2, stderr: /would replace memory\.yaml/ },
       'an edit survives',
     )
     t.equal(readFileSync(manifest, 'utf8'), edited)
@@ -115,7 +118,7 @@ await t.test(
     t.equal(parseAllDocuments(readFileSync(join(folder, 'group.yaml'), 'utf8')).length, 2)
     registry.publish(remoteServer('io.github.test.sub/docs', 'https://other.example.com/mcp'))
     const taken = await add('io.github.test.sub/docs', ...into)
-    t.match(taken, { code: 2, stderr: /docs\.yaml already exist|already defines docs; use --name/ })
+    t.match(taken, { code: 2, stderr: /already defines docs; use --name|would replace docs\.yaml/ })
   },
 )
 
@@ -224,7 +227,7 @@ await t.test('add: a namespace stays with its registry', async (t) => {
     stderr: /--registry: com\.acme\.tools is bound to http:\/\/127\.0\.0\.1:\d+ in registry\.lock/,
   })
   t.match(await add('com.acme.tools/mail', '-o', folder), { code: 1, stderr: /not found in/ })
-  t.equal(other.seen.length, 0, 'never asks a second registry')
+  t.equal(other.seen.length, 0, 'never contacts a second registry')
 })
 
 await t.test(

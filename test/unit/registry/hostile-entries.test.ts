@@ -1,4 +1,4 @@
-/** `gatehouse add`: entries that ask for too much, lie, or are malformed are rejected, with all violations at once. */
+/** `gatehouse add`: entries that are false, malformed or too permissive are rejected, with all violations at once. */
 import { existsSync, rmSync } from 'node:fs'
 import t from 'tap'
 import { addServer } from '../../../runtime/tools/registry/add.ts'
@@ -228,7 +228,7 @@ t.test('an image is rejected when its tag, version and registry disagree', async
   await t.resolves(choosing({ identifier: 'acme/one:1.0.0', registryBaseUrl: 'https://docker.io' }))
 })
 
-t.test('a server cannot take the file of the group or of kustomize', async (t) => {
+t.test('a server cannot replace group.yaml or kustomization.yaml', async (t) => {
   for (const object of ['group', 'kustomization']) {
     const server = npmServer(`io.github.test/${object}`, '1.0.0')
     const folder = t.testdir({ 'mirror.json': JSON.stringify([server]) })
@@ -314,7 +314,9 @@ t.test('a variable in a host needs a value from the user and cannot change the U
   const twice = await choose(server, { values: new Map([['host', ['a', 'b']]]) })
   t.match(twice.inputs.problems, ['host: can be set only once'])
   const secret = remoteServer(name, 'https://a.example.com/{key}', { variables: { key: { isSecret: true } } })
-  t.match((await choose(secret)).inputs.problems, [/key: is a secret in the URL/])
+  t.match((await choose(secret)).inputs.problems, [
+    /key: is a secret in the URL, which the manifest would contain/,
+  ])
 })
 
 t.test('headers: secrets become references; restricted headers and line breaks are rejected', async (t) => {
@@ -374,7 +376,10 @@ t.test('images are pinned by digest; remotes are preferred; --source selects', a
     'digest' in (await choose(hashed)),
     'the hash of a file that Gatehouse does not verify is no digest',
   )
-  await t.rejects(choose(server, { source: 'npm' }), /the entry has no npm; it has: remote, oci/)
+  await t.rejects(
+    choose(server, { source: 'npm' }),
+    /the entry does not offer npm; use --source with one of: remote, oci/,
+  )
   const flag = { ...server, packages: [{ ...image, identifier: '--privileged' }] }
   await t.rejects(choose(flag, { source: 'oci' }), /not a valid name/)
 })

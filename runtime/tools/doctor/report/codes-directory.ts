@@ -22,10 +22,10 @@ export const directoryCodes = {
   },
   'directory.methods': {
     expected: 'separate tools for reading and for writing',
-    fix: 'A parameter selects between reading and writing: split the tool, so that each tool has accurate hints.',
+    fix: 'Split each tool that has a parameter for reading or writing, so that every tool has accurate hints.',
   },
   'directory.instructions': {
-    expected: 'descriptions that describe the tool',
+    expected: 'descriptions that do not give the model orders',
     fix: 'Remove hidden characters, and sentences that give the model orders.',
   },
   'directory.app': {
