@@ -19,7 +19,7 @@ export async function printLinks(
 ): Promise<number> {
   const url = await urlOfTarget(target, namespace)
   const secret = secretInUrl(url)
-  if (secret !== undefined) throw invalidConfig(`${secret}, and a link must not contain a secret`)
+  if (secret !== undefined) throw invalidConfig(`${secret}; a link must not contain a secret`)
   const chosen = name ?? (URL.canParse(target) ? 'gatehouse' : objectName(target))
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(chosen))
     throw invalidConfig('--name: must have 1 to 64 letters, digits, "_" and "-", which every client accepts')

@@ -16,6 +16,7 @@ import { planObject, planText, type PreparedServer } from './report.ts'
 import { RegistryClient, officialRegistry, registryUrl } from './registry-client.ts'
 import { imageDigest } from './image-digest.ts'
 import { chooseTarget, type ChosenTarget, type SourceName } from './target.ts'
+import { isNewer } from './version.ts'
 
 export interface RegistryOptions {
   readonly registry?: string
@@ -66,6 +67,7 @@ export async function addServer(text: string, options: RegistryOptions): Promise
   const registry = registryFor(request.name, options.registry, lock)
   const entry = await registryClient(options).find(request.name, version, registry)
   refuseChanged(entry, locked)
+  if (version === undefined) refuseRollback(entry, locked)
   const prepared = await prepare({ entry, registry, locked, folder, options, isUpdate: false })
   const isWritten = folder !== undefined && !options.dryRun
   if (options.format === 'text') print(forTerminal(planText(prepared)))
@@ -95,8 +97,20 @@ export function refuseChanged({ server, status, sha256 }: RegistryEntry, locked:
   if (status === 'deleted') throw new EntryRejected(`${name}: the registry marks this version as deleted`)
   if (locked?.version === server.version && locked.entrySha256 !== sha256)
     throw new EntryRejected(
-      `${name}: the entry has changed since it was locked, although its version has not; review it, and remove it from registry.lock to accept it`,
+      `${name}: the entry has changed since it was locked, but its version has not; review it, and remove the server from registry.lock to accept it`,
     )
+}
+
+/**
+ * Throws EntryRejected unless the registry's latest version is the locked one or newer. A registry could otherwise
+ * bring back a version with a known vulnerability.
+ */
+export function refuseRollback({ server }: RegistryEntry, locked: LockRow | undefined): void {
+  const { name, version } = server
+  if (!locked || locked.version === version || isNewer(version, locked.version)) return
+  throw new EntryRejected(
+    `${name}: the registry's latest version, ${version}, is not newer than the locked version, ${locked.version}; to accept it, use --update ${name}@${version}`,
+  )
 }
 
 interface PrepareInput {
@@ -108,7 +122,7 @@ interface PrepareInput {
   readonly isUpdate: boolean
 }
 
-/** Names whose manifest would replace the group or the file of kustomize. */
+/** Names whose manifest would replace group.yaml or kustomization.yaml. */
 const reservedObjects: ReadonlySet<string> = new Set(['group', 'kustomization'])
 
 export async function prepare(input: PrepareInput): Promise<PreparedServer> {
@@ -136,7 +150,7 @@ export async function prepare(input: PrepareInput): Promise<PreparedServer> {
     throw invalidConfig(`${object}.yaml: is reserved for another file; use --name to choose another name`)
   const values: InputValues = new Map([...Object.entries(locked?.set ?? {}), ...options.set])
   const allowPrivate = options.allowPrivate || locked?.allowPrivate === true
-  // A tag can move, so the digest from the first run stays with its version.
+  // A tag can move, so a locked version keeps its first digest.
   const isPinned = locked?.version === server.version && locked.source === 'oci'
   const pinned = isPinned ? locked.digest : undefined
   const group = groupFor(options.group, locked, existing)
@@ -165,7 +179,9 @@ function refuseInputs({ inputs }: ChosenTarget, typed: InputValues, name: string
     ...problems.map((problem) => oneLine(problem)),
     ...unknown.map((input) => {
       const names = [...known.keys()].map((one) => oneLine(one, 64)).join(', ')
-      return `${oneLine(input, 256)}: ${name} has no such input; ${names === '' ? 'it has none' : `its inputs are: ${names}`}`
+      const offered =
+        names === '' ? `${name} has no inputs` : `${name} has no such input; its inputs are: ${names}`
+      return `${oneLine(input, 256)}: ${offered}`
     }),
   ]
   if (lines.length > 0) throw invalidConfig(`--set:\n${lines.join('\n')}`)
@@ -174,7 +190,7 @@ function refuseInputs({ inputs }: ChosenTarget, typed: InputValues, name: string
 export function refuseConflicts(folder: string, { conflicts }: FolderPlan, { force }: RegistryOptions): void {
   if (conflicts.length === 0 || force) return
   throw invalidConfig(
-    `${folder}: ${conflicts.join(', ')} already exist with different contents; use --force to replace them`,
+    `${folder}: would replace ${conflicts.join(', ')} with different contents; use --force to allow this`,
   )
 }
 

@@ -19,8 +19,8 @@ export function addAddCommand(program: Command): void {
     .command('add')
     .summary('add an MCP server from a registry to manifests')
     .description(
-      'Finds a server in an MCP registry, shows what it runs or connects to, which secrets it needs and a diff, and writes\n' +
-        'its manifest and registry.lock. Does not start or download the server.',
+      'Finds a server in an MCP registry and shows what it runs or connects to, the secrets that it needs, and a diff. With\n' +
+        '-o, writes its manifest and registry.lock. Does not start or download the server.',
     )
     .argument(
       '[NAME[@VERSION]]',
@@ -28,9 +28,9 @@ export function addAddCommand(program: Command): void {
     )
     .option(
       '--registry <url>',
-      'registry of this namespace (default: the registry in registry.lock, or https://registry.modelcontextprotocol.io)',
+      'MCP registry to search (default: the registry in registry.lock, or https://registry.modelcontextprotocol.io)',
     )
-    .option('--registry-file <file>', 'mirror of a registry, as JSON; searched before the registry')
+    .option('--registry-file <file>', 'JSON file that mirrors a registry; searched before the registry')
     .option('--bearer-token-file <file>', 'file that contains a bearer token for --registry')
     .option('--offline', 'use only --registry-file', false)
     .option(
@@ -42,20 +42,24 @@ export function addAddCommand(program: Command): void {
     .addOption(
       new Option(
         '--source <source>',
-        'what to use of the entry (default: the remote, or the first usable package)',
+        'remote or package type to use (default: the remote, or the first usable package)',
       ).choices(sources),
     )
     .option(
       '--set <input=value>',
-      'value of an input; an optional secret or flag is selected by its name alone; repeatable',
+      'value of an input; its name alone selects a flag, or puts the value in the Secret; repeatable',
       collectInput,
       new Map(),
     )
     .option('--allow-private', 'allow a remote with a private address, or without https', false)
-    .option('--update', 'move the servers in registry.lock, or NAME, to the latest version', false)
+    .option(
+      '--update',
+      'move the servers in registry.lock, or NAME, to the latest or the named version',
+      false,
+    )
     .option(
       '--check',
-      'report servers in registry.lock whose entry was changed or deleted, and write nothing',
+      'report servers in registry.lock whose entry was changed or deleted, or is missing; write nothing',
       false,
     )
     .option('--dry-run', 'show the plan and the diff without writing', false)
@@ -68,6 +72,7 @@ export function addAddCommand(program: Command): void {
         '  gatehouse add io.github.user/weather@1.2.0 -o mcp/       write mcp/weather.yaml and mcp/registry.lock\n' +
         '  gatehouse add com.acme/crm -o mcp/ --registry https://registry.acme.example --set region=eu\n' +
         '  gatehouse add --update -o mcp/                           move all servers to their latest version\n' +
+        '  gatehouse add --update io.github.user/weather@1.1.0 -o mcp/\n' +
         '  gatehouse add --check -o mcp/ --offline --registry-file mirror.json\n' +
         '\nExit codes: 0 done; 1 the entry is missing, deleted, changed or rejected; 2 invalid usage, missing inputs, or an\n' +
         'unreadable file or registry.',
@@ -93,13 +98,13 @@ function refuseUnusable(name: string | undefined, options: CommandOptions, comma
   if (offline && registryFile === undefined) throw invalidConfig('--offline: requires --registry-file')
   if (options.bearerTokenFile !== undefined && options.registry === undefined)
     throw invalidConfig('--bearer-token-file: requires --registry with the registry that accepts the token')
-  const isOne = !update && !check
+  const isAdd = !update && !check
   refuseIdle(command, [
-    ['name', isOne, 'applies only when a server is added'],
-    ['group', isOne, 'applies only when a server is added'],
-    ['source', isOne, 'applies only when a server is added'],
-    ['set', isOne || (update && name !== undefined), 'requires NAME, and has no effect with --check'],
-    ['allowPrivate', isOne, 'applies only when a server is added'],
+    ['name', isAdd, 'has no effect with --update or --check'],
+    ['group', isAdd, 'has no effect with --update or --check'],
+    ['source', isAdd, 'has no effect with --update or --check'],
+    ['set', isAdd || (update && name !== undefined), 'requires NAME, and has no effect with --check'],
+    ['allowPrivate', isAdd, 'has no effect with --update or --check'],
     ['force', output !== undefined && !check, 'has no effect without -o, or with --check'],
     ['dryRun', !check, 'has no effect with --check, which writes nothing'],
   ])

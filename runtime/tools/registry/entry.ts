@@ -35,7 +35,6 @@ export interface RegistryPackage {
   readonly registryBaseUrl?: string
   readonly identifier: string
   readonly version?: string
-  readonly fileSha256?: string
   readonly transport: { readonly type: string; readonly url?: string }
   readonly runtimeArguments?: readonly EntryArgument[]
   readonly packageArguments?: readonly EntryArgument[]
@@ -63,7 +62,6 @@ export type EntryStatus = 'active' | 'deprecated' | 'deleted'
 export interface RegistryEntry {
   readonly server: ServerDocument
   readonly status: EntryStatus
-  readonly isLatest: boolean
   /** SHA-256 of the canonical JSON of the whole `server` object. */
   readonly sha256: string
   /** Members that Gatehouse does not recognize. They have no effect. */
@@ -177,8 +175,8 @@ const serverShape: ObjectShape = {
 }
 
 /**
- * Reads `{server, _meta}` from a registry. Throws EntryRejected, which lists every violation, and also when the entry
- * is for another name or version than the requested one.
+ * Reads `{server, _meta}` from a registry. Throws EntryRejected, which lists every violation, and also when the name or
+ * version differs from the requested one.
  */
 export function readEntry(
   document: unknown,
@@ -209,7 +207,6 @@ export function readEntry(
     server,
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- any other value is a violation
     status: status as EntryStatus,
-    isLatest: official['isLatest'] === true,
     sha256: hashOf(document['server']),
     ignored: check.ignored,
   }

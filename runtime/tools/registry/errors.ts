@@ -1,7 +1,7 @@
 import { ModuleError } from '../../../schemas/index.ts'
 import { failureOf, FetchRefusedError, networkFailureText } from '../../net/index.ts'
 
-/** The registry's entry is missing, deleted, changed, invalid, or asks for something that Gatehouse rejects. */
+/** The registry's entry is missing, deleted, changed, invalid, or contains something that Gatehouse rejects. */
 export class EntryRejected extends ModuleError {}
 
 /** Returns the reason why a request failed, without the query and credentials. */

@@ -41,7 +41,7 @@ export function manifestsIn(folder: string): readonly Manifest[] {
   return hasManifest ? readManifests([folder], () => '') : []
 }
 
-/** Returns the group for a server. Throws INVALID_CONFIG when the folder has several. */
+/** Returns the group for a server. Throws INVALID_CONFIG when the folder has several groups. */
 export function groupFor(
   typed: string | undefined,
   locked: LockRow | undefined,

@@ -1,6 +1,6 @@
 /**
  * Resolves the tag of a container image to a digest at the image's registry, so that the manifest pins the content.
- * Follows one token challenge; anonymous only. Every address passes the public address check.
+ * Responds to one token challenge, without credentials. Every address must pass the public address check.
  *
  * Source: OCI distribution specification v1.1, "Checking if content exists in the registry"; Docker registry token
  * authentication.
@@ -27,7 +27,7 @@ interface ImageName {
   readonly tag: string
 }
 
-/** `name:tag` and `host/name:tag`, as container engines read them. */
+/** Parses `name:tag` and `host/name:tag` as container engines do. */
 function parseImage(image: string): ImageName {
   const [, name = '', tag = 'latest'] = /^(.*?)(?::([\w][\w.-]*))?$/.exec(image) ?? []
   const [first = '', ...rest] = name.split('/')

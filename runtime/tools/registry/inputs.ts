@@ -5,7 +5,7 @@
 import { isSecret, type Reference, tokenIn, type Value } from '../../toolkit/clients/index.ts'
 import type { EntryInput } from './entry.ts'
 
-/** Values of `--set`, by input. An empty list selects an optional secret, which has no value on the command line. */
+/** Values of `--set`, by input. An empty list selects a flag, or makes the input a secret. */
 export type InputValues = ReadonlyMap<string, readonly string[]>
 
 /** An input that the user can set. */
@@ -31,11 +31,10 @@ export class Inputs {
   /** Returns the values of an input: none when it is optional and unset, several only when it is repeatable. */
   values(name: string, input: EntryInput, isRepeated = false): readonly Value[] {
     if (input.value !== undefined) return [this.#template(input.value, input.variables ?? {})]
-    const secret = isSecretInput(name, input)
     const given = this.#register(name, input)
-    if (secret) return this.#secret(name, input, given)
+    if (this.known.get(name)?.isSecret === true) return this.#secret(name, input, given)
     if (given !== undefined) {
-      if (given.length === 0) this.problems.push(`${name}: requires a value, as in --set ${name}=VALUE`)
+      if (given.length === 0) this.#requireValue(name)
       else if (given.length > 1 && !isRepeated) this.problems.push(`${name}: can be set only once`)
       for (const text of given) this.#check(name, text, input)
       return given.map((text) => [text])
@@ -59,9 +58,10 @@ export class Inputs {
   urlPart(name: string, input: EntryInput, { isHost }: { readonly isHost: boolean }): string | undefined {
     const given = this.#register(name, input)
     if (input.isSecret === true) {
-      this.problems.push(`${name}: is a secret in the URL, which every reader of the manifest could see`)
+      this.problems.push(`${name}: is a secret in the URL, which the manifest would contain`)
       return undefined
     }
+    if (given?.length === 0) this.#requireValue(name)
     if (given !== undefined && given.length > 1) this.problems.push(`${name}: can be set only once`)
     const text = input.value ?? given?.[0] ?? (isHost ? undefined : input.default)
     if (text === undefined) {
@@ -86,7 +86,7 @@ export class Inputs {
     return input.isRequired === true || given !== undefined ? [[reference(name)]] : []
   }
 
-  /** Replaces `{name}` by its variable. Other text in braces is literal. */
+  /** Replaces `{name}` with the variable's value. Other text in braces is literal. */
   #template(text: string, variables: Readonly<Record<string, EntryInput>>): Value {
     const parts: (string | Reference)[] = []
     for (const piece of text.split(/(\{[^{}]*\})/)) {
@@ -99,13 +99,18 @@ export class Inputs {
   }
 
   #register(name: string, input: EntryInput): readonly string[] | undefined {
+    const given = this.#given.get(name)
     this.known.set(name, {
       name,
-      isSecret: isSecretInput(name, input),
+      isSecret: isSecretInput(name, input) || (given?.length === 0 && acceptsAnyText(input)),
       isRequired: input.isRequired === true,
       description: input.description,
     })
-    return this.#given.get(name)
+    return given
+  }
+
+  #requireValue(name: string): void {
+    this.problems.push(`${name}: requires a value, as in --set ${name}=VALUE`)
   }
 
   #require(name: string, input: EntryInput): void {
@@ -116,7 +121,7 @@ export class Inputs {
   #check(name: string, text: string, { choices, format }: EntryInput): void {
     if (tokenIn(text))
       this.problems.push(
-        `${name}: the value contains a token; the entry does not declare this input as a secret, so registry.lock would store it`,
+        `${name}: the value contains a token, which registry.lock would store; use --set ${name} without a value, and put the value in the Secret`,
       )
     if (choices && choices.length > 0 && !choices.includes(text))
       this.problems.push(`${name}: must be one of: ${choices.join(', ')}`)
@@ -130,6 +135,11 @@ export class Inputs {
 /** True for declared secrets, and for names such as API_KEY, because authors forget the declaration. */
 function isSecretInput(name: string, input: EntryInput): boolean {
   return input.isSecret === true || (input.value === undefined && isSecret(name, 'value'))
+}
+
+/** True for an input whose value can be a secret, even if the entry does not declare it. */
+function acceptsAnyText({ format = 'string', choices = [] }: EntryInput): boolean {
+  return format === 'string' && choices.length === 0
 }
 
 function reference(name: string): Reference {

@@ -1,6 +1,6 @@
 /**
- * `registry.lock` pins each server that came from a registry: its version, its registry, the hash of the entry, and how
- * its manifest was made. Belongs in version control. Contains no secret.
+ * `registry.lock` pins each server that came from a registry: its version, its registry, the hash of the entry, and the
+ * settings of its manifest. Belongs in version control. Contains no secret.
  *
  * `namespaces` binds a name prefix to one registry, so that a second registry cannot supply a server of the same name.
  */
@@ -18,7 +18,7 @@ export interface LockRow {
   readonly registry: string
   readonly entrySha256: string
   readonly source: SourceName
-  /** Digest of the package, if the entry or its registry provides one. */
+  /** Digest of an image. */
   readonly digest?: string
   /** Name of the object, and of its file without `.yaml`. */
   readonly object: string
@@ -76,8 +76,8 @@ const shape: ObjectShape = {
             kind: 'text',
             max: 71,
             pattern: {
-              test: /^(?:sha256:)?[a-f0-9]{64}$/,
-              rule: 'must be 64 lower-case hexadecimal digits, with sha256: for an image',
+              test: /^sha256:[a-f0-9]{64}$/,
+              rule: 'must be sha256: and 64 lower-case hexadecimal digits',
             },
           },
           object: label,

@@ -9,6 +9,7 @@ import {
   prepare,
   refuseChanged,
   refuseConflicts,
+  refuseRollback,
   registryFor,
   showEmptySecrets,
   withServer,
@@ -20,20 +21,25 @@ import { planObject, planText } from './report.ts'
 import type { RegistryClient } from './registry-client.ts'
 
 type Folder = { readonly output: string }
-type Selected = readonly [name: string, locked: LockRow]
+
+interface Selected {
+  readonly name: string
+  readonly locked: LockRow
+  /** Version in the request. Undefined for the latest one. */
+  readonly version: string | undefined
+}
 
 function selected(name: string | undefined, lock: RegistryLock, { output }: Folder): readonly Selected[] {
   const all = Object.entries(lock.servers)
   if (all.length === 0) throw invalidConfig(`${output}: has no ${lockName}; add a server first`)
-  if (name === undefined) return all
+  if (name === undefined) return all.map(([server, locked]) => ({ name: server, locked, version: undefined }))
   const { name: wanted, version } = parseRequest(name)
-  if (version !== undefined) throw invalidConfig('NAME: --update and --check do not accept a version')
   const locked = lock.servers[wanted]
   if (!locked) throw invalidConfig(`${wanted}: is not in ${output}/${lockName}`)
-  return [[wanted, locked]]
+  return [{ name: wanted, locked, version }]
 }
 
-/** Moves the servers to the latest version. Returns the exit code. */
+/** Moves the servers to the latest version, or one server to the named version. Returns the exit code. */
 export async function updateServers(
   name: string | undefined,
   options: RegistryOptions & Folder,
@@ -42,15 +48,15 @@ export async function updateServers(
   const source = registryClient(options)
   const reports: object[] = []
   let code: number = exitCode.ok
-  for (const [server, locked] of selected(name, lock, options)) {
+  for (const one of selected(name, lock, options)) {
     try {
-      const updated = await updateServer(server, { locked, lock, source, options })
+      const updated = await updateServer(one, { lock, source, options })
       lock = updated.lock
       reports.push(updated.report)
     } catch (error) {
       const message = messageOf(error)
       code = Math.max(code, error instanceof EntryRejected ? exitCode.failed : exitCode.usage)
-      reports.push({ name: server, error: message })
+      reports.push({ name: one.name, error: message })
       printError(forTerminal(message))
     }
   }
@@ -59,23 +65,24 @@ export async function updateServers(
 }
 
 interface UpdateInput {
-  readonly locked: LockRow
   readonly lock: RegistryLock
   readonly source: RegistryClient
   readonly options: RegistryOptions & Folder
 }
 
 async function updateServer(
-  name: string,
-  { locked, lock, source, options }: UpdateInput,
+  { name, locked, version: wanted }: Selected,
+  { lock, source, options }: UpdateInput,
 ): Promise<{ readonly lock: RegistryLock; readonly report: object }> {
   const { output: folder } = options
   const registry = registryFor(name, options.registry, lock)
-  const entry = await source.find(name, undefined, registry)
+  const entry = await source.find(name, wanted, registry)
   refuseChanged(entry, locked)
+  if (wanted === undefined) refuseRollback(entry, locked)
   const { version } = entry.server
   if (version === locked.version && options.set.size === 0) {
-    if (options.format === 'text') print(`${name}: ${version} is the latest version`)
+    if (options.format === 'text')
+      print(`${name}: ${version} is ${wanted === undefined ? 'the latest version' : 'already locked'}`)
     return { lock, report: { name, version, from: version, written: [] } }
   }
   const prepared = await prepare({ entry, registry, locked, folder, options, isUpdate: true })
@@ -98,9 +105,11 @@ export async function checkServers(
   options: RegistryOptions & Folder,
 ): Promise<number> {
   const lock = readLock(options.output)
+  if (name !== undefined && parseRequest(name).version !== undefined)
+    throw invalidConfig('NAME: --check always checks the locked version; remove the version')
   const source = registryClient(options)
   const reports: { readonly name: string; readonly version: string; readonly problem?: string }[] = []
-  for (const [server, locked] of selected(name, lock, options)) {
+  for (const { name: server, locked } of selected(name, lock, options)) {
     const { version } = locked
     try {
       const registry = registryFor(server, options.registry, lock)

@@ -1,5 +1,5 @@
 /**
- * Finds the entry for a server in a mirror file, and then in one registry. Never asks a second registry.
+ * Finds the entry for a server in a mirror file, and then in one registry. Never contacts a second registry.
  *
  * Source: MCP registry API v0.1.
  */
@@ -52,7 +52,7 @@ export class RegistryClient {
     if (latest.length === 1) return latest[0]
     if (entries.length > 1)
       throw new EntryRejected(
-        `${name}: ${this.#options.registryFile} contains ${entries.length} versions and marks none as the latest; use ${name}@VERSION`,
+        `${name}: ${this.#options.registryFile} contains ${entries.length} versions and does not mark exactly one as the latest; use ${name}@VERSION`,
       )
     return entries[0]
   }

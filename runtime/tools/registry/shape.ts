@@ -85,7 +85,10 @@ export class ShapeCheck {
     if (typeof value !== 'string') return this.#wrong(path, value, 'a string')
     const isTooLong = value.length > max
     if (isTooLong || value.length < min)
-      this.report(path, `is ${shapeOf(value)}; must have ${min === 0 ? 'at most' : `${min} to`} ${max}`)
+      this.report(
+        path,
+        `is ${shapeOf(value)}; must have ${min === 0 ? 'at most' : `${min} to`} ${max} characters`,
+      )
     else if (value.includes('\0')) this.report(path, 'contains a NUL character')
     else if (pattern && !pattern.test.test(value)) this.report(path, pattern.rule)
     return value

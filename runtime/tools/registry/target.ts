@@ -20,8 +20,8 @@ export interface ChosenTarget {
   readonly plain: readonly string[]
   readonly secrets: readonly KnownInput[]
   readonly inputs: Inputs
-  /** Digest that identifies the package's content: of an image, or the file hash from the entry. */
-  readonly digest: string | undefined
+  /** Digest of the image. The manifest contains it. */
+  readonly digest?: string
 }
 
 export interface TargetOptions {
@@ -49,7 +49,9 @@ export async function chooseTarget(server: ServerDocument, options: TargetOption
   throw new EntryRejected(
     reasons.length > 0
       ? `${server.name}: no package can be used:\n${reasons.join('\n')}`
-      : `${server.name}: the entry has no ${options.source ?? 'remote or package'}; it has: ${[...new Set(offered)].join(', ') || 'nothing'}`,
+      : offered.length === 0
+        ? `${server.name}: the entry has no remote and no package`
+        : `${server.name}: the entry does not offer ${options.source}; use --source with one of: ${[...new Set(offered)].join(', ')}`,
   )
 }
 
@@ -75,7 +77,6 @@ function remoteTarget(remote: RegistryRemote, { values, allowPrivate }: TargetOp
     plain: [],
     secrets: secretsOf(inputs),
     inputs,
-    digest: undefined,
   }
 }
 
@@ -103,7 +104,7 @@ function urlProblem(url: string, { allowPrivate }: { readonly allowPrivate: bool
   return secretInUrl(parsed)
 }
 
-/** Flags without an effect here. Any other runtime argument could widen what the package may do. */
+/** Flags that have no effect here. Any other runtime argument could give the package more permissions. */
 const harmlessFlags: ReadonlySet<string> = new Set(['-y', '--yes', '-i', '--interactive', '--rm'])
 
 const npmName = /^(?:@[A-Za-z0-9~][\w.~-]*\/)?[A-Za-z0-9~][\w.~-]*$/
@@ -147,7 +148,7 @@ function packageProblem(one: RegistryPackage): string | undefined {
     const word = kind === 'named' ? name : value
     return word === undefined || !harmlessFlags.has(word) || (kind === 'named' && value !== undefined)
   })
-  if (flag) return 'runtimeArguments are rejected, because they can widen what the package may do'
+  if (flag) return 'runtimeArguments are rejected, because they can give the package more permissions'
   const variable = (one.environmentVariables ?? []).find(
     ({ name }) => !/^[A-Za-z_]\w*$/.test(name) || reservedVariable.test(name),
   )
@@ -206,7 +207,7 @@ async function packageTarget(
     plain,
     secrets: secretsOf(inputs),
     inputs,
-    digest: type === 'oci' ? image.slice(image.indexOf('@') + 1) : one.fileSha256,
+    ...(type === 'oci' && { digest: image.slice(image.indexOf('@') + 1) }),
   }
 }
 

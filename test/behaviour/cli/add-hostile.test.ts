@@ -160,7 +160,7 @@ await t.test('add: usage errors', async (t) => {
     [['a/b', '--force'], /--force: has no effect without -o/],
     [
       ['--check', '-o', base, '--dry-run', '--name', 'x'],
-      /--name: applies only when a server is added\n.*--dry-run: has no effect/s,
+      /--name: has no effect with --update or --check\n.*--dry-run: has no effect/s,
     ],
     [['--update', '-o', base, '--set', 'a=1'], /--set: requires NAME/],
     [['a/b', '--set', '=x'], /Must be INPUT=VALUE/],

@@ -90,12 +90,15 @@ await t.test(
     writeFileSync(manifest, edited)
 
     const refused = await add(name, ...into)
-    t.match(refused, { code: 2, stderr: /memory\.yaml already exist with different contents; use --force/ })
+    t.match(refused, {
+      code: 2,
+      stderr: /would replace memory\.yaml with different contents; use --force/,
+    })
     t.equal(readFileSync(manifest, 'utf8'), edited)
     registry.publish(npmServer(name, '2.0.0', { environmentVariables: [token] }))
     t.match(
       await add('--update', ...into),
-      { code: 2, stderr: /memory\.yaml already exist/ },
+      { code: 2, stderr: /would replace memory\.yaml/ },
       'an edit survives',
     )
     t.equal(readFileSync(manifest, 'utf8'), edited)
@@ -115,7 +118,7 @@ await t.test(
     t.equal(parseAllDocuments(readFileSync(join(folder, 'group.yaml'), 'utf8')).length, 2)
     registry.publish(remoteServer('io.github.test.sub/docs', 'https://other.example.com/mcp'))
     const taken = await add('io.github.test.sub/docs', ...into)
-    t.match(taken, { code: 2, stderr: /docs\.yaml already exist|already defines docs; use --name/ })
+    t.match(taken, { code: 2, stderr: /already defines docs; use --name|would replace docs\.yaml/ })
   },
 )
 
@@ -168,6 +171,32 @@ await t.test(
   },
 )
 
+await t.test('add --update: an older latest version is rejected, unless it is named', async (t) => {
+  const { registry, folder, add } = await rig(t)
+  const locked = () => lockOf(folder).servers[name]
+  registry.publish(npmServer(name, '1.10.0'))
+  t.equal((await add(name, '--registry', registry.url, '-o', folder)).code, 0)
+  for (const version of ['1.9.0', 'preview']) {
+    registry.publish(npmServer(name, version))
+    for (const args of [['--update'], ['--update', `${name}@latest`], [`${name}@latest`, '--force']]) {
+      const { code, stderr } = await add(...args, '-o', folder)
+      t.equal(code, 1, args.join(' '))
+      t.match(
+        stderr,
+        `latest version, ${version}, is not newer than the locked version, 1.10.0; to accept it, use --update ${name}@${version}`,
+      )
+    }
+    t.match(locked(), { version: '1.10.0' })
+  }
+  t.match(await add('--check', `${name}@1.9.0`, '-o', folder), { code: 2, stderr: /remove the version/ })
+  t.match(await add('--update', `${name}@1.9.0`, '-o', folder), { code: 0, stdout: /1\.10\.0 → 1\.9\.0/ })
+  t.match(locked(), { version: '1.9.0' })
+  t.match(await add('--update', `${name}@1.9.0`, '-o', folder), {
+    code: 0,
+    stdout: /1\.9\.0 is already locked/,
+  })
+})
+
 await t.test('add: a mirror file works offline, and an absent entry is reported by name', async (t) => {
   const { registry, folder, add } = await rig(t)
   registry.publish(npmServer(name, '1.0.0'))
@@ -198,7 +227,7 @@ await t.test('add: a namespace stays with its registry', async (t) => {
     stderr: /--registry: com\.acme\.tools is bound to http:\/\/127\.0\.0\.1:\d+ in registry\.lock/,
   })
   t.match(await add('com.acme.tools/mail', '-o', folder), { code: 1, stderr: /not found in/ })
-  t.equal(other.seen.length, 0, 'never asks a second registry')
+  t.equal(other.seen.length, 0, 'never contacts a second registry')
 })
 
 await t.test(

@@ -97,7 +97,7 @@ t.test('client link: rejects secrets and names that a client would not accept', 
   const rows: readonly (readonly [args: readonly string[], message: RegExp])[] = [
     [
       ['https://a.example/mcp?api_key=canary-7f3a'],
-      /contains a secret in the query.*a link must not contain a secret/,
+      /contains a secret in the query.*; a link must not contain a secret/,
     ],
     [['https://a.example/mcp#access_token=canary-7f3a'], /contains a secret in the fragment/],
     [[`https://a.example/mcp#ghp_canary-7f3a${'0'.repeat(20)}`], /contains a secret in the fragment/],

@@ -280,6 +280,19 @@ await t.test('directory: app pages of a stateless server', async (t) => {
   t.same(names, [page], 'the request names the page in Mcp-Name')
 })
 
+await t.test('directory: a server without tools meets no requirement', async (t) => {
+  const { url } = await serve(t, [])
+  const findings = await examine(url, ['claude'])
+  t.match(
+    findings.find(({ id }) => id === 'claude-list'),
+    { result: 'failed', code: 'directory.list', observed: 'the server lists no tools' },
+  )
+  t.match(
+    findings.find(({ id }) => id === 'claude-titles'),
+    { result: 'skipped' },
+  )
+})
+
 await t.test('directory: requirements are not reported as met when the list cannot be read', async (t) => {
   let lists = 0
   const server = await startRawBackend({

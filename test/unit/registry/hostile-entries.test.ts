@@ -1,4 +1,4 @@
-/** `gatehouse add`: entries that ask for too much, lie, or are malformed are rejected, with all violations at once. */
+/** `gatehouse add`: entries that are false, malformed or too permissive are rejected, with all violations at once. */
 import { existsSync, rmSync } from 'node:fs'
 import t from 'tap'
 import { addServer } from '../../../runtime/tools/registry/add.ts'
@@ -192,6 +192,29 @@ t.test('a token is not accepted for an input that registry.lock stores', async (
   t.strictSame((await choose(server, { values: new Map([['GITHUB', ['acme']]]) })).inputs.problems, [])
 })
 
+t.test('the name alone makes a secret of an undeclared input, if its value can be any text', async (t) => {
+  const environmentVariables = [
+    { name: 'GITHUB', default: 'none' },
+    { name: 'MODE', choices: ['fast', 'safe'] },
+    { name: 'COUNT', format: 'number' },
+  ]
+  const server = npmServer(name, '1.0.0', { environmentVariables })
+  const values = new Map([['GITHUB', []]])
+  const { inputs, secrets } = await choose(server, { values })
+  t.strictSame(inputs.problems, [])
+  t.match(secrets, [{ name: 'GITHUB' }])
+  const { spec } = await manifestOf(server, { values })
+  t.match(spec, { secrets: [{ name: 'one-secrets', key: 'GITHUB' }] })
+  t.notMatch(JSON.stringify(spec), /none/)
+  for (const input of ['MODE', 'COUNT'])
+    t.match((await choose(server, { values: new Map([[input, []]]) })).inputs.problems, [/requires a value/])
+  const region = remoteServer(name, 'https://a.example.com/{region}', {
+    variables: { region: { default: 'eu' } },
+  })
+  const inUrl = await choose(region, { values: new Map([['region', []]]) })
+  t.match(inUrl.inputs.problems, ['region: requires a value, as in --set region=VALUE'])
+})
+
 t.test('an image is rejected when its tag, version and registry disagree', async (t) => {
   const choosing = (members: object) =>
     choose(npmServer(name, '1.0.0', { registryType: 'oci', version: null, ...members }))
@@ -205,7 +228,7 @@ t.test('an image is rejected when its tag, version and registry disagree', async
   await t.resolves(choosing({ identifier: 'acme/one:1.0.0', registryBaseUrl: 'https://docker.io' }))
 })
 
-t.test('a server cannot take the file of the group or of kustomize', async (t) => {
+t.test('a server cannot replace group.yaml or kustomization.yaml', async (t) => {
   for (const object of ['group', 'kustomization']) {
     const server = npmServer(`io.github.test/${object}`, '1.0.0')
     const folder = t.testdir({ 'mirror.json': JSON.stringify([server]) })
@@ -291,7 +314,9 @@ t.test('a variable in a host needs a value from the user and cannot change the U
   const twice = await choose(server, { values: new Map([['host', ['a', 'b']]]) })
   t.match(twice.inputs.problems, ['host: can be set only once'])
   const secret = remoteServer(name, 'https://a.example.com/{key}', { variables: { key: { isSecret: true } } })
-  t.match((await choose(secret)).inputs.problems, [/key: is a secret in the URL/])
+  t.match((await choose(secret)).inputs.problems, [
+    /key: is a secret in the URL, which the manifest would contain/,
+  ])
 })
 
 t.test('headers: secrets become references; restricted headers and line breaks are rejected', async (t) => {
@@ -346,7 +371,15 @@ t.test('images are pinned by digest; remotes are preferred; --source selects', a
   const digest = `sha256:${'b'.repeat(64)}`
   const pinned = { ...server, packages: [{ ...image, identifier: `ghcr.io/acme/one@${digest}` }] }
   t.match(await choose(pinned, { source: 'oci' }), { digest, runs: `ghcr.io/acme/one@${digest}` })
-  await t.rejects(choose(server, { source: 'npm' }), /the entry has no npm; it has: remote, oci/)
+  const hashed = npmServer(name, '1.0.0', { fileSha256: 'c'.repeat(64) })
+  t.notOk(
+    'digest' in (await choose(hashed)),
+    'the hash of a file that Gatehouse does not verify is no digest',
+  )
+  await t.rejects(
+    choose(server, { source: 'npm' }),
+    /the entry does not offer npm; use --source with one of: remote, oci/,
+  )
   const flag = { ...server, packages: [{ ...image, identifier: '--privileged' }] }
   await t.rejects(choose(flag, { source: 'oci' }), /not a valid name/)
 })

@@ -4,7 +4,8 @@
  * Sources: anthropics/claude-plugins-official, directory-checklist.md; support.claude.com, articles 11596036 and
  * 12922490; developers.openai.com, plugins.
  */
-import { hiddenInText } from '../../../../schemas/index.ts'
+import { hiddenInText, isFields } from '../../../../schemas/index.ts'
+import type { JsonRecord } from '../../../oauth/index.ts'
 import { isFailure } from '../../../toolkit/mcp-client/exchange.ts'
 import { quantity } from '../../../toolkit/terminal/plain-text.ts'
 import type { FindingCode } from '../report/codes.ts'
@@ -25,6 +26,8 @@ const titles: Readonly<Record<DirectoryName, string>> = {
 const maxNameLength = 64
 /** Maximum number of app pages to read. */
 const maxPages = 20
+/** Maximum number of variants to read for each schema. */
+const maxVariants = 100
 
 interface ToolRule {
   readonly id: string
@@ -90,19 +93,44 @@ const instructions =
   /\b(?:ignore (?:all|any|the|your|previous)\b|(?:do not|don't|never) (?:tell|mention|inform|show)\b|always (?:call|use|run|prefer) this\b|(?:before|instead of) (?:calling|using) (?:any|all|every)? ?other tools?\b|system prompt\b|you (?:must|have to|should always)\b)/i
 
 /** True for a parameter that selects between reading and writing, such as an HTTP method. */
-function selectsMethod(inputSchema: Readonly<Record<string, unknown>>): boolean {
-  return Object.values(fields(inputSchema['properties'])).some((schema) => {
-    const values = fields(schema)['enum']
-    if (!Array.isArray(values)) return false
-    const words = new Set(
-      values.map((value: unknown) => (typeof value === 'string' ? value.toLowerCase() : undefined)),
-    )
-    return (
-      ['get', 'read', 'list'].some((word) => words.has(word)) && writingWords.some((word) => words.has(word))
-    )
+function selectsMethod(inputSchema: JsonRecord): boolean {
+  const choices = new Map<string, Set<string>>()
+  for (const variant of variantsOf(inputSchema, inputSchema)) {
+    for (const [parameter, schema] of Object.entries(fields(variant['properties']))) {
+      const words = choices.get(parameter) ?? new Set()
+      for (const word of wordsOf(fields(schema), inputSchema)) words.add(word)
+      choices.set(parameter, words)
+    }
+  }
+  return [...choices.values()].some(
+    (words) => readingWords.some((word) => words.has(word)) && writingWords.some((word) => words.has(word)),
+  )
+}
+
+/** Returns the values that a schema allows, in lower case. */
+function wordsOf(schema: JsonRecord, root: JsonRecord): readonly string[] {
+  return [...variantsOf(schema, root)].flatMap((variant) => {
+    const listed = variant['enum']
+    const values: readonly unknown[] = [variant['const'], ...(Array.isArray(listed) ? listed : [])]
+    return values.flatMap((value) => (typeof value === 'string' ? value.toLowerCase() : []))
   })
 }
 
+/** Returns the schema, and the first schemas that it combines or refers to. */
+function variantsOf(schema: JsonRecord, root: JsonRecord): ReadonlySet<JsonRecord> {
+  const variants = new Set([schema])
+  // The loop also visits the schemas that it adds.
+  for (const { $ref, oneOf, anyOf, allOf } of variants) {
+    const [, key = '', name = ''] =
+      /^#\/(\$defs|definitions)\/([^/]+)$/.exec(typeof $ref === 'string' ? $ref : '') ?? []
+    const parts: readonly unknown[] = [oneOf, anyOf, allOf].flat()
+    for (const part of [fields(root[key])[name], ...parts])
+      if (isFields(part) && variants.size < maxVariants) variants.add(part)
+  }
+  return variants
+}
+
+const readingWords = ['get', 'read', 'list']
 const writingWords = ['post', 'put', 'patch', 'delete', 'create', 'update', 'write', 'remove']
 
 /** Returns the checks for the directories, in the order in which a reviewer would read the report. */
@@ -140,7 +168,8 @@ async function checkList(facts: RemoteFacts): Promise<CheckOutcome> {
   facts.tools ??= await readTools(facts)
   const { tools, gap } = facts.tools
   // Without any tool, the checks of tools would report success.
-  if (gap !== undefined) return (tools.length === 0 ? failed : warning)('directory.list', gap)
+  if (tools.length === 0) return failed('directory.list', gap ?? 'the server lists no tools')
+  if (gap !== undefined) return warning('directory.list', gap)
   return ok(quantity(tools.length, 'tool'))
 }
 

@@ -1,8 +1,8 @@
 /** Codes for the requirements of vendors' directories. */
 export const directoryCodes = {
   'directory.list': {
-    expected: 'all pages of tools/list',
-    fix: 'Check the MCP server’s log for this request. The findings below cover only the tools that were read.',
+    expected: 'all pages of tools/list, with at least one tool',
+    fix: 'Check the MCP server’s log for this request. If the tools depend on the caller, use a token whose caller can list them. The findings below cover only the tools that were read.',
   },
   'directory.title': {
     expected: 'every tool has a title',
@@ -22,10 +22,10 @@ export const directoryCodes = {
   },
   'directory.methods': {
     expected: 'separate tools for reading and for writing',
-    fix: 'A parameter selects between reading and writing: split the tool, so that each tool has accurate hints.',
+    fix: 'Split each tool that has a parameter for reading or writing, so that every tool has accurate hints.',
   },
   'directory.instructions': {
-    expected: 'descriptions that describe the tool',
+    expected: 'descriptions that do not give the model orders',
     fix: 'Remove hidden characters, and sentences that give the model orders.',
   },
   'directory.app': {
