@@ -1,6 +1,6 @@
 /**
- * Records the session that the guide of clients shows: `make recording`. Installs the packed package into an empty folder, and runs
- * install, import, run, call and connect there. Each command and each line of output is real.
+ * Records the session that the clients guide shows: `make recording`. Installs the packed package into an empty folder,
+ * and runs import, run, call and connect there. Each command and each line of output is real.
  *
  * Writes docs/images/recording.cast (asciicast v2) and docs/images/recording.svg, which shows the same in a browser.
  * Waits are shortened to a second and a half.

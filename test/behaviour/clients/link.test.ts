@@ -10,7 +10,7 @@ t.setTimeout(120_000)
 interface Parsed {
   readonly name: unknown
   readonly url: unknown
-  /** Names of all other members. */
+  /** Names of the entry's other members. */
   readonly rest: readonly string[]
 }
 

@@ -144,7 +144,7 @@ await t.test('a release of the chart', { skip: kubeMissing() || helmMissing() },
     },
   )
 
-  await t.test('a shared Metacontroller replaces the private one, and the other way round', async (t) => {
+  await t.test('a shared Metacontroller replaces the private one, and vice versa', async (t) => {
     kube.must(['apply', '-f', '-'], JSON.stringify(metacontroller(['--zap-log-level=4'])))
     const isPrivate = () =>
       kube.kubectl(['get', 'deployment', 'gatehouse-metacontroller', '-n', system]).code === 0

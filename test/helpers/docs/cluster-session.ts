@@ -78,7 +78,7 @@ export const clusterSession: Session = {
         'kubectl -n gatehouse-system create job --from=cronjob/gatehouse-certificates rotate --dry-run=client -o json | jq \'.spec.template.spec.containers[0].args += ["--force", "--settle", "0s"]\' | kubectl apply -f -',
       prints: /job\.batch\/rotate created/,
     },
-    // The guide: the second run deletes the objects that were in use.
+    // The guide runs this command twice, because the second run deletes the objects that were in use.
     { page: install, command: 'kubectl delete gatehouse --all -A', prints: /is in use by/, code: 1 },
     { page: install, command: 'kubectl delete gatehouse --all -A', prints: /deleted/ },
     { page: install, command: 'helm uninstall gatehouse -n gatehouse-system', prints: /uninstalled/ },

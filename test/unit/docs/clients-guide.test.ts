@@ -1,4 +1,4 @@
-/** The flags and clients in the guide of clients exist. */
+/** The flags and clients in the clients guide exist. */
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import t from 'tap'

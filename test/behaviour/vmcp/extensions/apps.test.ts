@@ -182,7 +182,7 @@ await t.test('apps: a disabled extension changes no addresses and no names', asy
   t.match((await request('tools/call', { name: 'alpha-only' }))?.error, { code: -32602 })
 })
 
-await t.test('apps: updates of a page reach the client under its address', async (t) => {
+await t.test('apps: page updates reach the client under the client address of the page', async (t) => {
   const { url, alpha, close } = await startPair('session')
   t.teardown(close)
   const session = await openSession(url, { capabilities })

@@ -6,7 +6,7 @@ import { startRestRig } from '../../../helpers/openapi/rest-rig.ts'
 
 const textOf = (text: string | RegExp) => ({ content: [{ type: 'text', text }] })
 
-await t.test('a REST service is used by an SDK client', async (t) => {
+await t.test('an SDK client uses a REST service', async (t) => {
   const { client, service, vmcp, call } = await startRestRig(t)
   const { tools } = await client.listTools()
   t.same(tools.map(({ name }) => name).toSorted(), ['createPet', 'deletePet', 'getPet', 'listPets'])
@@ -37,7 +37,7 @@ await t.test('a REST service is used by an SDK client', async (t) => {
   })
 })
 
-await t.test('invalid arguments are readable errors, and no request is sent', async (t) => {
+await t.test('invalid arguments cause readable errors, and no request is sent', async (t) => {
   const { call, service } = await startRestRig(t)
   await call('listPets')
   const before = service.seen.filter(({ method }) => method !== 'HEAD').length
@@ -121,7 +121,7 @@ await t.test('the time of a call is limited', async (t) => {
   })
 })
 
-await t.test('only GET and HEAD are repeated after a cut connection', async (t) => {
+await t.test('only GET and HEAD are retried after a lost connection', async (t) => {
   const { call, service } = await startRestRig(t)
   for (const [tool, args, attempts] of [
     ['getPet', { petId: 1 }, 2],

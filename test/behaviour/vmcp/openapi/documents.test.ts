@@ -81,7 +81,7 @@ for (const [what, [document, reason]] of Object.entries(broken)) {
   })
 }
 
-await t.test('a bad document at the start: the backend is unavailable with the reason', async (t) => {
+await t.test('an invalid document at startup makes the backend unavailable', async (t) => {
   const rig = await startRestRig(t, { document: '{' })
   t.same(await toolsOf(rig).catch((): string[] => []), [])
   await until(async () => (await statusOf(rig)).includes('configuration_invalid'))

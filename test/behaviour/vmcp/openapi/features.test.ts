@@ -116,7 +116,7 @@ await t.test('a workflow uses the structured result of a REST tool', async (t) =
   t.match(rig.service.seen.at(-1), { method: 'POST', body: '{"name":"Rex"}' })
 })
 
-await t.test('the circuit breaker opens if the service is down, and not after errors of calls', async (t) => {
+await t.test('the circuit breaker opens when the service is down, but not after call errors', async (t) => {
   const circuitBreaker = { enabled: true, failureThreshold: 2 }
   const rig = await startRestRig(t, { config: { operational: { failureHandling: { circuitBreaker } } } })
   const answer = (status: number) => () => ({ status, body: 'broken' })

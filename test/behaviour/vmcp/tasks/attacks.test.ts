@@ -20,7 +20,7 @@ async function create(url: string, name = 'flex', headers = {}): Promise<string>
   return String(response.result['taskId'])
 }
 
-t.test('forged, foreign, expired and lost ids give the same error', async (t) => {
+t.test('forged, foreign, expired and lost ids cause the same error', async (t) => {
   const backend = await startExtensionBackend()
   const issuer = await startTokenIssuer()
   const more = { ...bare, incomingAuth: issuer.incomingAuth }

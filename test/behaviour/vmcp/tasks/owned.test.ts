@@ -124,7 +124,7 @@ t.test('workflows and scripts for clients of the extension', async (t) => {
   t.match(await pollTask(vmcp.url, other), { status: 'cancelled' })
 })
 
-t.test('workflows run at once by default', async (t) => {
+t.test('workflows do not become tasks by default', async (t) => {
   const backend = await startExtensionBackend()
   const vmcp = await startTestVmcp({ b: backend.url }, { ...bare, ...tasksOn(), compositeTools })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))

@@ -1,4 +1,4 @@
-/** A stateless backend with the tasks extension, written by hand, because no SDK has a server for it. */
+/** A hand-written stateless backend with the tasks extension, because no SDK implements the server side. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { sendJson, startJsonServer } from '../../vmcp/json-server.ts'

@@ -59,7 +59,7 @@ t.test('a task fails if the store has no space for its result', async (t) => {
   t.match(await send('tasks/get', taskId), { status: 'failed', error: { message: String } })
 })
 
-t.test('a task that cannot be stored is not live after its end', async (t) => {
+t.test('a finished task that cannot be stored no longer counts as live', async (t) => {
   const store = (real: Store): Store => ({ ...real, swap: () => Promise.reject(new Error('unreachable')) })
   const { create, ended, live } = startTasks(t, {}, store)
   await create(async () => ({ kind: 'result', result: textResult(10) }))

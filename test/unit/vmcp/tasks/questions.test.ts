@@ -17,7 +17,7 @@ await t.test('questions: a new question ends every wait', async (t) => {
   t.same(await answer, { result: Buffer.from('{}') })
 })
 
-await t.test('questions: the end of the task ends waits, also later ones', async () => {
+await t.test('questions: the end of the task ends all waits, including later ones', async () => {
   const questions = new Questions()
   const waits = [questions.waitForQuestion(longMs), questions.waitForChange(longMs)]
   questions.end()
@@ -28,7 +28,7 @@ await t.test('questions: a wait ends after its time', async () => {
   await new Questions().waitForChange(1)
 })
 
-await t.test('questions: a signal withdraws a question, also before it is asked', async (t) => {
+await t.test('questions: a signal withdraws a question, even before it is asked', async (t) => {
   const questions = new Questions()
   const controller = new AbortController()
   const answer = questions.ask(ask, controller.signal)
