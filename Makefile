@@ -1,9 +1,9 @@
-# Needs git, make, npm and any Node from 20 on. Everything else comes from the lockfile, Node 24 included.
+# Needs git, make, npm and Node 20 or newer. Everything else comes from the lockfile, including Node 24.
 SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 export npm_config_update_notifier := false
 .DEFAULT_GOAL := help
-# Two installations at the same time would remove each other's packages.
+# Concurrent installations would remove each other's packages.
 .NOTPARALLEL:
 
 # Stamp files: one for the packages in `dependencies`, and one for all packages.
@@ -17,14 +17,14 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 $(INSTALLED): package.json package-lock.json
-	@echo "Installing all packages of the lockfile, Node 24 included (about 880 MB) ..."
+	@echo "Installing all packages in the lockfile, including Node 24 (about 880 MB) ..."
 	@$(NPM_CI)
 	@tap build
 	@touch $(RUNTIME) $@
 
 ifeq ($(wildcard $(INSTALLED)),)
 $(RUNTIME): package.json package-lock.json
-	@echo "Installing the packages that Gatehouse needs to run, Node 24 included (about 420 MB) ..."
+	@echo "Installing the packages that Gatehouse needs to run, including Node 24 (about 420 MB) ..."
 	@$(NPM_CI) --omit=dev
 	@touch $@
 else
