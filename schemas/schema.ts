@@ -33,8 +33,6 @@ export interface Schema {
   readonly 'x-expects'?: string
   /** True for a service's address. The validator rejects metadata and link-local addresses (addresses.ts). */
   readonly 'x-address'?: boolean
-  /** Member of the list's items that is itself a list. No two items may share one of its values. */
-  readonly 'x-unique-across'?: string
 }
 
 /** A CEL rule. The API server and Gatehouse (cel.ts) evaluate the same text. */

@@ -89,7 +89,6 @@ const dropped = new Set([
   'title',
   'x-expects',
   'x-address',
-  'x-unique-across',
   'additionalProperties',
   'properties',
   'items',

@@ -428,6 +428,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => equal(self, ""), () => matches(self, /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,255}$/u)),
   "self.action != 'retry' || (has(self.retryCount) && self.retryCount >= 1)": (self) =>
     or(() => notEqual(select(self, "action"), "retry"), () => and(() => has(self, "retryCount"), () => greaterOrEqual(select(self, "retryCount"), 1n))),
+  "self.all(a, self.all(b, a.id == b.id || !a.methods.exists(m, m in b.methods)))": (self) =>
+    all(self, (a) => all(self, (b) => or(() => equal(select(a, "id"), select(b, "id")), () => not(exists(select(a, "methods"), (m) => isIn(m, select(b, "methods"))))))),
   "self.all(h, h.matches('^[!#$%&\\'*+.^_`|~0-9A-Za-z-]{1,255}$'))": (self) =>
     all(self, (h) => matches(h, /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,255}$/u)),
   "self.baseUrl.startsWith('https://') || (has(self.allowPrivateEndpoint) && self.allowPrivateEndpoint)": (self) =>

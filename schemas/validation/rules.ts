@@ -1,10 +1,10 @@
 /**
- * Checks what JSON Schema cannot express: CEL rules (`x-kubernetes-validations`), unique list keys
- * (`x-kubernetes-list-type` map and set), and values that items must not share (`x-unique-across`). Expects a document with defaults applied, as the rules in the API server do.
+ * Checks what JSON Schema cannot express: CEL rules (`x-kubernetes-validations`) and unique list keys
+ * (`x-kubernetes-list-type` map and set). Expects a document with defaults applied, as the rules in the API server do.
  */
 import { serviceViolation } from '../addresses.ts'
 import { rules } from '../generated/rules.ts'
-import { fieldsOf, isFields, listOf } from './fields.ts'
+import { isFields } from './fields.ts'
 import { childSchema, eachChild, leadsTo, resolved } from './bundle.ts'
 import { below, type Violation } from './violations.ts'
 import type { CelRule, Schema } from '../schema.ts'
@@ -26,10 +26,7 @@ export function checkRules(
 
 const isRuledBelow = leadsTo(
   (schema) =>
-    schema['x-kubernetes-validations'] !== undefined ||
-    schema['x-address'] !== undefined ||
-    schema['x-unique-across'] !== undefined ||
-    isKeyed(schema),
+    schema['x-kubernetes-validations'] !== undefined || schema['x-address'] !== undefined || isKeyed(schema),
 )
 
 interface Checking {
@@ -56,8 +53,7 @@ function visit(reference: Schema, value: unknown, path: string, checking: Checki
     const message = serviceViolation(value)
     if (message !== undefined) violations.push({ path, message })
   }
-  if (Array.isArray(value))
-    violations.push(...duplicates(schema, value, path), ...sharedValues(schema, value, path, known))
+  if (Array.isArray(value)) violations.push(...duplicates(schema, value, path))
   eachChild(schema, value, (child, childSchema, key) => {
     if (isRuledBelow(childSchema)) visit(childSchema, child, below(path, key), checking)
   })
@@ -180,25 +176,4 @@ function duplicates(schema: Schema, items: readonly unknown[], path: string): Vi
     }
   }
   return violations
-}
-
-/** Reports each value of the member `x-unique-across` that an earlier item contains. */
-function sharedValues(
-  { 'x-unique-across': member }: Schema,
-  items: readonly unknown[],
-  path: string,
-  known: readonly Violation[],
-): Violation[] {
-  // The values of a list without other problems have the declared type and length.
-  if (member === undefined || known.some((violation) => violation.path.startsWith(`${path}[`))) return []
-  const owners = new Map<unknown, number>()
-  return items.flatMap((item, index) =>
-    listOf(fieldsOf(item)[member]).flatMap((value, position) => {
-      const owner = owners.get(value) ?? index
-      owners.set(value, owner)
-      if (owner === index) return []
-      const message = `repeats ${JSON.stringify(value)} from item ${owner}; every value of ${member} must be unique`
-      return [{ path: below(below(below(path, index), member), position), message }]
-    }),
-  )
 }

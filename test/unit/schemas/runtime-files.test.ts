@@ -42,15 +42,9 @@ await t.test('a method belongs to one extension', async (t) => {
     methods.map((own, i) => ({ id: `a/b${i}`, methods: own, routeBy: 'name' }))
   t.equal(
     says('vmcp', 'extensions', { custom: custom(['a/run'], ['b/run', 'a/run']) }),
-    'extensions.custom[1].methods[1]: repeats "a/run" from item 0; every value of methods must be unique',
+    'extensions.custom: two extensions share a method; every method must belong to one extension',
   )
   t.equal(says('vmcp', 'extensions', { custom: custom(['a/run'], ['b/run']) }), '')
-  const long = 'x'.repeat(10_000)
-  t.notMatch(
-    says('vmcp', 'extensions', { custom: custom([long], [long]) }),
-    long,
-    'invalid values are not shown',
-  )
 })
 
 await t.test('no object requires a block whose fields all have defaults', async (t) => {
