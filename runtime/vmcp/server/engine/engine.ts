@@ -37,7 +37,7 @@ import { Evaluator, makeWorkflows } from '../../features/workflows/index.ts'
 import { updatedMethod } from '../../../mcp/index.ts'
 import { PageReads } from '../../features/apps/page-reads.ts'
 import { appListings, onlyBackend } from './only-backend.ts'
-import { GuardSlot } from '../../features/guardrails/slot.ts'
+import { CurrentGuard } from '../../features/guardrails/current-guard.ts'
 import { ListMarks } from '../../features/guardrails/lists/list-marks.ts'
 
 /** The scope of a change that affects the lists of every client. */
@@ -56,7 +56,7 @@ export class VmcpEngine {
   readonly #pins: Pins
   readonly #certificates: BundleExpiry
   readonly #unmatched: UnmatchedTools
-  readonly #guards: GuardSlot
+  readonly #guard: CurrentGuard
   readonly #listGuardrails: ListMarks
   readonly #names: NameProblems
   readonly #updates: ResourceUpdates
@@ -114,7 +114,7 @@ export class VmcpEngine {
     }
     this.#names = new NameProblems(options.events)
     this.#updates = new ResourceUpdates(options)
-    this.#guards = new GuardSlot(config.name, { ...options, matcherFor })
+    this.#guard = new CurrentGuard(config.name, { ...options, matcherFor })
     const pins: PinParts = { ...reportRefusals(options.events), matcherFor }
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), pins)
     this.#notifier = new Notifier({
@@ -233,7 +233,7 @@ export class VmcpEngine {
       leftOut: this.#leftOut.names,
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
-      guard: this.#guards.for(config),
+      guard: this.#guard.for(config),
       onlyBackend: onlyBackend(config, this.#invalid),
       links: this.#links,
       extensions: new ExtensionSet(config.extensions),
