@@ -41,6 +41,7 @@ export {
   requestTrace,
   withNotes,
   type CallNotes,
+  keepScope,
 } from './exchange/scope.ts'
 export { isToolError, readError, type RpcResponse } from './exchange/rpc-answer.ts'
 export { makeLog, type RootLog } from './log.ts'

@@ -66,7 +66,9 @@ export function fiftyPolicies(): readonly string[] {
 async function features(): Promise<string> {
   const backend = await startBackends({ era: 'session' })
   const redis = missingRedis ? undefined : await startRedis()
-  const policies = { incomingAuth: { type: 'anonymous', authz: { type: 'cedar', policies: fiftyPolicies() } } }
+  const policies = {
+    incomingAuth: { type: 'anonymous', authz: { type: 'cedar', policies: fiftyPolicies() } },
+  }
   const audit = () => ({
     audit: { enabled: true, component: 'bench', logFile: join(folder, `audit-${randomUUID()}.log`) },
   })

@@ -36,8 +36,8 @@ export interface Amount {
 
 export const usualAmount: Amount = {
   rounds: Number(process.env['BENCH_ROUNDS'] ?? 11),
-  callsOfSlice: 1_500,
-  callsToWarmUp: 20_000,
+  callsOfSlice: 1_000,
+  callsToWarmUp: 12_000,
 }
 
 const connections = 16

@@ -23,7 +23,7 @@ const readyMs = 20_000
 const running = new Set<MeasuredServer>()
 export const folder = mkdtempSync(join(tmpdir(), 'gatehouse-cost-'))
 /** The build under test. */
-export const ownBuild = join(import.meta.dirname, '../../../dist')
+export const ownBuild = process.env['BENCH_DIST'] ?? join(import.meta.dirname, '../../../dist')
 /** Another build to compare with: a `dist` folder. */
 export const otherBuild = process.env['BENCH_OTHER_DIST']
 
