@@ -89,6 +89,8 @@ export class ServerSession implements ClientSession {
   usedAt = 0
   /** Time of the last read from the shared store. */
   readAt = Number.NEGATIVE_INFINITY
+  /** Stored text of the record that this session last applied. Undefined without a shared store. */
+  storedText: string | undefined
   /** Time when the session was opened or restored in this process. */
   openedAt = 0
   /** Time when the session table last marked this session as most recently used. */
