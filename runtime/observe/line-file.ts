@@ -42,7 +42,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
   let chars = 0
   /** The part of an earlier batch that a full pipe did not accept. */
   let rest: Buffer | undefined
-  /** Lines dropped since the last notice in the output, and those of them that `onLoss` has not reported yet. */
+  /** Lines dropped since the last notice in the output, and how many of these `onLoss` has not reported yet. */
   let dropped = 0
   let unreported = 0
   let scheduled: 'no' | 'paced' | 'now' = 'no'

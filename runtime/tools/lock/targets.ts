@@ -12,6 +12,7 @@ import {
 } from '../../../schemas/index.ts'
 import { parseVmcpConfig, type VmcpConfig } from '../../config/index.ts'
 import { type Manifest, readManifests } from '../../toolkit/manifests/read.ts'
+import { runningServerAt } from '../../toolkit/targets/running.ts'
 import { readFileSync } from 'node:fs'
 import { validateResource } from '../../../hooks/index.ts'
 
@@ -54,7 +55,8 @@ export function targetsOf(
   }
   const named = new Set([...targets.map(({ name }) => name), ...unreachable])
   for (const [name, url] of urls)
-    if (!named.has(name)) targets.push({ kind: kindOf(name, locks), name, url, transport: 'streamable-http' })
+    if (!named.has(name))
+      targets.push({ kind: kindOf(name, locks, url), name, url, transport: 'streamable-http' })
   return { targets, unreachable, locks }
 }
 
@@ -72,10 +74,10 @@ export function locksIn(
 }
 
 /**
- * For a backend that is specified only by a flag, returns the kind recorded in its lock. Throws INVALID_CONFIG when
- * locks for this name contain different kinds.
+ * For a backend that has only an address, returns the kind recorded in its lock, or the kind of the running server at
+ * this address. Throws INVALID_CONFIG when locks for this name contain different kinds.
  */
-function kindOf(name: string, locks: readonly ToolLockSpec[]): BackendKind {
+function kindOf(name: string, locks: readonly ToolLockSpec[], url: string): BackendKind {
   const kinds = new Set(
     locks.flatMap(({ backendRef }) => (backendRef.name === name ? [backendRef.kind] : [])),
   )
@@ -83,7 +85,8 @@ function kindOf(name: string, locks: readonly ToolLockSpec[]): BackendKind {
     throw invalidConfig(
       `--url ${name}: locks exist for backends with this name and the kinds ${[...kinds].sort().join(', ')}; also pass the manifest of the intended backend`,
     )
-  const [kind = 'Backend'] = kinds
+  const running = runningServerAt(new URL(url))?.kind
+  const [kind = memberKinds.find((memberKind) => memberKind === running) ?? 'Backend'] = kinds
   return kind
 }
 

@@ -9,7 +9,10 @@ import { makeTasks, type TaskFeature, taskSettings } from '../features/tasks/ind
 
 /** Maximum number of entries in memory. Each task uses two, and more while other requests about it arrive. */
 const maxStoreEntries = 400_000
-/** Maximum size of the store in memory. The limits of stored tasks apply first, because JSON text may double in it. */
+/**
+ * Maximum size of the store in memory. Escaping can double the size of JSON text. Even then, the limits of stored tasks
+ * apply first.
+ */
 const maxStoreBytes = 1024 * 1024 * 1024
 
 export interface ServerTasksOptions {

@@ -1,7 +1,7 @@
 /**
  * The OpenAPI documents of all backends, and the tools that they produce.
  *
- * A document whose content cannot be used never changes what is served. The tools of the last usable document stay in
+ * An unusable document never changes the tools that are served. The tools of the last usable document stay in
  * use, and the reason is reported. They also survive a changed source (such as a new digest), provided that the other
  * settings of the conversion are the same: tools that the new settings exclude must not stay.
  */

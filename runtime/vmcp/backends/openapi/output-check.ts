@@ -39,7 +39,7 @@ export class OutputCheck {
     this.#options = options
   }
 
-  /** Returns the mismatches for which the call must fail. */
+  /** Returns the mismatches that make the call fail. */
   async check(
     schema: object,
     value: Buffer,

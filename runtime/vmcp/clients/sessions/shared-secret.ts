@@ -13,7 +13,10 @@ export class SharedSecret {
     this.#log = log
   }
 
-  /** Reads the key from the session store, unless the key is configured or was read before. Call this method again until the store is available. */
+  /**
+   * Reads the key from the session store, unless the key is configured or was read before. Call this method again until
+   * the store is available.
+   */
   async share(): Promise<void> {
     if (this.value !== undefined || !this.#storage) return
     try {

@@ -1,5 +1,5 @@
 /**
- * Rewrites the addresses of pages in definitions and results. All other bytes stay as they are, and HTML is never
+ * Rewrites the addresses of pages in definitions and results. All other bytes stay unchanged, and HTML is never
  * changed. An address from a backend always becomes an address of the same backend, so no backend can refer to another
  * backend's pages.
  */
@@ -90,7 +90,7 @@ function block(item: JsonObject, rules: RewriteRules): Buffer {
   return resource ? item.with({ resource: withResourceAddress(resource, 'uri', rules) }) : item.bytes
 }
 
-/** Changes a member that is an object or a list of objects. Other values stay as they are. */
+/** Changes a member that is an object or a list of objects. Other values stay unchanged. */
 function* mapMember(
   object: JsonObject,
   member: string,
@@ -111,7 +111,7 @@ function* mapMember(
     if (after === item) return
     pieces.push(raw.subarray(end, from), after)
     end = to
-    // Millions of small buffers would make garbage collections long.
+    // Millions of small buffers would slow down garbage collection.
     if (pieces.length >= maxPieces) chunks.push(yield* joined(pieces.splice(0)))
   })
   if (end === 0) return object.bytes

@@ -57,8 +57,7 @@ export class OwnedRun {
     const timer = setInterval(() => void this.#check().catch(() => {}), checkMs)
     timer.unref()
     const expiry = setTimeout(
-      () =>
-        this.cancel(new GatehouseError('BACKEND_TIMEOUT', { detail: 'the lifetime of the task is over' })),
+      () => this.cancel(new GatehouseError('BACKEND_TIMEOUT', { detail: 'the task has expired' })),
       options.ttlMs,
     )
     expiry.unref()
