@@ -121,7 +121,7 @@ const maxRecent = 100
 export function convertedDocument(text: string, spec: Spec): ConfigPart<ConvertedDocument> {
   const documentSha256 = createHash('sha256').update(text).digest('hex')
   const { apiKeyQuery, operations, overrides, response } = spec
-  const settings = { apiKeyQuery, operations, overrides, response, configuredHeaders: headersOf(spec) }
+  const settings = { apiKeyQuery, operations, overrides, response, configuredHeaders: addedHeaders(spec) }
   const key = `${documentSha256} ${canonicalJson(settings)}`
   const found = recent.get(key) ?? convert(text, definedFields(settings), documentSha256)
   recent.delete(key)
@@ -132,7 +132,7 @@ export function convertedDocument(text: string, spec: Spec): ConfigPart<Converte
 }
 
 /** Returns the names of the added headers. Those of the authentication depend on the virtual server. */
-function headersOf({ headerForward = {} }: Spec): readonly string[] {
+export function addedHeaders({ headerForward = {} }: Spec): readonly string[] {
   const { addPlaintextHeaders = {}, addHeadersFromSecret = [] } = headerForward
   return [...Object.keys(addPlaintextHeaders), ...addHeadersFromSecret.map(({ headerName }) => headerName)]
 }
