@@ -179,7 +179,7 @@ t.test('lock: a missing or invalid document, an invalid service and --url are er
   write(path, { ...rest, metadata: { name: 'pets-openapi', namespace: 'other' } }, service({}))
   t.match(await lock('-f', path), { code: 2, stderr: /is not among the given files/ }, 'another namespace')
   write(path, configMap({ swagger: '2.0' }), service({}))
-  t.match(await lock('-f', path), { code: 2, stderr: /pets: cannot list .* version/ })
+  t.match(await lock('-f', path), { code: 2, stderr: /pets: cannot list .*\(version\)/ })
   write(path, configMap(petDocument()), service({ baseUrl: 'http://pets.invalid' }))
   t.match(await lock('-f', path), { code: 2, stderr: /manifests\.yaml:\d+: spec\.baseUrl/ })
   write(path, configMap(petDocument()), service({}))
