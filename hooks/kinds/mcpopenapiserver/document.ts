@@ -58,14 +58,20 @@ export function checkDocument(context: Context): CheckedDocument {
 }
 
 function checkReports(context: Context): CheckedDocument {
-  const { failure, isInUse } = reportedDocument(context)
+  const { failure, unused, isInUse } = reportedDocument(context)
   if (failure !== undefined) {
     const reported = { reason: 'DocumentInvalid', message: visible(failure, maxFailure) }
     context.conditions.check(condition, reported, '', '')
     return { failure: reported }
   }
+  const used = 'A virtual server uses the document'
   if (isInUse)
-    context.conditions.set(condition, 'True', 'DocumentValid', 'A virtual server uses the document')
+    context.conditions.set(
+      condition,
+      'True',
+      'DocumentValid',
+      visible(unused === undefined ? used : `${used}. ${unused}`, maxFailure),
+    )
   else
     context.conditions.set(condition, 'Unknown', 'DocumentAtURL', 'No virtual server has read the document')
   return {}
