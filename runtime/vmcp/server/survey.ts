@@ -36,7 +36,7 @@ export async function surveyBackends(
 ): Promise<readonly SurveyedBackend[]> {
   const events = makeEvents(systemClock.now)
   const observation = await makeObservation(config, { env, version, log, events, clock: systemClock })
-  const engine = new VmcpEngine(config, {
+  const engine = new VmcpEngine(unchecked(config), {
     env,
     upstreamTokens: undefined,
     authServer: undefined,
@@ -52,7 +52,7 @@ export async function surveyBackends(
     observation,
   })
   try {
-    engine.apply(config)
+    engine.apply(unchecked(config))
     const { members, leftOut } = engine.core.parts
     const seen = [...members].map(async ([backend, { listings }]): Promise<SurveyedBackend> => {
       try {
@@ -75,6 +75,13 @@ export async function surveyBackends(
     await engine.close()
     await observation.close()
   }
+}
+
+/** Turns off health checks, so that a survey sends only requests for lists. */
+function unchecked(config: VmcpConfig): VmcpConfig {
+  const { operational } = config
+  const failureHandling = { ...operational.failureHandling, healthCheckInterval: '0s' }
+  return { ...config, operational: { ...operational, failureHandling } }
 }
 
 const surveyor: OperationClient = {
