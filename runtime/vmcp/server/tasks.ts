@@ -15,7 +15,7 @@ const maxStoreBytes = 1024 * 1024 * 1024
 export interface ServerTasksOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Key material that the replicas share. */
-  readonly secret: Pick<SharedSecret, 'value'>
+  readonly secret: Pick<SharedSecret, 'values'>
   /** The store that replicas share. Undefined if sessions stay in this process. */
   readonly storage: Pick<SessionStorage, 'store'> | undefined
   readonly now: () => number
@@ -35,9 +35,9 @@ export function makeServerTasks(
       return read.settings
     },
     server: serverScope(current.config, env),
-    secret: () => secret.value,
+    secrets: () => secret.values,
     // Without a shared key, another replica could not open the ids. In a cluster, there may be other replicas.
-    isShared: () => secret.value !== undefined || !(storage || env[vmcpEnvironment.namespace]),
+    isShared: () => secret.values.length > 0 || !(storage || env[vmcpEnvironment.namespace]),
     backendFacts(name) {
       const found = engine.core.parts.members.get(name)?.backend.settings
       return found && { identity: backendIdentity(found), timeoutMs: found.timeoutMs }

@@ -28,8 +28,8 @@ export interface TasksOptions {
   readonly settings: () => TaskSettings | undefined
   /** Identifies the server. All replicas of a server use the same value. */
   readonly server: string
-  /** Returns key material that the replicas share. */
-  readonly secret: () => string | undefined
+  /** Returns key material that the replicas share; see `SealerOptions`. */
+  readonly secrets: () => readonly string[]
   /** False while other replicas could not open the ids of this replica. */
   readonly isShared: () => boolean
   readonly backendFacts: RelayParts['backendFacts']
@@ -75,11 +75,11 @@ export function isTaskMethod(method: string, era: Era): boolean {
 }
 
 export function makeTasks(options: TasksOptions): TaskFeature {
-  const { server, secret, backendFacts, store, now } = options
+  const { server, secrets, backendFacts, store, now } = options
   const settings = (): TaskSettings => options.settings() ?? noTasks
   const isEnabled = (): boolean => options.settings() !== undefined
   const isOffered = (): boolean => isEnabled() && options.isShared()
-  const ids = makeTaskIds({ server, secret, now })
+  const ids = makeTaskIds({ server, secrets, now })
   const live = new LiveTasks(settings, now)
   const inputs = new HeldInputs()
   const sessionIds = new SessionTaskIds()

@@ -45,7 +45,12 @@ t.test('a server in a cluster offers tasks only with a shared key', (t) => {
     makeServerTasks(
       engine,
       { config },
-      { env, secret: { value }, storage: storage && Object(storage), now: Date.now },
+      {
+        env,
+        secret: { values: value === undefined ? [] : [value] },
+        storage: storage && Object(storage),
+        now: Date.now,
+      },
     ).isOffered()
   const cluster = { VMCP_NAMESPACE: 'default' }
   t.equal(isOffered({}), true, 'a single process')

@@ -23,7 +23,7 @@ function startTasks(t: Test, options: MemoryStoreOptions = {}, wrap = (store: St
   const now = Date.now
   const settings = () =>
     Object({ max: 10_000, maxPerCaller: 1, maxTtlMs: 60_000, pollMs: 100, runAsTask: new Set() })
-  const ids = makeTaskIds({ server: 'server', secret: () => 'key', now })
+  const ids = makeTaskIds({ server: 'server', secrets: () => ['key'], now })
   const live = new LiveTasks(settings, now)
   const tasks = new OwnedTasks({ store: wrap(makeMemoryStore(options)), ids, live, settings, now })
   t.teardown(() => tasks.close())
