@@ -181,7 +181,7 @@ class Vmcp implements VmcpServer {
       observation,
     })
     const shared = { storage: this.#storage, secret: this.#secret }
-    this.#tasks = makeServerTasks(this.#engine, this.#parts, { env, now: clock.now, ...shared })
+    this.#tasks = makeServerTasks(this.#engine, this.#parts, { env, log, now: clock.now, ...shared })
     this.#chain = makeChain(this.#makeLinks())
     this.#load = makeLoadControl(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs

@@ -1,5 +1,6 @@
 /** Creates the tasks of a virtual server, and decides whether clients see them. */
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
+import type { Log } from '../../net/index.ts'
 import { backendIdentity } from '../backends/settings.ts'
 import type { SharedSecret } from '../clients/sessions/shared-secret.ts'
 import type { VmcpEngine } from './engine/engine.ts'
@@ -18,6 +19,7 @@ export interface ServerTasksOptions {
   readonly secret: Pick<SharedSecret, 'values'>
   /** The store that replicas share. Undefined if sessions stay in this process. */
   readonly storage: Pick<SessionStorage, 'store'> | undefined
+  readonly log: Log
   readonly now: () => number
 }
 
@@ -25,7 +27,7 @@ export interface ServerTasksOptions {
 export function makeServerTasks(
   engine: Pick<VmcpEngine, 'core' | 'endSession'>,
   current: { readonly config: VmcpConfig },
-  { env, secret, storage, now }: ServerTasksOptions,
+  { env, secret, storage, log, now }: ServerTasksOptions,
 ): TaskFeature {
   let read: { readonly extensions: unknown; readonly settings: ReturnType<typeof taskSettings> } | undefined
   return makeTasks({
@@ -46,6 +48,7 @@ export function makeServerTasks(
     store:
       storage?.store.namespace('tasks:') ??
       makeMemoryStore({ now, maxEntries: maxStoreEntries, maxBytes: maxStoreBytes }),
+    log,
     now,
   })
 }

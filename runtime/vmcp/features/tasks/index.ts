@@ -5,6 +5,7 @@
  */
 import { type Fields, GatehouseError, serverTools } from '../../../../schemas/index.ts'
 import { type Era, type JsonObject, tasksExtension } from '../../../mcp/index.ts'
+import type { Log } from '../../../net/index.ts'
 import type { Store } from '../../../store/index.ts'
 import type { Link, Operation } from '../../model/operation.ts'
 import type { TaskShape } from '../../model/task.ts'
@@ -37,6 +38,7 @@ export interface TasksOptions {
   readonly endSession: (session: ClientSession, options: { readonly gone: boolean }) => void
   /** Store for the tasks that Gatehouse runs. */
   readonly store: Store
+  readonly log: Log
   readonly now: () => number
 }
 
@@ -75,7 +77,7 @@ export function isTaskMethod(method: string, era: Era): boolean {
 }
 
 export function makeTasks(options: TasksOptions): TaskFeature {
-  const { server, secrets, backendFacts, store, now } = options
+  const { server, secrets, backendFacts, store, log, now } = options
   const settings = (): TaskSettings => options.settings() ?? noTasks
   const isEnabled = (): boolean => options.settings() !== undefined
   const isOffered = (): boolean => isEnabled() && options.isShared()
@@ -85,7 +87,7 @@ export function makeTasks(options: TasksOptions): TaskFeature {
   const sessionIds = new SessionTaskIds()
   const sessions = new TaskSessions(options.endSession)
   const relay = new TaskRelay({ settings, ids, live, inputs, sessionIds, sessions, backendFacts, now })
-  const owned = new OwnedTasks({ store, ids, live, settings, now })
+  const owned = new OwnedTasks({ store, ids, live, settings, log, now })
   const lists = new WeakMap<Buffer, Buffer>()
 
   /** Returns the shape in which Gatehouse itself runs a call as a task, or undefined if it does not. */

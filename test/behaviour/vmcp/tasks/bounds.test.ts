@@ -1,5 +1,6 @@
 /** Bounds of tasks, and the checks of late results. Source: docs/guides/tasks.md. */
 import t from 'tap'
+import { silentLog } from '../../../../runtime/net/index.ts'
 import { makeServerTasks } from '../../../../runtime/vmcp/server/tasks.ts'
 import { pollSessionTask, tasksOn } from '../../../helpers/mcp/tasks/clients.ts'
 import { startExtensionBackend } from '../../../helpers/mcp/tasks/extension-backend.ts'
@@ -49,6 +50,7 @@ t.test('a server in a cluster offers tasks only with a shared key', (t) => {
         env,
         secret: { values: value === undefined ? [] : [value] },
         storage: storage && Object(storage),
+        log: silentLog,
         now: Date.now,
       },
     ).isOffered()
