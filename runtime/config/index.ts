@@ -34,7 +34,8 @@ export {
   parseVmcpConfig,
   type VmcpConfig,
   vmcpEnvironment,
-  vmcpSwitchViolations,
+  stateKeys,
+  vmcpVariableViolations,
   watchFile,
 } from './vmcp/file.ts'
 export type { ExcludedBackend } from '../../schemas/index.ts'

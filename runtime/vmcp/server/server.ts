@@ -6,7 +6,7 @@
  * Source: docs/reference/specification/virtual-server.md; ARCHITECTURE.md, "A tool call".
  */
 import { timerMs } from '../../../schemas/index.ts'
-import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
+import type { VmcpConfig } from '../../config/index.ts'
 import {
   type Listener,
   listen,
@@ -136,7 +136,7 @@ class Vmcp implements VmcpServer {
     this.#stopLog = stopLog
     this.#checksum = options.configChecksum
     this.#storage = openSessionStorage(config, env, events, worker?.sessions)
-    this.#secret = new SharedSecret(env[vmcpEnvironment.stateKey] || undefined, this.#storage, log)
+    this.#secret = new SharedSecret(env, this.#storage, log)
     this.#relay = worker && new WorkerRelay(worker.link, observation.observer, log)
     const tag = workerTag(worker?.link.id)
     this.#parts = new Reloadable(config, {
@@ -181,7 +181,7 @@ class Vmcp implements VmcpServer {
       observation,
     })
     const shared = { storage: this.#storage, secret: this.#secret }
-    this.#tasks = makeServerTasks(this.#engine, this.#parts, { env, now: clock.now, ...shared })
+    this.#tasks = makeServerTasks(this.#engine, this.#parts, { env, log, now: clock.now, ...shared })
     this.#chain = makeChain(this.#makeLinks())
     this.#load = makeLoadControl(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
@@ -206,7 +206,7 @@ class Vmcp implements VmcpServer {
       advertise: options.advertise ?? 'everything',
       allowlist: this.#parts,
       server: serverScope(config, env),
-      stateSecret: () => this.#secret.value,
+      stateSecrets: () => this.#secret.values,
       clock,
       log,
       endSession: (session: ClientSession) => this.#engine.endSession(session, { gone: true }),

@@ -25,6 +25,8 @@ import { type Caller, InFlight } from '../../../net/index.ts'
 import { writeBounded } from '../stream.ts'
 import type { Ask, AskReply } from '../../../mcp/index.ts'
 import type { BackendSession, ClientAbilities, ClientSession, OperationClient } from '../../model/session.ts'
+import { enabledAbilities } from '../../model/client.ts'
+import type { ExtensionSet } from '../../model/extensions.ts'
 import type { OtherWorkers } from './other-workers.ts'
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 
@@ -127,6 +129,7 @@ export class ServerSession implements ClientSession {
   /** Number of messages that other workers are currently sending. */
   #pushesInFlight = 0
   #nextQuestion = 1
+  #extensions: ExtensionSet | undefined
 
   constructor(facts: SessionFacts, caller: Caller, budget = new ReplayBudget(), otherWorkers?: OtherWorkers) {
     this.id = facts.id
@@ -142,6 +145,13 @@ export class ServerSession implements ClientSession {
     }
     this.otherWorkers = otherWorkers
     this.#replay = new ReplayStreams(budget, otherWorkers?.tag)
+  }
+
+  /** Removes extensions that a reload has disabled from the client's abilities. */
+  useExtensions(extensions: ExtensionSet): void {
+    if (this.#extensions === extensions) return
+    this.#extensions = extensions
+    this.client = { ...this.client, abilities: enabledAbilities(this.facts.abilities, extensions) }
   }
 
   get isIdle(): boolean {
