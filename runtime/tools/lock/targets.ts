@@ -12,6 +12,7 @@ import {
 } from '../../../schemas/index.ts'
 import { parseVmcpConfig, type VmcpConfig } from '../../config/index.ts'
 import { type Manifest, readManifests } from '../../toolkit/manifests/read.ts'
+import { lockFolders } from './pages.ts'
 import { readFileSync } from 'node:fs'
 import { validateResource } from '../../../hooks/index.ts'
 
@@ -30,6 +31,8 @@ export interface LockInputs {
   readonly unreachable: readonly string[]
   /** The locks in the manifests. */
   readonly locks: readonly ToolLockSpec[]
+  /** Folders of the files that contain locks. */
+  readonly folders: readonly string[]
 }
 
 const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry'] as const
@@ -55,7 +58,7 @@ export function targetsOf(
   const named = new Set([...targets.map(({ name }) => name), ...unreachable])
   for (const [name, url] of urls)
     if (!named.has(name)) targets.push({ kind: kindOf(name, locks), name, url, transport: 'streamable-http' })
-  return { targets, unreachable, locks }
+  return { targets, unreachable, locks, folders: lockFolders(manifests) }
 }
 
 /** Returns the locks in the manifests. Throws INVALID_CONFIG for an invalid lock. */
