@@ -13,6 +13,7 @@ import {
 import { parseVmcpConfig, type VmcpConfig } from '../../config/index.ts'
 import { type Manifest, readManifests } from '../../toolkit/manifests/read.ts'
 import { runningServerAt } from '../../toolkit/targets/running.ts'
+import { lockFolders } from './pages.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { validateResource } from '../../../hooks/index.ts'
@@ -43,6 +44,8 @@ export interface LockInputs {
   readonly undocumented: readonly UnlistedBackend[]
   /** The locks in the manifests. */
   readonly locks: readonly ToolLockSpec[]
+  /** Folders of the files that contain locks. */
+  readonly folders: readonly string[]
 }
 
 const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry'] as const
@@ -78,7 +81,7 @@ export function targetsOf(
   for (const [name, url] of urls)
     if (!named.has(name))
       targets.push({ kind: kindOf(name, locks, url), name, url, transport: 'streamable-http' })
-  return { targets, unreachable, undocumented, locks }
+  return { targets, unreachable, undocumented, locks, folders: lockFolders(manifests) }
 }
 
 /** Returns the locks in the manifests. Throws INVALID_CONFIG for an invalid lock. */

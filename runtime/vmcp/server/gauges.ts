@@ -9,6 +9,7 @@ import type { Clock } from '../model/time/clock.ts'
 import type { Events, Metrics } from '../../observe/index.ts'
 import { backendLabel, lostLogLines } from '../../observe/index.ts'
 import type { BackendState } from './engine/backend-state.ts'
+import { countsOf } from '../features/apps/page-drift.ts'
 import type { QuotaUsage } from '../features/quotas/guard.ts'
 import type { ServerSession } from '../clients/sessions/session.ts'
 
@@ -50,6 +51,11 @@ export function observeServer(metrics: Metrics, parts: GaugeParts): void {
     for (const { name, pins } of backends())
       if (pins?.lock === 'ok' && pins.observed)
         for (const state of pinStates) yield [pins.counts[state], { ...backendLabel(name), state }]
+  })
+  metrics.driftedPages(function* drifted() {
+    for (const { name, pages } of backends())
+      for (const [state, count] of Object.entries(pages ? countsOf(pages) : {}))
+        yield [count, { ...backendLabel(name), state }]
   })
   metrics.certificateExpiry(function* ends() {
     const served = servingEndsAt()
