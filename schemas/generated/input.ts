@@ -333,6 +333,15 @@ export type CABundleSource = Omit<filled.CABundleSource, "configMapRef"> & {
   readonly configMapRef: ConfigMapKeyRef
 }
 
+export type CatalogueFile = Omit<filled.CatalogueFile, "incomingAuth" | "servers"> & {
+  readonly incomingAuth: IncomingAuthFile
+  readonly servers?: readonly CatalogueServer[]
+}
+
+export type CatalogueServer = Omit<filled.CatalogueServer, "public"> & {
+  readonly public?: boolean
+}
+
 export type CimdConfig = Omit<filled.CimdConfig, "enabled" | "cacheFallbackTtl" | "cacheMaxSize"> & {
   readonly enabled?: boolean
   readonly cacheFallbackTtl?: string
@@ -1208,6 +1217,7 @@ export interface Statuses {
 /** Maps each runtime file to its document. */
 export interface RuntimeFiles {
   readonly authserver: AuthServerFile
+  readonly catalogue: CatalogueFile
   readonly proxy: ProxyFile
   readonly vmcp: VmcpFile
   readonly webhooks: WebhookFile

@@ -339,6 +339,34 @@ export type CABundleSource = {
   readonly configMapRef: ConfigMapKeyRef
 }
 
+/** Configuration file of a catalogue. */
+export type CatalogueFile = {
+  /** Name of the catalogue. Policies can refer to all of its servers as MCP::"<name>". */
+  readonly name: string
+  /** How clients are authenticated. With type anonymous, the catalogue lists only public servers. Policies decide which servers a client sees: each server is the resource Resource::"<published name>" of the action read_resource. */
+  readonly incomingAuth: IncomingAuthFile
+  /** Published servers. */
+  readonly servers: readonly CatalogueServer[]
+}
+
+/** A server in the catalogue. */
+export type CatalogueServer = {
+  /** Published name: a reversed domain name, a slash and the name of the server, such as com.example/tools. */
+  readonly name: string
+  /** Display name. */
+  readonly title?: string
+  /** Description of what the server is for. */
+  readonly description: string
+  /** Lists the server in a catalogue of type anonymous. */
+  readonly public: boolean
+  /** Address of the MCP endpoint. */
+  readonly url: string
+  /** Version of the entry, which changes with its contents. */
+  readonly version: string
+  /** Time at which the server was created, in UTC. */
+  readonly publishedAt?: string
+}
+
 /** Clients that are identified by the URL of a client-id metadata document. */
 export type CimdConfig = {
   /** Accepts client ids that are URLs of metadata documents. When false, only dynamically registered clients are accepted. */
@@ -4044,6 +4072,7 @@ export interface Statuses {
 /** Maps each runtime file to its document. */
 export interface RuntimeFiles {
   readonly authserver: AuthServerFile
+  readonly catalogue: CatalogueFile
   readonly proxy: ProxyFile
   readonly vmcp: VmcpFile
   readonly webhooks: WebhookFile
