@@ -39,6 +39,7 @@ import {
 import { VmcpReadiness } from './status/readiness.ts'
 import { Reloadable } from './reloadable.ts'
 import { type Reporter, reporterFor } from './status/report.ts'
+import { cardRoute } from './server-card.ts'
 import { signInRoute } from './sign-in-page.ts'
 import { makeServerTasks } from './tasks.ts'
 import type { TaskFeature } from '../features/tasks/index.ts'
@@ -288,7 +289,8 @@ class Vmcp implements VmcpServer {
 
   async listen(): Promise<void> {
     const { host = '127.0.0.1', port = defaults.port, allowedOrigins = [] } = this.#options
-    const { certificate, worker } = this.#options
+    const { certificate, version = '0.0.0', worker } = this.#options
+    const cardParts = { version, load: this.#load }
     const relay = this.#relay
     const handler = makeHandler({
       load: this.#load,
@@ -298,6 +300,7 @@ class Vmcp implements VmcpServer {
       routes: ({ path }) =>
         this.#observation.route(path) ??
         builtInRoute(this.#routeParts(), path) ??
+        cardRoute(path, this.#parts.config.publish, { ...cardParts, url: this.url }) ??
         signInRoute(this.#engine.signIns, path, () => this.#parts.originCheck) ??
         this.#options.authServer?.routes(path),
       isStopping: () => this.#stopping,
