@@ -233,6 +233,19 @@ export const eventTable: EventTable = {
     level: 'info',
     repeats: ({ backend, page }) => `${backend} ${page}`,
   },
+  skill_refused: {
+    message: 'a skill is not offered',
+    level: 'warn',
+  },
+  skill_names_equal: {
+    message: 'several skills have the same name',
+    level: 'warn',
+  },
+  skills_unread: {
+    message: "a backend's skills could not be read",
+    level: 'warn',
+    repeats: ({ backend }) => backend,
+  },
   tool_alias: {
     message: 'a tool has a short alias for clients because its name is too long',
     level: 'info',

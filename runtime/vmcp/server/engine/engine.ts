@@ -26,6 +26,7 @@ import { healthSettings } from '../../backends/health/settings.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { Notifier } from './notifier.ts'
 import { outputCheck } from './output-check.ts'
+import { makeSkillShelf } from '../../features/skills/index.ts'
 import { ExtensionSet } from '../../model/extensions.ts'
 import type { ClientSession } from '../../model/session.ts'
 import { type PinParts, reportRefusals } from '../../features/pinning/refusal.ts'
@@ -36,7 +37,7 @@ import { ResourceUpdates } from '../../catalog/changes/resource-updates.ts'
 import { Evaluator, makeWorkflows } from '../../features/workflows/index.ts'
 import { updatedMethod } from '../../../mcp/index.ts'
 import { PageReads } from '../../features/apps/page-reads.ts'
-import { appListings, onlyBackend } from './only-backend.ts'
+import { appListings, backendNames, listingTreatment, onlyBackend } from './only-backend.ts'
 import { GuardSlot } from '../../features/guardrails/slot.ts'
 import { ListMarks } from '../../features/guardrails/lists/list-marks.ts'
 
@@ -207,7 +208,9 @@ export class VmcpEngine {
   }
 
   #resourceUpdated(backend: Backend, session: ClientSession, params: Buffer): void {
-    for (const shown of this.core.parts.apps?.updatesOf(backend.name, params) ?? [params])
+    const { apps, skills } = this.core.parts
+    const named = skills?.listings.updateOf(backend.name, params) ?? params
+    for (const shown of apps?.updatesOf(backend.name, named) ?? [named])
       this.#updates.forward(backend.name, session.id, shown, (passed) =>
         this.#listener(backend, session).deliver(backend.name, updatedMethod, passed),
       )
@@ -216,6 +219,9 @@ export class VmcpEngine {
   #parts(config: VmcpConfig): CallParts {
     const { clock, events, observation } = this.#options
     const apps = appListings(config, this.#invalid, this.#pageReads, events)
+    const only = onlyBackend(config, this.#invalid)
+    const backends = backendNames(config, this.#invalid)
+    const skills = makeSkillShelf(config, { backends, onlyBackend: only, events, now: clock.now })
     return {
       members: this.#fleet.members,
       views: new Views(
@@ -227,14 +233,15 @@ export class VmcpEngine {
         reservedTools(config),
         this.#pins.locks,
         this.#listGuardrails,
-        apps,
+        listingTreatment([apps, skills?.listings]),
       ),
       apps,
+      skills,
       leftOut: this.#leftOut.names,
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
       guard: this.#guards.for(config),
-      onlyBackend: onlyBackend(config, this.#invalid),
+      onlyBackend: only,
       links: this.#links,
       extensions: new ExtensionSet(config.extensions),
     }

@@ -1,6 +1,7 @@
 /** Determines whether a configuration has a single backend, whose names and addresses clients see unchanged. */
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
 import type { Events } from '../../../observe/index.ts'
+import type { Listing } from '../../catalog/listing.ts'
 import { AppListings } from '../../features/apps/listing.ts'
 import type { PageReads } from '../../features/apps/page-reads.ts'
 
@@ -16,6 +17,27 @@ export function onlyBackend(
   return second === undefined ? first?.name : undefined
 }
 
+/** Returns the names of all backends in a configuration, including excluded backends. */
+export function backendNames(
+  { backends = [] }: VmcpConfig,
+  invalid: readonly ExcludedBackend[],
+): ReadonlySet<string> {
+  return new Set([...backends, ...invalid].map(({ name }) => name))
+}
+
+interface ListingTreatment {
+  apply(listing: Listing): Listing
+}
+
+/** Returns the treatments as one treatment. */
+export function listingTreatment(
+  treatments: readonly (ListingTreatment | undefined)[],
+): ListingTreatment | undefined {
+  const [first, ...others] = treatments.filter((one) => one !== undefined)
+  if (!first || others.length === 0) return first
+  return { apply: (listing) => others.reduce((shown, next) => next.apply(shown), first.apply(listing)) }
+}
+
 /** Returns the treatment of the pages and tools of MCP Apps. Returns undefined if MCP Apps is disabled. */
 export function appListings(
   config: VmcpConfig,
@@ -25,8 +47,7 @@ export function appListings(
 ): AppListings | undefined {
   const { enabled = true, allowedOrigins, allowedPermissions } = config.extensions?.apps ?? {}
   if (!enabled) return undefined
-  const names = [...(config.backends ?? []), ...invalid].map(({ name }) => name)
-  const backends = onlyBackend(config, invalid) === undefined ? new Set(names) : undefined
+  const backends = onlyBackend(config, invalid) === undefined ? backendNames(config, invalid) : undefined
   const origins = allowedOrigins && new Set(allowedOrigins.map((origin) => origin.toLowerCase()))
   return new AppListings({ backends, allowedOrigins: origins, allowedPermissions, reads, events })
 }
