@@ -51,7 +51,7 @@ export interface CallParts extends LookupParts {
   /** The pages and tools of MCP Apps. Undefined if MCP Apps is disabled. */
   readonly apps: AppListings | undefined
   /** The skills of the backends. Undefined if skills are disabled. */
-  readonly skills?: SkillShelf | undefined
+  readonly skills: SkillShelf | undefined
 }
 
 const listMethods: Readonly<Record<string, ItemKind>> = {

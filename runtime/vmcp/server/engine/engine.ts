@@ -26,7 +26,6 @@ import { healthSettings } from '../../backends/health/settings.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { Notifier } from './notifier.ts'
 import { outputCheck } from './output-check.ts'
-import { makeSkillShelf } from '../../features/skills/index.ts'
 import { ExtensionSet } from '../../model/extensions.ts'
 import type { ClientSession } from '../../model/session.ts'
 import { type PinParts, reportRefusals } from '../../features/pinning/refusal.ts'
@@ -37,7 +36,8 @@ import { ResourceUpdates } from '../../catalog/changes/resource-updates.ts'
 import { Evaluator, makeWorkflows } from '../../features/workflows/index.ts'
 import { updatedMethod } from '../../../mcp/index.ts'
 import { PageReads } from '../../features/apps/page-reads.ts'
-import { appListings, backendNames, listingTreatment, onlyBackend } from './only-backend.ts'
+import { onlyBackend } from './only-backend.ts'
+import { listingTreatment, makeTreatments, shownUpdates } from './treatments.ts'
 import { GuardSlot } from '../../features/guardrails/slot.ts'
 import { ListMarks } from '../../features/guardrails/lists/list-marks.ts'
 
@@ -208,9 +208,7 @@ export class VmcpEngine {
   }
 
   #resourceUpdated(backend: Backend, session: ClientSession, params: Buffer): void {
-    const { apps, skills } = this.core.parts
-    const named = skills?.listings.updateOf(backend.name, params) ?? params
-    for (const shown of apps?.updatesOf(backend.name, named) ?? [named])
+    for (const shown of shownUpdates(this.core.parts, backend.name, params))
       this.#updates.forward(backend.name, session.id, shown, (passed) =>
         this.#listener(backend, session).deliver(backend.name, updatedMethod, passed),
       )
@@ -218,10 +216,7 @@ export class VmcpEngine {
 
   #parts(config: VmcpConfig): CallParts {
     const { clock, events, observation } = this.#options
-    const apps = appListings(config, this.#invalid, this.#pageReads, events)
-    const only = onlyBackend(config, this.#invalid)
-    const backends = backendNames(config, this.#invalid)
-    const skills = makeSkillShelf(config, { backends, onlyBackend: only, events, now: clock.now })
+    const treatments = makeTreatments(config, this.#invalid, { events, clock, reads: this.#pageReads })
     return {
       members: this.#fleet.members,
       views: new Views(
@@ -233,15 +228,14 @@ export class VmcpEngine {
         reservedTools(config),
         this.#pins.locks,
         this.#listGuardrails,
-        listingTreatment([apps, skills?.listings]),
+        listingTreatment(treatments),
       ),
-      apps,
-      skills,
+      ...treatments,
       leftOut: this.#leftOut.names,
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
       guard: this.#guards.for(config),
-      onlyBackend: only,
+      onlyBackend: onlyBackend(config, this.#invalid),
       links: this.#links,
       extensions: new ExtensionSet(config.extensions),
     }

@@ -70,6 +70,8 @@ export interface SkillServerOptions {
   readonly ttlMs?: number
   readonly pageSize?: number
   readonly declares?: boolean
+  /** The server responds to `skills/list` with something other than a list. */
+  readonly isBroken?: boolean
 }
 
 export async function startSkillServer(t: Test, options: SkillServerOptions): Promise<SkillServer> {
@@ -90,7 +92,7 @@ export async function startSkillServer(t: Test, options: SkillServerOptions): Pr
         const from = Number(cursor ?? 0)
         const next = from + pageSize
         return {
-          skills: skills.slice(from, next),
+          skills: options.isBroken ? {} : skills.slice(from, next),
           ...(next < skills.length && { nextCursor: String(next) }),
           ttlMs,
           cacheScope: 'public',

@@ -105,3 +105,130 @@ await t.test('skills: a single backend keeps its URIs', async (t) => {
     t.ok((await request('resources/read', { uri: 'skill://refunds/templates/mail.md' }))?.result)
   }
 })
+
+await t.test(
+  'skills: a policy decides on each skill, in lists, entries, files and directories',
+  async (t) => {
+    const policies = [
+      'permit(principal, action == Action::"read_resource", resource);',
+      'permit(principal, action == Action::"get_skill", resource) when { resource.backend == "beta" };',
+      'permit(principal, action == Action::"get_skill", resource == Skill::"skill://alpha/open/SKILL.md");',
+      'forbid(principal, action == Action::"get_skill", resource in BackendSkill::"beta/skill://audit/SKILL.md");',
+    ]
+    const files = { alpha: ['refunds', 'open'], beta: ['refunds', 'audit'] }
+    const servers = Object.fromEntries(
+      await Promise.all(
+        Object.entries(files).map(async ([name, roots]) => {
+          const own = roots.map((root) => `skill://${root}`)
+          const server = await startSkillServer(t, {
+            name,
+            skills: own.map((root) => entry(root, auditFiles)),
+            contents: Object.assign({}, ...own.map((root) => contentsOf(root, auditFiles))) as Record<
+              string,
+              Fields
+            >,
+          })
+          return [name, server] as const
+        }),
+      ),
+    )
+    const authz = { type: 'cedar', policies, entitiesJson: '[]' }
+    const vmcp = await startSkills(t, servers, { incomingAuth: { type: 'anonymous', authz } })
+    for (const era of eras) {
+      const request = await clientOf(era, vmcp.url)
+      t.same(
+        (await skillsOf(request)).map(({ uri }) => uri),
+        ['skill://alpha/open/SKILL.md', 'skill://beta/refunds/SKILL.md'],
+      )
+      for (const [root, isAllowed] of [
+        ['skill://alpha/open', true],
+        ['skill://alpha/refunds', false],
+        ['skill://beta/refunds', true],
+        ['skill://beta/audit', false],
+      ] as const)
+        for (const [method, uri] of [
+          ['skills/get', `${root}/SKILL.md`],
+          ['resources/read', `${root}/SKILL.md`],
+          ['resources/directory/read', root],
+        ] as const) {
+          const response = await request(method, { uri })
+          if (isAllowed) t.ok(response?.result, `${method} ${uri}`)
+          else
+            t.match(response?.error, { message: 'skill denied by authorization policy' }, `${method} ${uri}`)
+        }
+    }
+    t.ok(vmcp.events.some(({ type }) => type === 'call_denied'))
+  },
+)
+
+await t.test('skills: a policy on get_skill protects skills that no list contains', async (t) => {
+  const root = 'skill://hidden/refunds'
+  const alpha = await startSkillServer(t, {
+    name: 'alpha',
+    skills: [],
+    unlisted: [entry(root, refundFiles)],
+    contents: contentsOf(root, refundFiles),
+  })
+  const beta = await startSkillServer(t, { name: 'beta' })
+  for (const [effect, isAllowed] of [
+    ['permit', true],
+    ['forbid', false],
+  ] as const) {
+    const policies = [
+      'permit(principal, action == Action::"read_resource", resource);',
+      `${effect}(principal, action == Action::"get_skill", resource);`,
+    ]
+    const authz = { type: 'cedar', policies, entitiesJson: '[]' }
+    const vmcp = await startSkills(t, { alpha, beta }, { incomingAuth: { type: 'anonymous', authz } })
+    for (const era of eras) {
+      const request = await clientOf(era, vmcp.url)
+      const read = await request('resources/read', {
+        uri: 'skill://alpha/hidden/refunds/templates/eu/mail.md',
+      })
+      if (isAllowed) t.match(read?.result, { contents: [{ text: refundFiles['templates/eu/mail.md'] }] })
+      else t.match(read?.error, { message: 'skill denied by authorization policy' })
+      const got = await request('skills/get', { uri: 'skill://alpha/hidden/refunds/SKILL.md' })
+      t.equal(got?.result !== undefined, isAllowed)
+    }
+  }
+})
+
+await t.test('skills: pages of the aggregated list, and the shortest lifetime', async (t) => {
+  const many = Array.from({ length: 130 }, (_, index) => entry(`skill://s${index + 100}`, auditFiles))
+  const alpha = await startSkillServer(t, { name: 'alpha', skills: many, pageSize: 50, ttlMs: 30_000 })
+  const beta = await startSkillServer(t, { name: 'beta', ttlMs: 5_000 })
+  const vmcp = await startSkills(t, { alpha, beta })
+  for (const era of eras) {
+    const request = await clientOf(era, vmcp.url)
+    const first = await resultOf(request, 'skills/list')
+    const second = await resultOf(request, 'skills/list', { cursor: first['nextCursor'] })
+    const all = [...(first['skills'] as Fields[]), ...(second['skills'] as Fields[])].map(({ uri }) => uri)
+    t.equal(all.length, 131)
+    t.equal(new Set(all).size, 131)
+    t.equal(second['nextCursor'], undefined)
+    if (era === 'stateless') t.match(first, { ttlMs: 5_000, cacheScope: 'private' })
+    t.match((await request('skills/list', { cursor: 'x' }))?.error, {
+      code: -32602,
+      message: 'invalid cursor',
+    })
+    t.match((await request('skills/list', { cursor: 5 }))?.error, { code: -32602 })
+  }
+  const lists = alpha.requests.filter(({ method }) => method === 'skills/list')
+  t.equal(lists.length, 3, 'the list is kept for its lifetime')
+})
+
+await t.test('skills: one failed backend hides only its own skills, or fails the list', async (t) => {
+  const alpha = await startSkillServer(t, { name: 'alpha' })
+  const beta = await startSkillServer(t, { name: 'beta', isBroken: true })
+  for (const mode of ['best_effort', 'fail']) {
+    const operational = { failureHandling: { partialFailureMode: mode } }
+    const vmcp = await startSkills(t, { alpha, beta }, { operational })
+    for (const era of eras) {
+      const response = await (await clientOf(era, vmcp.url))('skills/list')
+      if (mode === 'fail')
+        t.match(response?.error, { message: /backend beta is temporarily unavailable for skills\/list/ })
+      else t.match(response?.result, { skills: [{ uri: 'skill://alpha/refunds/SKILL.md' }] })
+    }
+    t.ok(vmcp.events.some(({ type }) => type === 'skills_unread'))
+  }
+})
