@@ -13,7 +13,7 @@ export function isSkillAddress(uri: string): boolean {
 }
 
 /** Returns the address that clients see. Returns undefined for a URI without an authority, such as `urn:x`. */
-export function skillAddress(backend: string, uri: string): string | undefined {
+function skillAddress(backend: string, uri: string): string | undefined {
   const [, name, rest] = anyUri.exec(uri) ?? []
   if (name === undefined || rest === undefined) return undefined
   const isPlain = name === 'skill' && !rest.startsWith('~')

@@ -14,7 +14,7 @@ export function manifestText(name: string, description = `How to use ${name}`, b
   return `---\nname: ${name}\ndescription: ${description}\n---\n\n${body}`
 }
 
-export function digest(text: string): string {
+function digest(text: string): string {
   return `sha256:${createHash('sha256').update(text).digest('hex')}`
 }
 
