@@ -16,7 +16,10 @@ export {
 export { startVmcp } from './server/server.ts'
 export { type BackendStateInput, snapshotOffline } from './server/snapshot/snapshot.ts'
 export type { LockKeeper } from './catalog/pinning/first-seen.ts'
+export { type PartDiff, textDiff } from './catalog/pinning/diff.ts'
 export type { PinDetail } from './catalog/pinning/report.ts'
+export { pageDigest } from './features/apps/page-locks.ts'
+export type { SurveyedPage } from './features/apps/page-survey.ts'
 export {
   compareWithLocks,
   type LockComparison,

@@ -50,6 +50,16 @@ export interface EventFields extends AttachEventFields {
     readonly skipped_operations?: readonly string[] | undefined
     /** The first filters and overrides that match no operation, one line each. */
     readonly unused_settings?: readonly string[] | undefined
+    readonly err?: unknown
+  }
+  /** Filters and overrides that match no operation of an OpenAPI document; empty when every setting is in use. */
+  readonly openapi_settings_unused: { readonly backend: string; readonly settings: readonly string[] }
+  /** A response of a REST service could not be compared with the OpenAPI document, and reached the client. */
+  readonly openapi_response_unchecked: {
+    readonly backend: string
+    readonly tool: string
+    readonly reason: string
+    readonly err?: unknown
   }
   /** A response of a REST service does not match the OpenAPI document. */
   readonly openapi_response_mismatch: {
@@ -150,6 +160,18 @@ export interface EventFields extends AttachEventFields {
     readonly changed: number
     readonly new: number
     readonly removed: number
+    readonly quiet: boolean
+    readonly examples: readonly string[]
+  }
+  /**
+   * A page that a client has read differs from the lock of its backend, or no longer differs. All counts are 0 when no
+   * known page differs, or when `compared` is false because the lock no longer contains pages.
+   */
+  readonly pages_drifted: {
+    readonly backend: string
+    readonly compared: boolean
+    readonly changed: number
+    readonly new: number
     readonly quiet: boolean
     readonly examples: readonly string[]
   }

@@ -11,6 +11,7 @@ import { consoleRows } from './rows/console.ts'
 import { deviationText } from './deviations.ts'
 import type { EventFields } from './fields.ts'
 import { openApiRows } from './rows/openapi.ts'
+import { pageRows } from './rows/pages.ts'
 import { quotaRows } from './rows/quotas.ts'
 import type { EventTable } from './row.ts'
 import { type Cause, causeFix, causeText, withDetail } from '../causes.ts'
@@ -228,11 +229,6 @@ export const eventTable: EventTable = {
       open: resolved ? undefined : { message: problem, fix },
     }),
   },
-  page_narrowed: {
-    message: 'origins or permissions that are not allowed were removed from a page',
-    level: 'info',
-    repeats: ({ backend, page }) => `${backend} ${page}`,
-  },
   tool_alias: {
     message: 'a tool has a short alias for clients because its name is too long',
     level: 'info',
@@ -278,6 +274,7 @@ export const eventTable: EventTable = {
   },
   ...callRows,
   ...openApiRows,
+  ...pageRows,
   ...quotaRows,
   config_reloaded: {
     message: 'configuration reloaded',

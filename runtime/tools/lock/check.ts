@@ -6,30 +6,60 @@ import {
   type LockComparison,
   type PinDetail,
   type SurveyedBackend,
+  type SurveyedPage,
 } from '../../vmcp/index.ts'
 import { visibleText } from '../../observe/index.ts'
-import type { LockTarget } from './targets.ts'
+import { comparePages, differenceLines, type PageDifference } from './pages.ts'
+import type { LockTarget, UnlistedBackend } from './targets.ts'
 
 export interface CheckedLock extends LockComparison {
   readonly backend: string
   /** False when the backend has no lock. */
   readonly locked: boolean
+  readonly pages: readonly PageDifference[]
+  /** Number of pages that no lock compares. */
+  readonly unlockedPages: number
 }
 
 export async function checkBackend(
   target: LockTarget,
   listing: NonNullable<SurveyedBackend['listing']>,
   locks: readonly ToolLockSpec[],
+  {
+    pages = [],
+    folders = [],
+  }: { readonly pages?: readonly SurveyedPage[]; readonly folders?: readonly string[] } = {},
 ): Promise<CheckedLock> {
-  const own: RuntimeToolLock[] = locks
-    .filter(({ backendRef }) => backendRef.name === target.name && backendRef.kind === target.kind)
-    .map((spec) => ({ scheme: pinScheme, ...runtimeToolLock(spec, target.name) }))
+  const specs = locks.filter(
+    ({ backendRef }) => backendRef.name === target.name && backendRef.kind === target.kind,
+  )
+  const own: RuntimeToolLock[] = specs.map((spec) => ({
+    scheme: pinScheme,
+    ...runtimeToolLock(spec, target.name),
+  }))
   const compared = await compareWithLocks(listing, own)
-  return { backend: target.name, locked: own.length > 0, ...compared }
+  const found = comparePages(target.name, pages, specs, folders)
+  const differences = found?.differences ?? []
+  const countOf = (state: PageDifference['state']) =>
+    differences.filter((page) => page.state === state).length
+  const { counts } = compared
+  return {
+    ...compared,
+    backend: target.name,
+    locked: own.length > 0,
+    counts: {
+      pinned: counts.pinned + (found?.pinned ?? 0),
+      new: counts.new + countOf('new'),
+      changed: counts.changed + countOf('changed'),
+      removed: counts.removed + countOf('removed'),
+    },
+    pages: differences,
+    unlockedPages: found ? 0 : pages.length,
+  }
 }
 
-export function isInSync({ locked, failure, drift }: CheckedLock): boolean {
-  return locked && failure === undefined && drift.length === 0
+export function isInSync({ locked, failure, drift, pages }: CheckedLock): boolean {
+  return locked && failure === undefined && drift.length + pages.length === 0
 }
 
 const nouns = {
@@ -40,12 +70,12 @@ const nouns = {
 }
 
 export function checkText(checked: CheckedLock): string {
-  const { backend, locked, failure, counts, drift } = checked
+  const { backend, locked, failure, counts, drift, pages } = checked
   if (!locked) return `${backend}: no lock`
   if (failure !== undefined) return `${backend}: the lock cannot be used: ${failure}`
   if (isInSync(checked)) return `${backend}: in sync, ${counts.pinned} pinned`
   const head = `${backend}: ${counts.changed} changed, ${counts.new} new, ${counts.removed} removed`
-  return [head, ...drift.flatMap(driftLines)].join('\n')
+  return [head, ...drift.flatMap(driftLines), ...pages.flatMap(differenceLines)].join('\n')
 }
 
 function driftLines({ kind, name, state, parts, renamedFrom, diff }: PinDetail): string[] {
@@ -57,28 +87,32 @@ function driftLines({ kind, name, state, parts, renamedFrom, diff }: PinDetail):
   return [`  ${what} ${state}${more}${before}`, ...lines]
 }
 
-/** Set for a backend that could not be compared. */
-export interface UnlistedBackend {
-  readonly backend: string
-  readonly message: string
-}
-
 /** Returns the machine-readable report, which contains differences and digests but no definitions. */
 export function checkReport(checked: readonly CheckedLock[], unlisted: readonly UnlistedBackend[]): object {
-  const backends = checked.map(({ backend, locked, failure, counts, drift }) => ({
+  const backends = checked.map(({ backend, locked, failure, counts, drift, pages }) => ({
     backend,
     locked,
     failure,
     counts,
-    drift: drift.map(({ kind, name, state, parts, digest, renamedFrom, diff }) => ({
-      kind,
-      name: visibleText(name),
-      state,
-      parts,
-      digest,
-      renamedFrom,
-      diff,
-    })),
+    drift: [
+      ...drift.map(({ kind, name, state, parts, digest, renamedFrom, diff }) => ({
+        kind,
+        name: visibleText(name),
+        state,
+        parts,
+        digest,
+        renamedFrom,
+        diff,
+      })),
+      ...pages.map(({ uri, state, digest, lines, cut }) => ({
+        kind: 'page',
+        name: visibleText(uri),
+        state,
+        parts: ['html'],
+        digest,
+        diff: lines.length === 0 ? [] : [{ part: 'html', lines, cut }],
+      })),
+    ],
   }))
   return { inSync: unlisted.length === 0 && checked.every(isInSync), backends, unlisted }
 }

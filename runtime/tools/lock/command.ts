@@ -6,23 +6,18 @@
  * lists.
  */
 import { apiVersion, formatViolations, invalidConfig, type ToolLockSpec } from '../../../schemas/index.ts'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { validateResource } from '../../../hooks/index.ts'
+import { defaultSettings, validateResource } from '../../../hooks/index.ts'
 import { environment } from '../../config/index.ts'
 import { silentLog } from '../../net/index.ts'
 import { type SurveyedBackend, surveyBackends } from '../../vmcp/index.ts'
-import {
-  type CheckedLock,
-  checkBackend,
-  checkReport,
-  checkText,
-  isInSync,
-  type UnlistedBackend,
-} from './check.ts'
+import { type CheckedLock, checkBackend, checkReport, checkText, isInSync } from './check.ts'
 import { lockSpec, manifestText, offeredIn } from './manifest.ts'
-import { surveyConfig, type LockTarget, targetsOf } from './targets.ts'
+import { lockedPages, writePages } from './pages.ts'
+import { surveyConfig, type LockTarget, targetsOf, type UnlistedBackend } from './targets.ts'
 import { NamedArgument } from '../../toolkit/terminal/command.ts'
 import { backendNames } from '../../toolkit/targets/down.ts'
 import {
@@ -56,8 +51,9 @@ export function addLockCommand(program: Command): void {
     .command('lock')
     .summary('write or check locks for approved backend definitions (MCPToolLock)')
     .description(
-      'Reads the tools, prompts, resource templates and instructions from the backends in manifests, and writes one\n' +
-        'MCPToolLock per backend. With --check, compares them with the locks in the manifests.',
+      'Reads the tools, prompts, resource templates, instructions and pages from the backends in manifests, and writes\n' +
+        'one MCPToolLock per backend. Reads the tools of an MCPOpenAPIServer from its OpenAPI document. With --check,\n' +
+        'compares them with the locks in the manifests.',
     )
     .addArgument(
       new NamedArgument(
@@ -136,29 +132,52 @@ async function membersOf(names: readonly string[]): Promise<Members> {
 }
 
 async function lock(options: Options, remote: readonly string[]): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-lock-'))
+  try {
+    return await lockWith(options, remote, folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Allows REST services on this machine, as `gatehouse dev` does. */
+const settings = { ...defaultSettings, allowLoopback: true }
+
+/** `folder` is for temporary files. */
+async function lockWith(options: Options, remote: readonly string[], folder: string): Promise<number> {
   const manifests = readManifests(options.filename, standardText)
   const {
     targets,
     unreachable: unaddressed,
+    undocumented,
     locks,
-  } = targetsOf(manifests, options.url, (doc) => validateResource(doc).violations)
+    folders,
+  } = targetsOf(manifests, options.url, (doc) => validateResource(doc, { settings }).violations)
+  for (const { backend, message } of undocumented) printError(`${backend}: is not locked: ${message}`)
   const targetNames = new Set(targets.map(({ name }) => name))
   const unreachable = [...new Set([...unaddressed, ...remote.filter((name) => !targetNames.has(name))])]
   for (const name of unreachable) printError(`${name}: ${noAddress}; set --url ${name}=URL`)
-  if (targets.length === 0)
+  if (targets.length === 0 && undocumented.length === 0)
     throw invalidConfig(
       `no backend to lock: add the NAME of a server, -f with manifests, or --url NAME=URL; ${runningHint()}`,
     )
   const { bearerTokenFile } = options
   const given = bearerTokenFile === undefined ? undefined : readToken('--bearer-token-file', bearerTokenFile)
-  const { config, variables } = surveyConfig(targets, (url) => runningServerAt(new URL(url))?.token ?? given)
+  const tokenFor = (url: string) => runningServerAt(new URL(url))?.token ?? given
+  const { config, variables } = surveyConfig(targets, tokenFor, folder)
+  warnOfHeaders(targets)
   const env = { ...environment(), ...variables }
-  const survey = () => surveyBackends(config, { env, version, log: silentLog })
+  const morePages = (backend: string) =>
+    locks.flatMap(({ backendRef, pages = [] }) =>
+      backendRef.name === backend ? pages.map(({ uri }) => uri) : [],
+    )
+  const survey = () => surveyBackends(config, { env, version, log: silentLog, morePages })
   const seen = await survey()
   const failed = seen.filter(({ listing }) => !listing)
   for (const { backend, error } of failed)
     printError(`${backend}: cannot list its definitions: ${error?.message ?? 'unknown'}`)
   const unlisted: UnlistedBackend[] = [
+    ...undocumented,
     ...failed.map(({ backend, error }) => ({ backend, message: error?.message ?? 'unknown' })),
     ...unreachable.map((backend) => ({
       backend,
@@ -166,31 +185,60 @@ async function lock(options: Options, remote: readonly string[]): Promise<number
     })),
   ]
   const listed = pairs(targets, seen)
-  if (options.check) return check(listed, locks, options.format, unlisted)
+  const unread = listed.flatMap(unreadPages)
+  for (const { backend, message } of unread) printError(`${backend}: ${message}`)
+  if (options.check) return check(listed, { locks, folders }, options.format, [...unlisted, ...unread])
   await warnOfVarying(listed, await survey())
   const isWritten = write(listed, locks, options.output)
-  return unlisted.length > 0 || !isWritten ? exitCode.usage : exitCode.ok
+  return unlisted.length + unread.length > 0 || !isWritten ? exitCode.usage : exitCode.ok
+}
+
+/** Warns about REST services whose tools may have arguments that the running server leaves out. */
+function warnOfHeaders(targets: readonly LockTarget[]): void {
+  for (const { name, rest } of targets)
+    if (rest?.missingAuth !== undefined)
+      printError(
+        `${name}: MCPExternalAuthConfig ${rest.missingAuth} is not among the given files; if it sets a header other than Authorization, add it, so that the tools have no argument for this header`,
+      )
 }
 
 const noAddress = 'is not locked, because it does not run on this machine and no URL is given'
 
-type Pair = readonly [LockTarget, NonNullable<SurveyedBackend['listing']>]
+interface ListedBackend extends Pick<SurveyedBackend, 'pages'> {
+  readonly target: LockTarget
+  readonly listing: NonNullable<SurveyedBackend['listing']>
+}
 
-function pairs(targets: readonly LockTarget[], seen: readonly SurveyedBackend[]): readonly Pair[] {
-  return seen.flatMap(({ backend, listing }) => {
+function pairs(targets: readonly LockTarget[], seen: readonly SurveyedBackend[]): readonly ListedBackend[] {
+  return seen.flatMap(({ backend, listing, pages }) => {
     const target = targets.find(({ name }) => name === backend)
-    return target && listing ? [[target, listing] as const] : []
+    return target && listing ? [{ target, listing, pages }] : []
   })
 }
 
+/** Returns the listed pages that could not be read. */
+function unreadPages({ target, pages }: ListedBackend): readonly UnlistedBackend[] {
+  return pages.flatMap(({ uri, isListed, problem }) =>
+    isListed && problem !== undefined
+      ? [{ backend: target.name, message: `cannot read page ${visibleText(uri)}: ${problem}` }]
+      : [],
+  )
+}
+
 async function check(
-  listed: readonly Pair[],
-  locks: readonly ToolLockSpec[],
+  listed: readonly ListedBackend[],
+  { locks, folders }: { readonly locks: readonly ToolLockSpec[]; readonly folders: readonly string[] },
   format: Options['format'],
   unlisted: readonly UnlistedBackend[],
 ): Promise<number> {
   const checked: CheckedLock[] = []
-  for (const [target, listing] of listed) checked.push(await checkBackend(target, listing, locks))
+  for (const { target, listing, pages } of listed)
+    checked.push(await checkBackend(target, listing, locks, { pages, folders }))
+  for (const { backend, locked, unlockedPages } of checked)
+    if (locked && unlockedPages > 0)
+      printError(
+        `${backend}: ${quantity(unlockedPages, 'page')} not compared: write the lock again to add pages`,
+      )
   if (format === 'json') printJson(checkReport(checked, unlisted))
   else if (checked.length > 0) print(checked.map(checkText).join('\n'))
   if (unlisted.length > 0 || checked.some(({ failure }) => failure !== undefined)) return exitCode.usage
@@ -198,11 +246,20 @@ async function check(
 }
 
 /** Warns about definitions that differ between the two lists. */
-async function warnOfVarying(listed: readonly Pair[], again: readonly SurveyedBackend[]): Promise<void> {
-  for (const [target, listing] of listed) {
-    const second = again.find(({ backend }) => backend === target.name)?.listing
+async function warnOfVarying(
+  listed: readonly ListedBackend[],
+  again: readonly SurveyedBackend[],
+): Promise<void> {
+  for (const { target, listing, pages } of listed) {
+    const { listing: second, pages: secondPages = [] } =
+      again.find(({ backend }) => backend === target.name) ?? {}
     if (!second) continue
-    const { drift } = await checkBackend(target, second, [lockSpec(target, offeredIn(listing), undefined)])
+    const first = lockSpec(target, offeredIn(listing), undefined, lockedPages(pages, undefined))
+    const { drift, pages: varying } = await checkBackend(target, second, [first], { pages: secondPages })
+    for (const { uri } of varying)
+      printError(
+        `${target.name}: page ${visibleText(uri)} differs between two reads: a lock cannot approve a page that varies`,
+      )
     for (const { name, parts } of drift)
       printError(
         `${target.name}: ${visibleText(name) || 'instructions'} differs between two lists${parts.length > 0 ? ` (${parts.join(', ')})` : ''}: see ignore and variants in MCPToolLock`,
@@ -211,15 +268,19 @@ async function warnOfVarying(listed: readonly Pair[], again: readonly SurveyedBa
 }
 
 /** Writes the locks. Returns false after reporting a lock that could not be written. */
-function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: string | undefined): boolean {
+function write(
+  listed: readonly ListedBackend[],
+  locks: readonly ToolLockSpec[],
+  folder: string | undefined,
+): boolean {
   if (folder !== undefined) mkdirSync(folder, { recursive: true })
   let isWritten = true
-  for (const [target, listing] of listed) {
+  for (const { target, listing, pages } of listed) {
     reportOmitted(listing)
     const own = locks.filter(
       ({ backendRef }) => backendRef.name === target.name && backendRef.kind === target.kind,
     )
-    const spec = lockSpec(target, offeredIn(listing), own[0])
+    const spec = lockSpec(target, offeredIn(listing), own[0], lockedPages(pages, own[0]?.pages))
     const problem =
       own.length > 1
         ? `it has ${own.length} locks, which a single lock would replace: merge them, or leave this backend out`
@@ -232,11 +293,13 @@ function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: 
     const text = manifestText(target, spec)
     const tokens = Math.ceil(listing.tools.reduce((sum, { json }) => sum + json.length, 0) / 4)
     const summary = `${quantity(listing.tools.length, 'tool')}, about ${tokens} tokens in a list`
+    const more = spec.pages?.length ? `, ${quantity(spec.pages.length, 'page')}` : ''
     if (folder === undefined) print(`---\n${text}`)
     else {
       const path = join(folder, `${target.name}.lock.yaml`)
       writeFileSync(path, text)
-      print(`${path}: ${summary}`)
+      writePages(folder, target.name, pages)
+      print(`${path}: ${summary}${more}`)
     }
   }
   return isWritten
@@ -249,6 +312,6 @@ function lockProblem({ name }: LockTarget, spec: ToolLockSpec): string | undefin
 }
 
 /** Reports invalid items, which our servers do not list and locks do not contain. */
-function reportOmitted({ violations }: Pair[1]): void {
+function reportOmitted({ violations }: ListedBackend['listing']): void {
   for (const { message } of violations.problems) printError(visibleText(message))
 }

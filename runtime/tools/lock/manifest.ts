@@ -37,11 +37,12 @@ export function offeredIn({ server, tools, prompts, templates }: Listing): Locka
   }
 }
 
-/** Returns the spec of a lock. Keeps the previous lock's settings, notes and variants where they still apply. */
+/** Returns the spec of a lock. `pages` replaces the previous pages, unless undefined. Keeps the previous lock's settings, notes and variants where they still apply. */
 export function lockSpec(
   target: LockTarget,
   offered: LockableItems,
   before: ToolLockSpec | undefined,
+  pages?: ToolLockSpec['pages'],
 ): ToolLockSpec {
   const {
     backendRef: _,
@@ -49,11 +50,13 @@ export function lockSpec(
     tools,
     prompts,
     resourceTemplates,
+    pages: pagesBefore,
     ...settings
   } = before ?? {
     scheme: pinScheme,
   }
   const { instructions } = offered
+  const lockedPages = pages ?? pagesBefore
   const lockedServer = { ...server, ...(instructions === undefined ? {} : { instructions }) }
   if (instructions === undefined) delete lockedServer.instructions
   return {
@@ -63,6 +66,7 @@ export function lockSpec(
     ...list('tools', offered.tools, tools),
     ...list('prompts', offered.prompts, prompts),
     ...list('resourceTemplates', offered.templates, resourceTemplates),
+    ...(lockedPages && { pages: lockedPages }),
   }
 }
 

@@ -79,7 +79,7 @@ export function makeLinks(
         observer,
         ...(gate && { permits: permissionCheck(gate, factsOf) }),
       }),
-      ...rewriteAppResults(apps, makePageCheck(config.pinning, config.toolLocks, refusePage)),
+      ...rewriteAppResults(apps, makePageCheck(config, apps.drift, refusePage)),
     }),
     listAliases: hasAliases ? showAliases((client) => core.peek(client).aliases) : undefined,
     listTasks: hasTasks ? tasks.list : undefined,

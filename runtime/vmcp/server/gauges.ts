@@ -7,8 +7,9 @@ import type { AuthenticationEvent } from '../../incoming/index.ts'
 import { LoadControl, type LoadLimits, trackOverload } from '../../net/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import type { Events, Metrics } from '../../observe/index.ts'
-import { backendLabel } from '../../observe/index.ts'
+import { backendLabel, lostLogLines } from '../../observe/index.ts'
 import type { BackendState } from './engine/backend-state.ts'
+import { countsOf } from '../features/apps/page-drift.ts'
 import type { QuotaUsage } from '../features/quotas/guard.ts'
 import type { ServerSession } from '../clients/sessions/session.ts'
 
@@ -51,6 +52,11 @@ export function observeServer(metrics: Metrics, parts: GaugeParts): void {
       if (pins?.lock === 'ok' && pins.observed)
         for (const state of pinStates) yield [pins.counts[state], { ...backendLabel(name), state }]
   })
+  metrics.driftedPages(function* drifted() {
+    for (const { name, pages } of backends())
+      for (const [state, count] of Object.entries(pages ? countsOf(pages) : {}))
+        yield [count, { ...backendLabel(name), state }]
+  })
   metrics.certificateExpiry(function* ends() {
     const served = servingEndsAt()
     if (served !== undefined) yield [served / 1_000, { certificate: 'serving' }]
@@ -64,6 +70,7 @@ export function observeServer(metrics: Metrics, parts: GaugeParts): void {
   metrics.processMemory(() => processSamples(version).processMemory)
   metrics.processStart(() => processSamples(version).processStart)
   metrics.processFiles(() => processSamples(version).processFiles)
+  metrics.logLinesLost(() => processSamples(version, lostLogLines()).logLinesLost)
   metrics.buildInfo(() => [[1, { version, node: process.versions.node }]])
 }
 

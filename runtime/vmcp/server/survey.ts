@@ -10,6 +10,7 @@ import type { Listing } from '../catalog/listing.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
 import { evaluate, pinnableItems } from '../catalog/pinning/evaluate.ts'
 import { detailOf, summarize, type PinDetail, type PinReport } from '../catalog/pinning/report.ts'
+import { type SurveyedPage, surveyPages } from '../features/apps/page-survey.ts'
 import { noAbilities } from '../model/client.ts'
 import { systemClock } from '../model/time/clock.ts'
 import { makeObservation } from './observation.ts'
@@ -20,6 +21,8 @@ export interface SurveyedBackend {
   readonly backend: string
   /** The backend's listing. Undefined if the backend could not be listed. */
   readonly listing: Listing | undefined
+  /** The backend's pages, sorted by address. */
+  readonly pages: readonly SurveyedPage[]
   readonly error: Error | undefined
 }
 
@@ -27,16 +30,18 @@ export interface SurveyOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly version: string
   readonly log: Log
+  /** Returns the addresses of pages to read in addition to the pages that tools and resources name. */
+  readonly morePages?: (backend: string) => readonly string[]
 }
 
-/** Lists every backend in the configuration once, sorted by name. `config.pinning` must be set. */
+/** Lists every backend in the configuration once, sorted by name, and reads its pages. `config.pinning` must be set. */
 export async function surveyBackends(
   config: VmcpConfig,
-  { env, version, log }: SurveyOptions,
+  { env, version, log, morePages }: SurveyOptions,
 ): Promise<readonly SurveyedBackend[]> {
   const events = makeEvents(systemClock.now)
   const observation = await makeObservation(config, { env, version, log, events, clock: systemClock })
-  const engine = new VmcpEngine(config, {
+  const engine = new VmcpEngine(unchecked(config), {
     env,
     upstreamTokens: undefined,
     authServer: undefined,
@@ -52,29 +57,42 @@ export async function surveyBackends(
     observation,
   })
   try {
-    engine.apply(config)
+    engine.apply(unchecked(config))
     const { members, leftOut } = engine.core.parts
-    const seen = [...members].map(async ([backend, { listings }]): Promise<SurveyedBackend> => {
+    const seen = [...members].map(async ([name, { listings, backend }]): Promise<SurveyedBackend> => {
+      const unlisted = { backend: name, listing: undefined, pages: [] }
       try {
         const listing = await listings.get(surveyor, { waitForFresh: true })
         const failed = listing.defects?.find(({ isTransient }) => isTransient)
         return failed
-          ? { backend, listing: undefined, error: new Error(failed.problem, { cause: failed.error }) }
-          : { backend, listing, error: undefined }
+          ? { ...unlisted, error: new Error(failed.problem, { cause: failed.error }) }
+          : {
+              backend: name,
+              listing,
+              pages: await surveyPages(backend, surveyor, listing, morePages?.(name) ?? []),
+              error: undefined,
+            }
       } catch (error) {
-        return { backend, listing: undefined, error: error instanceof Error ? error : new Error('unknown') }
+        return { ...unlisted, error: error instanceof Error ? error : new Error('unknown') }
       }
     })
     const states = engine.states()
     const unusable = leftOut.map((backend): SurveyedBackend => {
       const problems = states.find(({ name }) => name === backend)?.excluded ?? []
-      return { backend, listing: undefined, error: invalidConfig(problems.join('; ')) }
+      return { backend, listing: undefined, pages: [], error: invalidConfig(problems.join('; ')) }
     })
     return [...(await Promise.all(seen)), ...unusable].sort((a, b) => byText(a.backend, b.backend))
   } finally {
     await engine.close()
     await observation.close()
   }
+}
+
+/** Turns off health checks, so that a survey sends only requests for lists. */
+function unchecked(config: VmcpConfig): VmcpConfig {
+  const { operational } = config
+  const failureHandling = { ...operational.failureHandling, healthCheckInterval: '0s' }
+  return { ...config, operational: { ...operational, failureHandling } }
 }
 
 const surveyor: OperationClient = {

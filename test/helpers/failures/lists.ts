@@ -5,6 +5,8 @@ import { approved, changed, lockOf, pinning } from '../vmcp/pinning.ts'
 import { bareNames } from '../vmcp/vmcp.ts'
 import { openSession } from '../mcp/wire.ts'
 import { until } from '../redis.ts'
+import { pageDigest } from '../../../runtime/vmcp/features/apps/page-locks.ts'
+import { page, startAppServer } from '../mcp/app-server.ts'
 import { backend, rig, type Rig } from './rig.ts'
 import { type Failure, noState } from './views.ts'
 
@@ -66,6 +68,22 @@ const conflict = {
   lasts: true,
   fix: /rename (it|the tool) with an aggregation.tools override/,
 } as const
+
+/** A page that differs from its lock, and a client that has read it. */
+async function changedPage(t: Test): Promise<Rig> {
+  const uri = 'ui://view'
+  const contents = { [uri]: page(uri, '<p>changed</p>') }
+  const server = await startAppServer({ name: 'b', era: 'session', tools: [{ name: 'show' }], contents })
+  t.teardown(() => server.close())
+  const locks = {
+    pinning: pinning('warn'),
+    toolLocks: [{ backend: 'b', pages: [{ uri, digest: pageDigest(Buffer.from('')) }] }],
+  }
+  const running = await rig(t, { b: server.url }, locks)
+  const session = await openSession(running.vmcp.url)
+  await session.request('resources/read', { uri })
+  return running
+}
 
 export const listFailures: readonly Failure[] = [
   {
@@ -296,6 +314,16 @@ export const listFailures: readonly Failure[] = [
     metric: 'gatehouse_vmcp_pin_refusals_total{target_workload_name="b",reason="tool_changed"}',
     call: { name: 'read', outcome: 'denied', denied: { by: 'pin' } },
     silent: noState,
+  },
+  {
+    name: 'a page that has changed since it was approved',
+    type: 'pages_drifted',
+    lasts: true,
+    backend: 'b',
+    drive: changedPage,
+    message: /^pages of backend b differ from its lock: 1 changed, 0 new$/,
+    fix: /gatehouse lock --check.*page ui:\/\/view changed/,
+    metric: 'gatehouse_vmcp_drifted_pages{target_workload_name="b",state="changed"} 1',
   },
   {
     name: 'a tool lock that cannot be used',

@@ -36,6 +36,7 @@ export const forReview: DiffLimits = { lines: 20_000, line: 400_000 }
  * Maximum number of compared line pairs. In the diff of larger texts, the middle part is shown as completely replaced.
  */
 const maxPairs = 1_000_000
+const maxWholeLine = 200
 
 /**
  * Returns the parts that differ. An undefined item is missing, so all lines of the other item count as added or
@@ -55,6 +56,18 @@ export function pinDiff(
     if (own.length === now.length && own.every((line, i) => line === now[i])) return []
     return [{ part, ...unifiedDiff(own, now, limits) }]
   })
+}
+
+/** Returns the diff of two texts. Lines above 200 characters are split where code and markup usually end a line. */
+export function textDiff(before: string, after: string): Pick<PartDiff, 'lines' | 'cut'> {
+  return unifiedDiff(shortLines(before), shortLines(after), defaultLimits)
+}
+
+function shortLines(text: string): readonly string[] {
+  return text
+    .split('\n')
+    .flatMap((line) => (line.length > maxWholeLine ? line.split(/(?<=[;{}>])(?=[^;{}>])/) : [line]))
+    .map(visibleText)
 }
 
 function textsOf(kind: PinKind, json: string | undefined): ReadonlyMap<PinnedPart, readonly string[]> {

@@ -3,11 +3,12 @@
  * pages and without tool visibilities stays unchanged.
  */
 import { JsonObject } from '../../../mcp/index.ts'
-import { type Events, visibleText } from '../../../observe/index.ts'
+import type { Events } from '../../../observe/index.ts'
 import type { Listing } from '../../catalog/listing.ts'
 import { clientAddress, isUiAddress, pageOwner } from '../../catalog/names/ui-addresses.ts'
 import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
 import { mayContainUi, readToolUi } from '../../model/catalog/tool-ui.ts'
+import { type PageDrift, pageName } from './page-drift.ts'
 import type { PageReads } from './page-reads.ts'
 import type { PageLimits } from './page-meta.ts'
 import { type RewriteRules, withPageAddress, withResourceAddress } from './rewrite.ts'
@@ -16,16 +17,18 @@ export interface AppListingsOptions extends PageLimits {
   /** Names of the configured backends, whose addresses may be equal. Undefined if there is only one backend. */
   readonly backends: ReadonlySet<string> | undefined
   readonly reads: PageReads
+  readonly drift: PageDrift
   readonly events: Pick<Events, 'emit'>
 }
 
 /** Maximum number of pages that are reported for one backend. */
 const maxReportedPages = 100
-const maxReportedAddress = 200
 
 export class AppListings {
   /** The pages that clients have read. A reload keeps them. */
   readonly reads: PageReads
+  /** The pages that differ from their locks. A reload keeps them unless the lock changes. */
+  readonly drift: PageDrift
   readonly #options: AppListingsOptions
   readonly #prepared = new WeakMap<Listing, Listing>()
   readonly #appBackends = new Set<string>()
@@ -35,6 +38,7 @@ export class AppListings {
   constructor(options: AppListingsOptions) {
     this.#options = options
     this.reads = options.reads
+    this.drift = options.drift
   }
 
   /** Backends whose lists have contained pages or tool visibilities. Their results may contain addresses of pages. */
@@ -59,8 +63,7 @@ export class AppListings {
 
   /** Reports a page once per configuration. */
   #reportNarrowed(backend: string, uri: string, affected: readonly string[]): void {
-    // Queries and user information may contain secrets.
-    const page = visibleText(uri.replace(/[?#].*|(?<=^ui:\/\/)[^/]*@/gsu, '').slice(0, maxReportedAddress))
+    const page = pageName(uri)
     const reported = this.#narrowedPages.get(backend) ?? new Set()
     if (reported.has(page) || reported.size >= maxReportedPages) return
     this.#narrowedPages.set(backend, reported.add(page))

@@ -4,10 +4,12 @@
  * Source: docs/guides/apps.md; docs/guides/tool-pinning.md.
  */
 import { createHash } from 'node:crypto'
-import { GatehouseError, type Pinning, type RuntimeToolLock } from '../../../../schemas/index.ts'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import type { VmcpConfig } from '../../../config/index.ts'
 import { JsonObject, scanElements } from '../../../mcp/index.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import type { PinReason } from '../../model/catalog/pinning.ts'
+import type { PageDrift } from './page-drift.ts'
 
 /**
  * Checks the result of reading a page. `uri` is the address that the backend uses. Throws the error from `refuse` if the
@@ -16,43 +18,53 @@ import type { PinReason } from '../../model/catalog/pinning.ts'
 export type PageCheck = (entry: CatalogEntry, uri: string, result: Buffer) => void
 
 /** A larger page counts as changed, because comparing it would delay other requests. */
-const maxComparedBytes = 4 * 1024 * 1024
+export const maxPageBytes = 4 * 1024 * 1024
 
-/** Returns the check for locks with pages. Returns undefined if no lock contains pages or pinning is off. */
+/**
+ * Returns the check for locks with pages. Returns undefined if no lock contains pages or pinning is off. `drift` records
+ * every comparison, whether or not the page is refused.
+ */
 export function makePageCheck(
-  pinning: Pinning | undefined,
-  toolLocks: readonly RuntimeToolLock[] | undefined,
+  { pinning, toolLocks }: Pick<VmcpConfig, 'pinning' | 'toolLocks'>,
+  drift: Pick<PageDrift, 'setLocks' | 'record'>,
   refuse: (entry: CatalogEntry, reason: PinReason) => GatehouseError,
 ): PageCheck | undefined {
   const locks = new Map(
     (pinning && toolLocks ? toolLocks : []).flatMap((lock) => (lock.pages ? [[lock.backend, lock]] : [])),
   )
+  drift.setLocks(locks)
   if (!pinning || locks.size === 0) return undefined
   return (entry, address, result) => {
-    const lock = locks.get(entry.backend)
+    const { backend } = entry
+    const lock = locks.get(backend)
     if (!lock) return
     const { onChanged = pinning.onChanged, onNew = pinning.onNew, pages = [] } = lock
     const approved = pages.find(({ uri }) => uri === address)
     if (!approved) {
+      drift.record(backend, address, 'new', { quiet: onNew === 'observe' })
       if (onNew === 'block') throw refuse(entry, 'tool_new')
       return
     }
-    const isEnforced = onChanged === 'block' || onChanged === 'freeze'
-    if (!isEnforced) return
-    if (result.length > maxComparedBytes || digestsOf(result).some((digest) => digest !== approved.digest))
-      throw refuse(entry, 'tool_changed')
+    const isChanged =
+      result.length > maxPageBytes || htmlOf(result).some((html) => pageDigest(html) !== approved.digest)
+    drift.record(backend, address, isChanged ? 'changed' : 'pinned', { quiet: onChanged === 'observe' })
+    if (isChanged && (onChanged === 'block' || onChanged === 'freeze')) throw refuse(entry, 'tool_changed')
   }
 }
 
-/** Returns the digest of each content in a result. Throws BACKEND_PROTOCOL if a content has neither text nor blob. */
-function digestsOf(result: Buffer): readonly string[] {
+/** Returns the HTML in the result of a read. Throws BACKEND_PROTOCOL if a content has neither text nor blob. */
+export function htmlOf(result: Buffer): readonly Buffer[] {
   const contents = new JsonObject(result).raw('contents')
   return (contents ? scanElements(contents) : []).map((json) => {
     const content = json[0] === 0x7b ? new JsonObject(json) : undefined
     const [text, blob] = [content?.text('text'), content?.text('blob')]
     // A client could render the member that was not compared.
     if ((text === undefined) === (blob === undefined)) throw new GatehouseError('BACKEND_PROTOCOL')
-    const html = text ?? Buffer.from(blob ?? '', 'base64')
-    return `sha256:${createHash('sha256').update(html).digest('hex')}`
+    return text === undefined ? Buffer.from(blob ?? '', 'base64') : Buffer.from(text)
   })
+}
+
+/** Returns the digest of a page as in locks. */
+export function pageDigest(html: Buffer): string {
+  return `sha256:${createHash('sha256').update(html).digest('hex')}`
 }

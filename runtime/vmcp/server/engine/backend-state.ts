@@ -2,6 +2,7 @@ import type { ExcludedBackend } from '../../../config/index.ts'
 import type { CallCounts } from '../../backends/call-counts.ts'
 import type { PinReport } from '../../catalog/pinning/report.ts'
 import type { ListsState } from '../../catalog/lists/list-read-reports.ts'
+import type { DriftedPage } from '../../features/apps/page-drift.ts'
 import { type BackendHealth, unknownHealth } from '../../backends/health/monitor.ts'
 
 /** The current state of a backend, for `/status`, backend health and the report to the cluster. */
@@ -25,6 +26,8 @@ export interface BackendState {
   readonly lists: ListsState
   /** Comparison of the backend's items with the approved items. Undefined while pinning is disabled. */
   readonly pins?: PinReport | undefined
+  /** Pages that differ from the lock. Undefined if no lock of the backend contains pages. */
+  readonly pages?: readonly DriftedPage[] | undefined
   /** The address where the user must sign in. Does not contain the key. Undefined if no sign-in is required. */
   readonly signInAt?: string | undefined
   /** The reasons why the backend is not served, as `field: rule` lines. Undefined if the backend is served. */

@@ -35,9 +35,10 @@ import { NameProblems } from './name-problems.ts'
 import { ResourceUpdates } from '../../catalog/changes/resource-updates.ts'
 import { Evaluator, makeWorkflows } from '../../features/workflows/index.ts'
 import { updatedMethod } from '../../../mcp/index.ts'
+import { PageDrift } from '../../features/apps/page-drift.ts'
 import { PageReads } from '../../features/apps/page-reads.ts'
 import { appListings, onlyBackend } from './only-backend.ts'
-import { GuardSlot } from '../../features/guardrails/slot.ts'
+import { CurrentGuard } from '../../features/guardrails/current-guard.ts'
 import { ListMarks } from '../../features/guardrails/lists/list-marks.ts'
 
 /** The scope of a change that affects the lists of every client. */
@@ -56,7 +57,7 @@ export class VmcpEngine {
   readonly #pins: Pins
   readonly #certificates: BundleExpiry
   readonly #unmatched: UnmatchedTools
-  readonly #guards: GuardSlot
+  readonly #guard: CurrentGuard
   readonly #listGuardrails: ListMarks
   readonly #names: NameProblems
   readonly #updates: ResourceUpdates
@@ -64,7 +65,8 @@ export class VmcpEngine {
   readonly #leftOut: LeftOutBackends
   readonly #localCause: ((name: string) => Cause | undefined) | undefined
   monitor: HealthMonitor
-  readonly #pageReads: PageReads
+  /** What is known about the pages of MCP Apps. A reload keeps it. */
+  readonly #pages: { readonly reads: PageReads; readonly drift: PageDrift }
   #config: VmcpConfig
   /** Backends that are already invalid in the file. */
   #invalid: readonly ExcludedBackend[] = []
@@ -74,7 +76,8 @@ export class VmcpEngine {
     const { env, upstreamTokens, log } = options
     this.#options = options
     this.#config = config
-    this.#pageReads = new PageReads(options.clock.now)
+    const { now } = options.clock
+    this.#pages = { reads: new PageReads(now), drift: new PageDrift(options.events, now) }
     this.#localCause = localCauses(env)
     this.#conflicts = new Conflicts(options.events)
     this.#unmatched = new UnmatchedTools({ events: options.events, members: () => this.#fleet.members })
@@ -114,7 +117,7 @@ export class VmcpEngine {
     }
     this.#names = new NameProblems(options.events)
     this.#updates = new ResourceUpdates(options)
-    this.#guards = new GuardSlot(config.name, { ...options, matcherFor })
+    this.#guard = new CurrentGuard(config.name, { ...options, matcherFor })
     const pins: PinParts = { ...reportRefusals(options.events), matcherFor }
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), pins)
     this.#notifier = new Notifier({
@@ -138,6 +141,7 @@ export class VmcpEngine {
         health: this.monitor.health(settings.name),
         lists: listings.state,
         pins: this.#pins.report(settings.name),
+        pages: this.#pages.drift.driftOf(settings.name),
         signInAt: this.signIns?.waitingAt(settings.name),
         excluded: undefined,
       }),
@@ -215,7 +219,7 @@ export class VmcpEngine {
 
   #parts(config: VmcpConfig): CallParts {
     const { clock, events, observation } = this.#options
-    const apps = appListings(config, this.#invalid, this.#pageReads, events)
+    const apps = appListings(config, this.#invalid, this.#pages, events)
     return {
       members: this.#fleet.members,
       views: new Views(
@@ -233,7 +237,7 @@ export class VmcpEngine {
       leftOut: this.#leftOut.names,
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
-      guard: this.#guards.for(config),
+      guard: this.#guard.for(config),
       onlyBackend: onlyBackend(config, this.#invalid),
       links: this.#links,
       extensions: new ExtensionSet(config.extensions),

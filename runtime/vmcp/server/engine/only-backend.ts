@@ -2,6 +2,7 @@
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import { AppListings } from '../../features/apps/listing.ts'
+import type { PageDrift } from '../../features/apps/page-drift.ts'
 import type { PageReads } from '../../features/apps/page-reads.ts'
 
 /**
@@ -20,7 +21,7 @@ export function onlyBackend(
 export function appListings(
   config: VmcpConfig,
   invalid: readonly ExcludedBackend[],
-  reads: PageReads,
+  kept: { readonly reads: PageReads; readonly drift: PageDrift },
   events: Events,
 ): AppListings | undefined {
   const { enabled = true, allowedOrigins, allowedPermissions } = config.extensions?.apps ?? {}
@@ -28,5 +29,5 @@ export function appListings(
   const names = [...(config.backends ?? []), ...invalid].map(({ name }) => name)
   const backends = onlyBackend(config, invalid) === undefined ? new Set(names) : undefined
   const origins = allowedOrigins && new Set(allowedOrigins.map((origin) => origin.toLowerCase()))
-  return new AppListings({ backends, allowedOrigins: origins, allowedPermissions, reads, events })
+  return new AppListings({ backends, allowedOrigins: origins, allowedPermissions, ...kept, events })
 }

@@ -20,6 +20,7 @@ import {
 } from '../../../observe/index.ts'
 import type { BackendState } from '../engine/backend-state.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
+import { countsOf, type DriftedPage, type PageDriftCounts } from '../../features/apps/page-drift.ts'
 import type { PinKind } from '../../model/catalog/pinning.ts'
 import type { LockState, PinReport } from '../../catalog/pinning/report.ts'
 import type { BackendHealth } from '../../backends/health/monitor.ts'
@@ -117,6 +118,8 @@ export interface PinningStatus {
   readonly removed: number
   /** The first items that differ. */
   readonly drift: readonly PinDriftStatus[]
+  /** Pages that clients have read and that differ. Absent if no lock of the backend contains pages. */
+  readonly pages?: PageDriftCounts & { readonly drift: readonly DriftedPage[] }
 }
 
 export interface PinDriftStatus {
@@ -142,7 +145,7 @@ export interface StatusReportParts {
 export function statusReport(options: StatusReportParts): StatusReport {
   const open = options.events.problems()
   const backends = options.backends.map(
-    ({ name, health, transport, authType, revision, era, calls, pins, signInAt }): BackendStatus => ({
+    ({ name, health, transport, authType, revision, era, calls, pins, pages, signInAt }): BackendStatus => ({
       name,
       health: health.status,
       transport,
@@ -154,7 +157,7 @@ export function statusReport(options: StatusReportParts): StatusReport {
       calls_failed: calls.failed,
       ...(calls.latencyMs ? { latency_ms: calls.latencyMs } : {}),
       ...(signInAt === undefined ? {} : { sign_in_url: signInAt }),
-      ...pinningStatus(pins),
+      ...pinningStatus(pins, pages),
     }),
   )
   const problems = new Set([
@@ -232,7 +235,10 @@ function failureStatus({
 
 const maxDrift = 50
 
-function pinningStatus(report: PinReport | undefined): Pick<BackendStatus, 'pinning'> {
+function pinningStatus(
+  report: PinReport | undefined,
+  pages: BackendState['pages'],
+): Pick<BackendStatus, 'pinning'> {
   if (!report) return {}
   const { lock, counts, drift } = report
   const named = drift.slice(0, maxDrift).map(({ kind, name, state, parts, digest }) => ({
@@ -242,7 +248,8 @@ function pinningStatus(report: PinReport | undefined): Pick<BackendStatus, 'pinn
     parts,
     digest,
   }))
-  return { pinning: { lock, ...counts, drift: named } }
+  const shownPages = pages && { ...countsOf(pages), drift: pages.slice(0, maxDrift) }
+  return { pinning: { lock, ...counts, drift: named, ...(shownPages && { pages: shownPages }) } }
 }
 
 function healthStatus(name: string, health: BackendState['health']) {

@@ -3,12 +3,14 @@ import { createHash } from 'node:crypto'
 import t from 'tap'
 import { GatehouseError, type Pinning, type RuntimeToolLock } from '../../../../schemas/index.ts'
 import { JsonObject } from '../../../../runtime/mcp/index.ts'
+import type { Events } from '../../../../runtime/observe/index.ts'
 import { AppListings } from '../../../../runtime/vmcp/features/apps/listing.ts'
 import { makePageCheck } from '../../../../runtime/vmcp/features/apps/page-locks.ts'
 import { hintsIn } from '../../../../runtime/policy/index.ts'
 import { readToolUi } from '../../../../runtime/vmcp/model/catalog/tool-ui.ts'
 import { withResultAddresses } from '../../../../runtime/vmcp/features/apps/rewrite.ts'
 import { narrowedMeta } from '../../../../runtime/vmcp/features/apps/page-meta.ts'
+import { PageDrift } from '../../../../runtime/vmcp/features/apps/page-drift.ts'
 import { PageReads } from '../../../../runtime/vmcp/features/apps/page-reads.ts'
 import { readServerInfo, resumedServer } from '../../../../runtime/vmcp/backends/server-info.ts'
 import { readAbilities, restoreAbilities } from '../../../../runtime/vmcp/model/client.ts'
@@ -168,6 +170,7 @@ t.test(
       allowedOrigins: undefined,
       allowedPermissions: undefined,
       reads: new PageReads(() => 0),
+      drift: new PageDrift({ emit: () => {} }, () => 0),
       events: { emit: (type, fields) => void seen.push([type, fields]) },
     })
     const [one, two] = [listings.rulesFor('one'), listings.rulesFor('two')]
@@ -213,13 +216,47 @@ t.test('page locks: a page above 4 MiB counts as changed', async (t) => {
   const digest = `sha256:${createHash('sha256').update(html).digest('hex')}`
   const lock = { backend: 'a', tools: [], pages: [{ uri: 'ui://a', digest }] }
   const pinning = { onChanged: 'block', onNew: 'observe', noLock: 'serve' } as unknown as Pinning
+  const drift = new PageDrift({ emit: () => {} }, () => 0)
   const check = makePageCheck(
-    pinning,
-    [lock as unknown as RuntimeToolLock],
+    { pinning, toolLocks: [lock as unknown as RuntimeToolLock] },
+    drift,
     () => new GatehouseError('FORBIDDEN'),
   )
   const entry = { key: 'ui://a', backend: 'a', original: 'ui://a', json: Buffer.from('{}') }
   const result = (text: string) => Buffer.from(JSON.stringify({ contents: [{ uri: 'ui://a', text }] }))
   t.throws(() => check?.(entry, 'ui://a', result(html)), { code: 'FORBIDDEN' })
+  t.same(drift.driftOf('a'), [{ page: 'ui://a', state: 'changed' }])
   t.throws(() => check?.(entry, 'ui://a', result('small')), { code: 'FORBIDDEN' })
+})
+
+t.test('page locks: at most 1,000 pages of a backend are reported, without their queries', async (t) => {
+  const seen: unknown[] = []
+  const drift = new PageDrift({ emit: (type, fields) => void seen.push([type, fields]) }, () => 0)
+  drift.record('a', 'ui://x', 'new', { quiet: false })
+  t.same(seen, [], 'a backend without a lock is not reported')
+  drift.setLocks(new Map([['a', { pages: [] }]]))
+  drift.record('a', 'ui://user:secret@a/b?key=secret#secret', 'new', { quiet: true })
+  const report = { backend: 'a', compared: true, changed: 0, new: 1, quiet: true }
+  t.same(seen, [['pages_drifted', { ...report, examples: ['page ui://a/b is new'] }]])
+  for (let i = 0; i < 2_000; i++) drift.record('a', `ui://${i}`, 'new', { quiet: true })
+  t.equal(drift.driftOf('a')?.length, 1_000)
+  t.equal(seen.length, 1_000)
+})
+
+t.test('page locks: a page that varies is reported until it has matched for 10 minutes', async (t) => {
+  const seen: number[] = []
+  let now = 0
+  const emit = (_type: string, { changed }: { readonly changed?: number }) => void seen.push(changed ?? -1)
+  const drift = new PageDrift({ emit: emit as Events['emit'] }, () => now)
+  drift.setLocks(new Map([['a', { pages: [] }]]))
+  const record = (state: 'pinned' | 'changed') => drift.record('a', 'ui://a', state, { quiet: false })
+  for (let i = 0; i < 20; i++) {
+    record('changed')
+    record('pinned')
+    now += 60_000
+  }
+  t.same(seen, [1])
+  now += 10 * 60_000
+  record('pinned')
+  t.same(seen, [1, 0])
 })
