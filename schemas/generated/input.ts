@@ -484,9 +484,10 @@ export type EmbeddingServerSpec = Omit<filled.EmbeddingServerSpec, "model" | "im
   readonly modelCache?: ModelCache
 }
 
-export type Extensions = Omit<filled.Extensions, "apps" | "tasks"> & {
+export type Extensions = Omit<filled.Extensions, "apps" | "tasks" | "skills"> & {
   readonly apps?: AppsExtension
   readonly tasks?: TasksExtension
+  readonly skills?: SkillsExtension
 }
 
 export type FailureHandling = Omit<filled.FailureHandling, "healthCheckInterval" | "healthCheckTimeout" | "unhealthyThreshold" | "partialFailureMode" | "statusReportingInterval" | "circuitBreaker"> & {
@@ -961,6 +962,10 @@ export type ServingTLS = Omit<filled.ServingTLS, "clientCABundleRef"> & {
 
 export type SessionStorageConfig = Omit<filled.SessionStorageConfig, "db"> & {
   readonly db?: number
+}
+
+export type SkillsExtension = Omit<filled.SkillsExtension, "enabled"> & {
+  readonly enabled?: boolean
 }
 
 export type SpiffeClientAuth = Omit<filled.SpiffeClientAuth, "maxAssertionAge" | "replay"> & {

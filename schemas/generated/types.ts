@@ -1003,6 +1003,8 @@ export type Extensions = {
   readonly apps?: AppsExtension
   /** Tasks: tool calls that continue after the response. Covers the tasks of 2025-11-25 and the extension io.modelcontextprotocol/tasks. */
   readonly tasks?: TasksExtension
+  /** Skills (io.modelcontextprotocol/skills): directories of instructions that backends publish for models. */
+  readonly skills?: SkillsExtension
   /** Extensions that Gatehouse does not implement, with a route for each of their methods. Each method belongs to one extension. Methods without a route are rejected. */
   readonly custom?: readonly CustomExtension[]
 }
@@ -3140,6 +3142,14 @@ export type SizeRule = {
   readonly match?: GuardrailMatch
   /** Exceptions to the rule. */
   readonly except?: readonly GuardrailPlace[]
+}
+
+/** Skills (io.modelcontextprotocol/skills): directories of instructions that backends publish for models. */
+export type SkillsExtension = {
+  /** Offers the skills of all backends to clients. With several backends, the URI of a skill begins with the name of its backend, as in skill://<backend>/<path>/SKILL.md. */
+  readonly enabled: boolean
+  /** Kinds of skills that are neither listed nor readable. dynamic: skills without digests, whose files cannot be verified. allowedTools: skills whose frontmatter requests permission to use tools (allowed-tools). */
+  readonly refuse?: readonly ("dynamic" | "allowedTools")[]
 }
 
 /** An operation that could not become a tool. */

@@ -148,6 +148,12 @@ export interface EventFields extends AttachEventFields {
     readonly page: string
     readonly affected: readonly string[]
   }
+  /** A skill is not offered. `skill` is empty if the problem concerns the backend's whole list. */
+  readonly skill_refused: { readonly backend: string; readonly skill: string; readonly reason: string }
+  /** Several skills have the same name. `skills` contains their addresses. */
+  readonly skill_names_equal: { readonly name: string; readonly skills: readonly string[] }
+  /** A backend's list of skills could not be read. */
+  readonly skills_unread: { readonly backend: string; readonly err: unknown }
   /** Clients see a shorter tool name. */
   readonly tool_alias: { readonly item: string; readonly alias: string }
   /**

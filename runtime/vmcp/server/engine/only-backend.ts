@@ -1,9 +1,5 @@
 /** Determines whether a configuration has a single backend, whose names and addresses clients see unchanged. */
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
-import type { Events } from '../../../observe/index.ts'
-import { AppListings } from '../../features/apps/listing.ts'
-import type { PageDrift } from '../../features/apps/page-drift.ts'
-import type { PageReads } from '../../features/apps/page-reads.ts'
 
 /**
  * Returns the only backend in a configuration, including excluded backends. Returns undefined if there are several
@@ -17,17 +13,10 @@ export function onlyBackend(
   return second === undefined ? first?.name : undefined
 }
 
-/** Returns the treatment of the pages and tools of MCP Apps. Returns undefined if MCP Apps is disabled. */
-export function appListings(
-  config: VmcpConfig,
+/** Returns the names of all backends in a configuration, including excluded backends. */
+export function backendNames(
+  { backends = [] }: VmcpConfig,
   invalid: readonly ExcludedBackend[],
-  kept: { readonly reads: PageReads; readonly drift: PageDrift },
-  events: Events,
-): AppListings | undefined {
-  const { enabled = true, allowedOrigins, allowedPermissions } = config.extensions?.apps ?? {}
-  if (!enabled) return undefined
-  const names = [...(config.backends ?? []), ...invalid].map(({ name }) => name)
-  const backends = onlyBackend(config, invalid) === undefined ? new Set(names) : undefined
-  const origins = allowedOrigins && new Set(allowedOrigins.map((origin) => origin.toLowerCase()))
-  return new AppListings({ backends, allowedOrigins: origins, allowedPermissions, ...kept, events })
+): ReadonlySet<string> {
+  return new Set([...backends, ...invalid].map(({ name }) => name))
 }
