@@ -9,7 +9,7 @@ type OnError = (error: unknown, origin: string) => void
 
 const current = new AsyncLocalStorage<Domain>()
 /** Receives the errors outside all tests. */
-let root: Domain | undefined
+let rootOnError: OnError | undefined
 
 export class Domain {
   readonly onerror: OnError
@@ -21,7 +21,7 @@ export class Domain {
     this.onerror = onerror
     const resource = executionAsyncResource()
     if (resource instanceof AsyncResource) this.#enterIn(resource)
-    else root ??= this
+    else rootOnError ??= onerror
   }
 
   #enterIn(resource: AsyncResource): void {
@@ -39,9 +39,9 @@ process.on('uncaughtExceptionMonitor', (error: unknown, origin: string) => {
   if (process.hasUncaughtExceptionCaptureCallback() || process.listenerCount('uncaughtException') > 0) return
   let domain = current.getStore()
   while (domain?.isDestroyed) domain = domain.parent
-  domain ??= root
-  if (!domain) return
+  const onError = domain?.onerror ?? rootOnError
+  if (!onError) return
   // Keeps the process running after this error.
   process.setUncaughtExceptionCaptureCallback(() => process.setUncaughtExceptionCaptureCallback(null))
-  domain.onerror(error, origin)
+  onError(error, origin)
 })
