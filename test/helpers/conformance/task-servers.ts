@@ -13,6 +13,8 @@ import { greet, questionSchema, type TaskTool, taskTools } from './task-tools.ts
 
 export interface TaskServer {
   readonly url: string
+  /** Returns the number of cancelled tasks. */
+  readonly cancelled: () => number
   close(): Promise<void>
 }
 
@@ -82,6 +84,10 @@ class ExtensionTask {
     }
   }
 
+  get isCancelled(): boolean {
+    return this.#members['status'] === 'cancelled'
+  }
+
   cancel(): void {
     if (!['completed', 'failed'].includes(String(this.#members['status'])))
       this.#change({ status: 'cancelled' })
@@ -148,12 +154,24 @@ export async function startExtensionTaskServer(): Promise<TaskServer> {
       (error: unknown) => sendJson(res, { jsonrpc: '2.0', id, error }, 400),
     )
   })
-  return { url: `${server.origin}/mcp`, close: () => server.close() }
+  return {
+    url: `${server.origin}/mcp`,
+    cancelled: () => [...tasks.values()].filter(({ isCancelled }) => isCancelled).length,
+    close: () => server.close(),
+  }
 }
 
 /** A task store in which tasks may fail with a protocol error. */
 class FailingTaskStore extends InMemoryTaskStore {
   readonly errors = new Map<string, McpError>()
+  cancelled = 0
+
+  override async updateTaskStatus(
+    ...[taskId, status, ...rest]: Parameters<InMemoryTaskStore['updateTaskStatus']>
+  ): Promise<void> {
+    await super.updateTaskStatus(taskId, status, ...rest)
+    if (status === 'cancelled') this.cancelled++
+  }
 
   override async getTaskResult(taskId: string, sessionId?: string) {
     const error = this.errors.get(taskId)
@@ -246,6 +264,7 @@ export async function startSessionTaskServer(): Promise<TaskServer> {
   })
   return {
     url: `${http.origin}/mcp`,
+    cancelled: () => taskStore.cancelled,
     async close() {
       await Promise.all([...transports.values()].map((transport) => transport.close()))
       taskStore.cleanup()

@@ -37,6 +37,14 @@ export const taskTools: Readonly<Record<string, TaskTool>> = {
       return text(`computed ${String(label)}`)
     },
   },
+  /** Not part of the scenarios. */
+  required_compute: {
+    support: 'required',
+    async work({ seconds = 0, label }) {
+      await wait(Number(seconds))
+      return text(`computed ${String(label)}`)
+    },
+  },
   failing_job: {
     support: 'required',
     async work() {
