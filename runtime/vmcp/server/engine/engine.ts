@@ -35,9 +35,7 @@ import { NameProblems } from './name-problems.ts'
 import { ResourceUpdates } from '../../catalog/changes/resource-updates.ts'
 import { Evaluator, makeWorkflows } from '../../features/workflows/index.ts'
 import { updatedMethod } from '../../../mcp/index.ts'
-import { PageDrift } from '../../features/apps/page-drift.ts'
-import { PageReads } from '../../features/apps/page-reads.ts'
-import { appListings, onlyBackend } from './only-backend.ts'
+import { appListings, type KnownPages, makeKnownPages, onlyBackend } from './only-backend.ts'
 import { GuardSlot } from '../../features/guardrails/slot.ts'
 import { ListMarks } from '../../features/guardrails/lists/list-marks.ts'
 
@@ -65,8 +63,7 @@ export class VmcpEngine {
   readonly #leftOut: LeftOutBackends
   readonly #localCause: ((name: string) => Cause | undefined) | undefined
   monitor: HealthMonitor
-  /** What is known about the pages of MCP Apps. A reload keeps it. */
-  readonly #pages: { readonly reads: PageReads; readonly drift: PageDrift }
+  readonly #pages: KnownPages
   #config: VmcpConfig
   /** Backends that are already invalid in the file. */
   #invalid: readonly ExcludedBackend[] = []
@@ -76,8 +73,7 @@ export class VmcpEngine {
     const { env, upstreamTokens, log } = options
     this.#options = options
     this.#config = config
-    const { now } = options.clock
-    this.#pages = { reads: new PageReads(now), drift: new PageDrift(options.events, now) }
+    this.#pages = makeKnownPages(options)
     this.#localCause = localCauses(env)
     this.#conflicts = new Conflicts(options.events)
     this.#unmatched = new UnmatchedTools({ events: options.events, members: () => this.#fleet.members })
