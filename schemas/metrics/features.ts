@@ -1,4 +1,4 @@
-/** Metrics for quotas and guardrails. */
+/** Metrics for quotas, guardrails and pages of apps. */
 import type { MetricRow } from './row.ts'
 
 export const quotaMetrics = {
