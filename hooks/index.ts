@@ -6,6 +6,7 @@ export { validateResource, type AdmissionVerdict } from './admission/validate.ts
 export { type AdmissionReview, allowDelete, reviewAdmission } from './admission/review.ts'
 export { referenceCheck, referencesOf, type SpecReference } from './admission/reference-check.ts'
 export { memberKinds } from './references/members.ts'
+export { type OfflineService, offlineService } from './kinds/mcpopenapiserver/offline.ts'
 export { workloadState } from './sync/workload-state.ts'
 export type { KubeObject } from './base/kube.ts'
 export type { CustomizeResponse, RelatedRule, SyncResponse } from './sync/protocol.ts'

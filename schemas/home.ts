@@ -9,7 +9,7 @@ export const home = {
   /** Registry and folder of the images; the chart is in its subfolder `charts`. */
   registry: 'ghcr.io/gatehouse-dev',
   /** Name of the npm package. */
-  npm: 'gatehouse',
+  npm: '@gatehouse-dev/gatehouse',
 } as const
 
 /** Returns the reference of one of our images. */

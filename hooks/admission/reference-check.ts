@@ -1,8 +1,8 @@
 /**
  * Checks references in manifests offline: references to other Gatehouse objects in the same namespace, to a virtual
- * server's backends, and to OpenAPI documents. The check reads only the given manifests. A dangling reference is an
- * error when the manifests contain other objects of that kind. Otherwise, it is reported as a warning, because the
- * object may already be on the cluster.
+ * server's backends, and to OpenAPI documents. Also checks that tool locks name an existing backend. The check reads
+ * only the given manifests. A dangling reference is an error when the manifests contain other objects of that kind.
+ * Otherwise, it is reported as a warning, because the object may already be on the cluster.
  *
  * Documents do not have to be valid.
  */
@@ -10,6 +10,7 @@ import { below, formatViolations, type KindName, nearest, type Violation } from 
 import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
 import { kindOfField } from '../kinds/referrers.ts'
 import { documentFindings } from './document-check.ts'
+import { lockWarnings } from './lock-check.ts'
 import { foreignFields, secretFindings, secretReferences, type Unchecked } from './secret-check.ts'
 import {
   unknownBackendsOf,
@@ -53,6 +54,7 @@ export function referenceCheck(docs: readonly unknown[]): (doc: unknown) => Refe
         ...warnings,
         ...webhookWarnings(object, given),
         ...policyWarnings(object, given),
+        ...lockWarnings(object, given),
         ...secrets.warnings,
         ...documents.warnings,
       ],

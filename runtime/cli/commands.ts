@@ -28,6 +28,10 @@ export function commandsOf(
       summary: 'serve many MCP servers behind one address',
       load: async () => (await import('./vmcp/vmcp.ts')).addVmcpCommand(program),
     },
+    catalogue: {
+      summary: 'serve a catalogue of published servers',
+      load: async () => (await import('./catalogue/command.ts')).addCatalogueCommand(program),
+    },
     relay: {
       summary: 'run a self-hosted relay for tunnels',
       load: async () => (await import('../tools/relay/command.ts')).addRelayCommand(program),

@@ -15,6 +15,7 @@ export {
   type UserInfoSettings,
 } from './authserver/settings.ts'
 export { authServerViolations, parseNetwork } from './authserver/validate.ts'
+export { type CatalogueConfig, loadCatalogueConfig } from './catalogue/file.ts'
 export { loadAuthServerConfig } from './authserver/file.ts'
 export {
   followAssertionPolicies,
@@ -34,7 +35,8 @@ export {
   parseVmcpConfig,
   type VmcpConfig,
   vmcpEnvironment,
-  vmcpSwitchViolations,
+  stateKeys,
+  vmcpVariableViolations,
   watchFile,
 } from './vmcp/file.ts'
 export type { ExcludedBackend } from '../../schemas/index.ts'

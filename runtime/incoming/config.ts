@@ -7,9 +7,16 @@
  * Source: docs/reference/specification/proxy-command.md#incoming (incoming flags),
  * docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.oidc).
  */
-import { type Dpop, GatehouseError, issuerViolations } from '../../schemas/index.ts'
+import { userInfo } from 'node:os'
+import {
+  type Dpop,
+  GatehouseError,
+  type IncomingAuthFile,
+  issuerViolations,
+  type RuntimeIssuer,
+} from '../../schemas/index.ts'
 import { rotatingSecret } from '../config/index.ts'
-import type { TlsMaterial } from '../net/index.ts'
+import { followCaBundle, type Log, type TlsMaterial } from '../net/index.ts'
 import { endpointViolation } from '../oauth/index.ts'
 
 export type IncomingConfig =
@@ -154,4 +161,58 @@ export function acceptsProofs({ dpop }: OidcConfig): boolean {
 
 function isHttpUrl(value: string): boolean {
   return /^https?:\/\//i.test(value) && URL.canParse(value) && !value.includes('#')
+}
+
+export interface IncomingFileParts {
+  readonly env: Environment
+  readonly log: Log
+  /** Claims with groups or roles that policies read, in addition to the well-known claims. */
+  readonly groupClaims: readonly string[]
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * Converts the `incomingAuth` of a configuration file. Resolves variables and files. Throws INVALID_CONFIG if a
+ * variable or file cannot be read.
+ */
+export function incomingFromFile(file: IncomingAuthFile, parts: IncomingFileParts): IncomingConfig {
+  const { type, oidc, issuers, dpop } = file
+  if (type === 'anonymous') return { type }
+  if (type === 'local') return { type, username: userInfo().username }
+  if (!oidc)
+    throw new GatehouseError('INVALID_CONFIG', { detail: 'incomingAuth.oidc: is required when type is oidc' })
+  return {
+    type,
+    oidc: { ...resolved(oidc, 'incomingAuth.oidc', parts), dpop },
+    issuers: issuers?.map((issuer, index) => resolved(issuer, `incomingAuth.issuers[${index}]`, parts)),
+    groupClaims: parts.groupClaims,
+  }
+}
+
+/** Returns the configured names of claims that contain groups or roles. */
+export function groupClaimsOf(authz: IncomingAuthFile['authz']): readonly string[] {
+  return [authz?.groupClaimName, authz?.roleClaimName].filter((name) => name !== undefined)
+}
+
+type Unresolved = Pick<RuntimeIssuer, 'clientSecretEnv' | 'caBundlePath'>
+
+function resolved<Issuer extends Unresolved>(issuer: Issuer, field: string, { env, log }: IncomingFileParts) {
+  const { clientSecretEnv, caBundlePath, ...rest } = issuer
+  return {
+    ...rest,
+    clientSecret:
+      clientSecretEnv === undefined
+        ? undefined
+        : secretFrom(env, clientSecretEnv, `${field}.clientSecretEnv`),
+    tls: followCaBundle(caBundlePath, `${field}.caBundlePath`, log),
+  }
+}
+
+function secretFrom(env: Environment, name: string, field: string): string {
+  const value = env[name]
+  if (value === undefined || value === '') {
+    throw new GatehouseError('INVALID_CONFIG', { detail: `${field}: the variable ${name} is not set` })
+  }
+  return value
 }

@@ -5,7 +5,7 @@
 export { type Authenticator, makeAuthenticator } from './authenticate.ts'
 export type { DpopParts } from './dpop.ts'
 export type { AuthenticationEvent } from './refusals.ts'
-export { type IncomingConfig, incomingViolations } from './config.ts'
+export { groupClaimsOf, type IncomingConfig, incomingFromFile, incomingViolations } from './config.ts'
 export { fetchWithToken } from './fetches.ts'
 export { foreignGroupRemover } from './prefixes.ts'
 export {

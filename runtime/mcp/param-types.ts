@@ -72,6 +72,9 @@ const methodMembers: Readonly<Record<string, Members>> = {
   'resources/read': resource,
   'resources/subscribe': resource,
   'resources/unsubscribe': resource,
+  'skills/list': pageMembers,
+  'skills/get': resource,
+  'resources/directory/read': { ...resource, ...pageMembers },
   'completion/complete': {
     ref: { type: 'string', name: 'name', uri: 'name' },
     argument: { name: 'name', value: 'string' },

@@ -1,5 +1,5 @@
 /** Public API of the observe module: log, audit, metrics and traces. */
-export { type LineFile, makeLineFile, standardErrorLines } from './line-file.ts'
+export { type LineFile, lostLogLines, makeLineFile, standardErrorLines } from './line-file.ts'
 export { type AuditTrail, auditViolations, type ConsoleRecord, makeAudit } from './audit/audit.ts'
 export { reportLoss } from './audit/loss.ts'
 export type { AttachmentEnd } from './events/attach-fields.ts'
@@ -41,6 +41,7 @@ export {
   requestTrace,
   withNotes,
   type CallNotes,
+  keepScope,
 } from './exchange/scope.ts'
 export { isToolError, readError, type RpcResponse } from './exchange/rpc-answer.ts'
 export { makeLog, type RootLog } from './log.ts'

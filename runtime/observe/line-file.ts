@@ -42,7 +42,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
   let chars = 0
   /** The part of an earlier batch that a full pipe did not accept. */
   let rest: Buffer | undefined
-  /** Lines dropped since the last notice in the output, and those of them that `onLoss` has not reported yet. */
+  /** Lines dropped since the last notice in the output, and how many of these `onLoss` has not reported yet. */
   let dropped = 0
   let unreported = 0
   let scheduled: 'no' | 'paced' | 'now' = 'no'
@@ -124,11 +124,17 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
 }
 
 let standardError: LineFile | undefined
+let lostLines = 0
 
 /** Returns the shared writer for standard error, because two writers could interrupt each other's lines. */
 export function standardErrorLines(): LineFile {
-  standardError ??= makeLineFile(2)
+  standardError ??= makeLineFile(2, { onLoss: (lines) => (lostLines += lines) })
   return standardError
+}
+
+/** Returns the number of log lines that standard error did not accept since the process started. */
+export function lostLogLines(): number {
+  return lostLines
 }
 
 /** A worker thread writes to its stream, because descriptors belong to the whole process. */

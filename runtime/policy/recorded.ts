@@ -18,6 +18,7 @@ const actions: Readonly<Record<string, Action>> = {
   tool: 'call_tool',
   prompt: 'get_prompt',
   resource: 'read_resource',
+  skill: 'get_skill',
 }
 
 /** Parses a line. Returns undefined when the line contains no decision. */

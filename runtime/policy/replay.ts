@@ -15,7 +15,7 @@ import { mayApply, type Policy, readPolicySet } from './cedar/policies.ts'
 import { asked, type PolicySet } from './explain.ts'
 import { policyIds } from './fixtures.ts'
 import type { InputsMode } from './inputs.ts'
-import { hintNames } from './requests.ts'
+import { actions, hintNames } from './requests.ts'
 import type { RecordedLine } from './recorded.ts'
 import { type Replay, ReplayTally } from './replay-tally.ts'
 import type { TokenFact } from './subject.ts'
@@ -172,7 +172,7 @@ function textIndex(id: string): number {
 
 /** Actions can have configured parents, so only certain kinds of mismatch exclude a policy. */
 function mayApplyTo(policy: Policy, { principal, request }: RecordedLine): boolean {
-  const type = { call_tool: 'Tool', get_prompt: 'Prompt', read_resource: 'Resource' }[request.action]
+  const type = actions[request.action].entityType
   const action = policy.scope.action
   const isOther = action.op === '==' && !JSON.stringify(action).includes(`"${request.action}"`)
   const anyAction = { ...policy, scope: { ...policy.scope, action: { op: 'All' } as const } }

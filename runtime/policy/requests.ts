@@ -9,7 +9,7 @@ import type { consoleActions, Uid } from '../../schemas/cedar/index.ts'
 import { fieldsOf, GatehouseError, listOf } from '../../schemas/index.ts'
 import { JsonError, JsonObject } from '../mcp/index.ts'
 
-export type Action = 'call_tool' | 'get_prompt' | 'read_resource'
+export type Action = 'call_tool' | 'get_prompt' | 'read_resource' | 'get_skill'
 
 /** Actions in the web console, which have separate policies. */
 export type ConsolePolicyAction = (typeof consoleActions)[number]
@@ -18,6 +18,7 @@ export const methodOf: Readonly<Record<Action, string>> = {
   call_tool: 'tools/call',
   get_prompt: 'prompts/get',
   read_resource: 'resources/read',
+  get_skill: 'skills/get',
 }
 
 interface ActionRow {
@@ -50,6 +51,12 @@ export const actions = {
     operation: 'read',
     refusal: 'read denied by authorization policy',
   },
+  get_skill: {
+    entityType: 'Skill',
+    feature: 'skill',
+    operation: 'get',
+    refusal: 'skill denied by authorization policy',
+  },
 } as const satisfies Record<Action, RequestRow>
 
 /** Client and console actions that policies decide on. */
@@ -63,7 +70,7 @@ export const policyActions: Readonly<Record<Action | ConsolePolicyAction, Action
 /** A request that policies decide on. */
 export interface PolicyRequest {
   readonly action: Action | ConsolePolicyAction
-  /** Advertised name of the tool or prompt, exact URI of the resource, literal URI template, or name of the console. */
+  /** Advertised name of the tool or prompt, exact URI of the resource, URI of the skill, literal URI template, or name of the console. */
   readonly id: string
   /** A tool call's arguments as raw JSON. */
   readonly arguments?: Buffer | undefined
@@ -147,6 +154,7 @@ export const lists: Readonly<Record<string, ListRow>> = {
   'prompts/list': { member: 'prompts', key: 'name', action: 'get_prompt' },
   'resources/list': { member: 'resources', key: 'uri', action: 'read_resource' },
   'resources/templates/list': { member: 'resourceTemplates', key: 'uriTemplate', action: 'read_resource' },
+  'skills/list': { member: 'skills', key: 'uri', action: 'get_skill' },
 }
 
 /** Methods that, like notifications, are not subject to policies. */
@@ -172,7 +180,10 @@ export function accessRequestsOf(method: string, params: JsonObject): readonly A
     case 'resources/subscribe':
     // Checks the request, because the response would reveal whether the resource exists.
     case 'resources/unsubscribe':
+    case 'resources/directory/read':
       return [{ action: 'read_resource', id: text(params, 'uri') }]
+    case 'skills/get':
+      return [{ action: 'get_skill', id: text(params, 'uri') }]
     case 'completion/complete':
       return [completionQuestion(params)]
     case 'subscriptions/listen':

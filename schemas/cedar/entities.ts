@@ -22,7 +22,7 @@ const maxLevels = 32
 const maxSteps = 100_000
 
 /**
- * Entity types for the origin of a tool, prompt or resource. Only the gateway may add entities below entities of these
+ * Entity types for the origin of a tool, prompt, resource or skill. Only the gateway may add entities below entities of these
  * types.
  */
 export const originTypes: ReadonlySet<string> = new Set([
@@ -30,6 +30,7 @@ export const originTypes: ReadonlySet<string> = new Set([
   'BackendTool',
   'BackendPrompt',
   'BackendResource',
+  'BackendSkill',
   'Workflow',
 ])
 

@@ -16,11 +16,11 @@ export const consoleActions = ['console:view', 'console:operate', 'console:audit
 type PolicySubjectMatter = 'clients' | 'console'
 
 const actionsFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
-  clients: ['call_tool', 'get_prompt', 'read_resource'],
+  clients: ['call_tool', 'get_prompt', 'get_skill', 'read_resource'],
   console: consoleActions,
 }
 const typesFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
-  clients: ['Prompt', 'Resource', 'Tool', ...originTypes],
+  clients: ['Prompt', 'Resource', 'Skill', 'Tool', ...originTypes],
   console: ['Console'],
 }
 const commonTypes: readonly string[] = ['Action', 'Client', 'MCP']

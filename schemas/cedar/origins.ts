@@ -70,7 +70,7 @@ function originsIn(value: unknown, path: string): readonly NamedOrigin[] {
 function ofEntity(value: object): Omit<NamedOrigin, 'path'> | undefined {
   const uid = toUid(value)
   if (uid?.type === 'Backend') return { name: uid.id }
-  if (!uid || !/^Backend(?:Tool|Prompt|Resource)$/.test(uid.type)) return undefined
+  if (!uid || !/^Backend(?:Tool|Prompt|Resource|Skill)$/.test(uid.type)) return undefined
   const slash = uid.id.indexOf('/')
   if (slash < 0) return undefined
   const name = uid.id.slice(0, slash)

@@ -333,6 +333,15 @@ export type CABundleSource = Omit<filled.CABundleSource, "configMapRef"> & {
   readonly configMapRef: ConfigMapKeyRef
 }
 
+export type CatalogueFile = Omit<filled.CatalogueFile, "incomingAuth" | "servers"> & {
+  readonly incomingAuth: IncomingAuthFile
+  readonly servers?: readonly CatalogueServer[]
+}
+
+export type CatalogueServer = Omit<filled.CatalogueServer, "public"> & {
+  readonly public?: boolean
+}
+
 export type CimdConfig = Omit<filled.CimdConfig, "enabled" | "cacheFallbackTtl" | "cacheMaxSize"> & {
   readonly enabled?: boolean
   readonly cacheFallbackTtl?: string
@@ -475,9 +484,10 @@ export type EmbeddingServerSpec = Omit<filled.EmbeddingServerSpec, "model" | "im
   readonly modelCache?: ModelCache
 }
 
-export type Extensions = Omit<filled.Extensions, "apps" | "tasks"> & {
+export type Extensions = Omit<filled.Extensions, "apps" | "tasks" | "skills"> & {
   readonly apps?: AppsExtension
   readonly tasks?: TasksExtension
+  readonly skills?: SkillsExtension
 }
 
 export type FailureHandling = Omit<filled.FailureHandling, "healthCheckInterval" | "healthCheckTimeout" | "unhealthyThreshold" | "partialFailureMode" | "statusReportingInterval" | "circuitBreaker"> & {
@@ -820,6 +830,10 @@ export type ProxyOidc = Omit<filled.ProxyOidc, "insecureAllowHttp" | "jwksAllowP
   readonly protectedResourceAllowPrivateIp?: boolean
 }
 
+export type Publication = Omit<filled.Publication, "public"> & {
+  readonly public?: boolean
+}
+
 export type Quota = Omit<filled.Quota, "unit" | "action"> & {
   readonly unit?: "calls" | "cost" | "resultBytes"
   readonly action?: "warn" | "block"
@@ -912,6 +926,10 @@ export type RuntimeOutgoingAuth = Omit<filled.RuntimeOutgoingAuth, "default" | "
   readonly backends?: { readonly [name: string]: OutgoingStrategy }
 }
 
+export type RuntimePublication = Omit<filled.RuntimePublication, "public"> & {
+  readonly public?: boolean
+}
+
 export type RuntimeSessionStorage = Omit<filled.RuntimeSessionStorage, "db"> & {
   readonly db?: number
 }
@@ -944,6 +962,10 @@ export type ServingTLS = Omit<filled.ServingTLS, "clientCABundleRef"> & {
 
 export type SessionStorageConfig = Omit<filled.SessionStorageConfig, "db"> & {
   readonly db?: number
+}
+
+export type SkillsExtension = Omit<filled.SkillsExtension, "enabled"> & {
+  readonly enabled?: boolean
 }
 
 export type SpiffeClientAuth = Omit<filled.SpiffeClientAuth, "maxAssertionAge" | "replay"> & {
@@ -1072,13 +1094,14 @@ export type VirtualMCPServer = Omit<filled.VirtualMCPServer, "spec" | "status"> 
   readonly status?: VirtualMCPServerStatus
 }
 
-export type VirtualMCPServerSpec = Omit<filled.VirtualMCPServerSpec, "incomingAuth" | "outgoingAuth" | "authServerConfig" | "authServerUpstreamFilter" | "config" | "imagePullSecrets" | "tls" | "serviceType" | "sessionAffinity" | "sessionStorage"> & {
+export type VirtualMCPServerSpec = Omit<filled.VirtualMCPServerSpec, "incomingAuth" | "outgoingAuth" | "authServerConfig" | "authServerUpstreamFilter" | "config" | "imagePullSecrets" | "publish" | "tls" | "serviceType" | "sessionAffinity" | "sessionStorage"> & {
   readonly incomingAuth: IncomingAuth
   readonly outgoingAuth?: OutgoingAuth
   readonly authServerConfig?: EmbeddedAuthServerConfig
   readonly authServerUpstreamFilter?: UpstreamFilter
   readonly config?: VirtualMCPConfig
   readonly imagePullSecrets?: readonly LocalObjectRef[]
+  readonly publish?: Publication
   readonly tls?: ServingTLS
   readonly serviceType?: "ClusterIP" | "NodePort" | "LoadBalancer"
   readonly sessionAffinity?: SessionAffinity
@@ -1089,7 +1112,7 @@ export type VirtualMCPServerStatus = Omit<filled.VirtualMCPServerStatus, "phase"
   readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed"
 }
 
-export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "extensions" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
+export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "extensions" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry" | "publish" | "webhooks" | "toolLocks"> & {
   readonly aggregation?: Aggregation
   readonly audit?: Audit
   readonly backends?: readonly RuntimeBackend[]
@@ -1106,6 +1129,7 @@ export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends
   readonly quotas?: readonly Quota[]
   readonly sessionStorage?: RuntimeSessionStorage
   readonly telemetry?: Telemetry
+  readonly publish?: RuntimePublication
   readonly webhooks?: RuntimeWebhooks
   readonly toolLocks?: readonly RuntimeToolLock[]
 }
@@ -1198,6 +1222,7 @@ export interface Statuses {
 /** Maps each runtime file to its document. */
 export interface RuntimeFiles {
   readonly authserver: AuthServerFile
+  readonly catalogue: CatalogueFile
   readonly proxy: ProxyFile
   readonly vmcp: VmcpFile
   readonly webhooks: WebhookFile

@@ -146,6 +146,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "inboundGrants")), () => not(has(select(self, "inboundGrants"), "tokenExchange")), () => has(select(select(self, "inboundGrants"), "tokenExchange"), "issuerPolicies"), () => and(() => has(self, "clients"), () => exists(select(self, "clients"), (c) => has(c, "subjectClients")))),
   "!has(self.inboundGrants) || !has(self.inboundGrants.tokenExchange) || has(self.inboundGrants.tokenExchange.issuerPolicies) || size(self.upstreamProviders) > 0": (self) =>
     or(() => not(has(self, "inboundGrants")), () => not(has(select(self, "inboundGrants"), "tokenExchange")), () => has(select(select(self, "inboundGrants"), "tokenExchange"), "issuerPolicies"), () => greater(size(select(self, "upstreamProviders")), 0n)),
+  "!has(self.incomingAuth.authz) || self.incomingAuth.authz.type == 'cedar' || self.incomingAuth.authz.type == 'none'": (self) =>
+    or(() => not(has(select(self, "incomingAuth"), "authz")), () => equal(select(select(select(self, "incomingAuth"), "authz"), "type"), "cedar"), () => equal(select(select(select(self, "incomingAuth"), "authz"), "type"), "none")),
   "!has(self.issuer) || self.issuer.startsWith('https://') || self.issuer.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => not(has(self, "issuer")), () => startsWith(select(self, "issuer"), "https://"), () => matches(select(self, "issuer"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
   "!has(self.issuers) || has(self.oidc)": (self) =>

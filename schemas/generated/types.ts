@@ -339,6 +339,34 @@ export type CABundleSource = {
   readonly configMapRef: ConfigMapKeyRef
 }
 
+/** Configuration file of a catalogue. */
+export type CatalogueFile = {
+  /** Name of the catalogue. Policies can refer to all of its servers as MCP::"<name>". */
+  readonly name: string
+  /** How clients are authenticated. With type anonymous, the catalogue lists only public servers. Policies decide which servers a client sees: each server is the resource Resource::"<published name>" of the action read_resource. */
+  readonly incomingAuth: IncomingAuthFile
+  /** Published servers. */
+  readonly servers: readonly CatalogueServer[]
+}
+
+/** A server in the catalogue. */
+export type CatalogueServer = {
+  /** Published name: a reversed domain name, a slash and the name of the server, such as com.example/tools. */
+  readonly name: string
+  /** Display name. */
+  readonly title?: string
+  /** Description of what the server is for. */
+  readonly description: string
+  /** Lists the server in a catalogue of type anonymous. */
+  readonly public: boolean
+  /** Address of the MCP endpoint. */
+  readonly url: string
+  /** Version of the entry, which changes with its contents. */
+  readonly version: string
+  /** Time at which the server was created, in UTC. */
+  readonly publishedAt?: string
+}
+
 /** Clients that are identified by the URL of a client-id metadata document. */
 export type CimdConfig = {
   /** Accepts client ids that are URLs of metadata documents. When false, only dynamically registered clients are accepted. */
@@ -975,6 +1003,8 @@ export type Extensions = {
   readonly apps?: AppsExtension
   /** Tasks: tool calls that continue after the response. Covers the tasks of 2025-11-25 and the extension io.modelcontextprotocol/tasks. */
   readonly tasks?: TasksExtension
+  /** Skills (io.modelcontextprotocol/skills): directories of instructions that backends publish for models. */
+  readonly skills?: SkillsExtension
   /** Extensions that Gatehouse does not implement, with a route for each of their methods. Each method belongs to one extension. Methods without a route are rejected. */
   readonly custom?: readonly CustomExtension[]
 }
@@ -2503,6 +2533,18 @@ export type ProxyTools = {
   readonly overrides?: { readonly [name: string]: ToolOverride }
 }
 
+/** Description of this server for catalogues and for clients that discover servers. */
+export type Publication = {
+  /** Published name: a reversed domain name, a slash and the name of the server, such as com.example/tools. */
+  readonly name: string
+  /** Display name. */
+  readonly title?: string
+  /** Description of what the server is for. */
+  readonly description: string
+  /** Publishes the name, title, description and address to every client, without authentication: the server serves its server card and an AI catalog, and anonymous catalogues list it. Calls to the server still require the authentication of incomingAuth. */
+  readonly public: boolean
+}
+
 /** A budget for tool calls. Calls are counted by backend and original tool name, regardless of the name that clients use. */
 export type Quota = {
   /** Name of the quota in rejections, metrics, events and the audit log. The name is also the key of the quota's counters. */
@@ -2930,6 +2972,20 @@ export type RuntimeOutgoingAuth = {
   readonly backends?: { readonly [name: string]: OutgoingStrategy }
 }
 
+/** Description of this server for catalogues and for clients that discover servers. */
+export type RuntimePublication = {
+  /** Published name: a reversed domain name, a slash and the name of the server, such as com.example/tools. */
+  readonly name: string
+  /** Display name. */
+  readonly title?: string
+  /** Description of what the server is for. */
+  readonly description: string
+  /** Publishes the name, title, description and address to every client, without authentication: the server serves its server card and an AI catalog, and anonymous catalogues list it. Calls to the server still require the authentication of incomingAuth. */
+  readonly public: boolean
+  /** Public address of the MCP endpoint. Default: the address that the server listens on. */
+  readonly url?: string
+}
+
 /** Storage for sessions. The Redis password comes from an environment variable. */
 export type RuntimeSessionStorage = {
   /** Storage for sessions: process memory or Redis. */
@@ -3086,6 +3142,14 @@ export type SizeRule = {
   readonly match?: GuardrailMatch
   /** Exceptions to the rule. */
   readonly except?: readonly GuardrailPlace[]
+}
+
+/** Skills (io.modelcontextprotocol/skills): directories of instructions that backends publish for models. */
+export type SkillsExtension = {
+  /** Offers the skills of all backends to clients. With several backends, the URI of a skill begins with the name of its backend, as in skill://<backend>/<path>/SKILL.md. */
+  readonly enabled: boolean
+  /** Kinds of skills that are neither listed nor readable. dynamic: skills without digests, whose files cannot be verified. allowedTools: skills whose frontmatter requests permission to use tools (allowed-tools). */
+  readonly refuse?: readonly ("dynamic" | "allowedTools")[]
 }
 
 /** An operation that could not become a tool. */
@@ -3661,6 +3725,8 @@ export type VirtualMCPServerSpec = {
   readonly passthroughHeaders?: readonly string[]
   /** Strategic merge patch for the pod, whose container is named vmcp. The webhook validates the patch; the schema does not. */
   readonly podTemplateSpec?: { readonly [name: string]: unknown }
+  /** Description of this server for catalogues and for clients that discover servers. Default: the server is not published. */
+  readonly publish?: Publication
   /** Number of replicas. When unset, an autoscaler or another controller sets the number. */
   readonly replicas?: number
   /** Public address through an existing Gateway or Ingress controller. Clients reach the server at https://<hostname>, followed by the server's usual path. */
@@ -3763,6 +3829,8 @@ export type VmcpFile = {
   readonly sessionStorage?: RuntimeSessionStorage
   /** OpenTelemetry settings. Deprecated on a cluster: use spec.telemetryConfigRef instead. */
   readonly telemetry?: Telemetry
+  /** Description of this server for catalogues and for clients that discover servers. */
+  readonly publish?: RuntimePublication
   /** Webhooks that receive calls and their results, in list order; mutating webhooks run first. */
   readonly webhooks?: RuntimeWebhooks
   /** Approved definitions of the backends. If a backend has several locks, the locks are merged. Ignored when pinning is off. */
@@ -4014,6 +4082,7 @@ export interface Statuses {
 /** Maps each runtime file to its document. */
 export interface RuntimeFiles {
   readonly authserver: AuthServerFile
+  readonly catalogue: CatalogueFile
   readonly proxy: ProxyFile
   readonly vmcp: VmcpFile
   readonly webhooks: WebhookFile

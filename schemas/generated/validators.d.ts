@@ -17,6 +17,7 @@ export declare const MCPWebhookConfig: Validator
 export declare const VirtualMCPCompositeToolDefinition: Validator
 export declare const VirtualMCPServer: Validator
 export declare const AuthServerFile: Validator
+export declare const CatalogueFile: Validator
 export declare const ProxyFile: Validator
 export declare const VmcpFile: Validator
 export declare const WebhookFile: Validator

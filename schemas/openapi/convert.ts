@@ -53,7 +53,7 @@ export function convertOpenApi(source: unknown, settings: OpenApiSettings = {}):
 
 /**
  * Converts a document like `convertOpenApi`, but keeps only the names of the tools, and only the notices about unused
- * settings. The memory is therefore independent of the size of the schemas.
+ * settings. Memory use is therefore independent of the size of the schemas.
  */
 export function summarizeOpenApi(source: unknown, settings: OpenApiSettings = {}): OpenApiSummary {
   return convertEach(source, settings, ({ name }) => ({ name }))

@@ -230,6 +230,51 @@ t.test('try: cancelling works before the server has named the run', { skip: miss
   t.match((await cancelled).url(), /tries\/run-1$/)
 })
 
+t.test('try: cancelling before the events arrive shows the outcome', { skip: missingBrowser }, async (t) => {
+  const { page, fixture } = await open(t, 'files_read')
+  const asked = Promise.withResolvers<undefined>()
+  const ended = Promise.withResolvers<undefined>()
+  await page.route('**/tries/run-1/events', async (route) => {
+    asked.resolve(undefined)
+    await ended.promise
+    await route.continue()
+  })
+  let cancels = 0
+  // The server forgets a run once the page can read the outcome.
+  fixture.handlers.set('DELETE tries/run-1', () => (++cancels > 1 ? 404 : undefined))
+  fixture.handlers.set('GET tries/run-1/events', (_, res) => {
+    openStream(res)
+    writeEvent(res, { type: 'done', outcome: 'cancelled', ms: 10 })
+    // A late request to cancel would arrive before the outcome.
+    setTimeout(() => res.end(), 200)
+  })
+  await page.getByRole('button', { name: 'Run as Ana' }).click()
+  await asked.promise
+  const cancelled = page.waitForResponse((one) => one.request().method() === 'DELETE')
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await cancelled
+  ended.resolve(undefined)
+  await page.getByText('cancelled').waitFor()
+  t.equal(cancels, 1)
+})
+
+t.test(
+  'try: a run that ends while the user cancels shows its result',
+  { skip: missingBrowser },
+  async (t) => {
+    const { page, fixture, followed } = await open(t, 'files_read')
+    fixture.handlers.set('DELETE tries/run-1', () => 404)
+    await page.getByRole('button', { name: 'Run as Ana' }).click()
+    const send = await followed()
+    const late = page.waitForResponse((one) => one.request().method() === 'DELETE')
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await late
+    send({ type: 'done', outcome: 'success', result: '{"content":[]}', ms: 10 })
+    await page.getByText('success').waitFor()
+    t.equal(await page.getByText('not found').count(), 0)
+  },
+)
+
 t.test(
   'try: runs a destructive tool once the user has typed its name',
   { skip: missingBrowser },

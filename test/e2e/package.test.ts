@@ -24,9 +24,9 @@ t.test('package: runs on its own when installed from its tarball', { timeout: 12
   await run('npm', ['install', '--no-audit', '--no-fund', join(dir, tarball)], { cwd: project, env })
   t.strictSame(
     readdirSync(join(project, 'node_modules')).filter((name) => !name.startsWith('.')),
-    ['gatehouse'],
+    [home.npm.split('/')[0]],
   )
-  const installed = join(project, 'node_modules/gatehouse')
+  const installed = join(project, 'node_modules', home.npm)
   for (const file of ['LICENSE', 'dist/gatehouse.NOTICES.txt', 'dist/gatehouse.cdx.json']) {
     t.ok(readFileSync(join(installed, file), 'utf8').length > 100, `${file} is in the package`)
   }

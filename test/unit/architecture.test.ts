@@ -40,10 +40,11 @@ const runtimeModules: Record<string, readonly string[]> = {
   vmcp: foundation,
   authserver: foundation,
   console: foundation,
+  catalogue: foundation,
   toolkit: [...foundation, 'proxy'],
   /** Tools may not import one another. */
   tools: [...foundation, 'proxy', 'vmcp', 'authserver', 'console', 'toolkit'],
-  cli: [...foundation, 'proxy', 'vmcp', 'authserver', 'console', 'toolkit', 'tools'],
+  cli: [...foundation, 'proxy', 'vmcp', 'authserver', 'console', 'catalogue', 'toolkit', 'tools'],
 }
 
 function below(module: string, order: readonly string[]): readonly string[] {

@@ -58,14 +58,20 @@ export function checkDocument(context: Context): CheckedDocument {
 }
 
 function checkReports(context: Context): CheckedDocument {
-  const { failure, isInUse } = reportedDocument(context)
+  const { failure, unused, isInUse } = reportedDocument(context)
   if (failure !== undefined) {
     const reported = { reason: 'DocumentInvalid', message: visible(failure, maxFailure) }
     context.conditions.check(condition, reported, '', '')
     return { failure: reported }
   }
+  const used = 'A virtual server uses the document'
   if (isInUse)
-    context.conditions.set(condition, 'True', 'DocumentValid', 'A virtual server uses the document')
+    context.conditions.set(
+      condition,
+      'True',
+      'DocumentValid',
+      visible(unused === undefined ? used : `${used}. ${unused}`, maxFailure),
+    )
   else
     context.conditions.set(condition, 'Unknown', 'DocumentAtURL', 'No virtual server has read the document')
   return {}
@@ -121,7 +127,7 @@ const maxRecent = 100
 export function convertedDocument(text: string, spec: Spec): ConfigPart<ConvertedDocument> {
   const documentSha256 = createHash('sha256').update(text).digest('hex')
   const { apiKeyQuery, operations, overrides, response } = spec
-  const settings = { apiKeyQuery, operations, overrides, response, configuredHeaders: headersOf(spec) }
+  const settings = { apiKeyQuery, operations, overrides, response, configuredHeaders: addedHeaders(spec) }
   const key = `${documentSha256} ${canonicalJson(settings)}`
   const found = recent.get(key) ?? convert(text, definedFields(settings), documentSha256)
   recent.delete(key)
@@ -132,7 +138,7 @@ export function convertedDocument(text: string, spec: Spec): ConfigPart<Converte
 }
 
 /** Returns the names of the added headers. Those of the authentication depend on the virtual server. */
-function headersOf({ headerForward = {} }: Spec): readonly string[] {
+export function addedHeaders({ headerForward = {} }: Spec): readonly string[] {
   const { addPlaintextHeaders = {}, addHeadersFromSecret = [] } = headerForward
   return [...Object.keys(addPlaintextHeaders), ...addHeadersFromSecret.map(({ headerName }) => headerName)]
 }

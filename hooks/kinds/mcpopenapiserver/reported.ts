@@ -10,11 +10,14 @@ import { podReports } from '../virtualmcpserver/status/report.ts'
 /** The state of a document according to the virtual servers. */
 export interface ReportedDocument {
   readonly failure?: string
+  /** Filters and overrides that match no operation. */
+  readonly unused?: string
   readonly isInUse: boolean
 }
 
-/** Type of the problem in the reports. Source: `openapi_document` in runtime/observe/events/fields.ts. */
-const problemType = 'openapi_document'
+/** Types of the problems in the reports. Source: runtime/observe/events/fields.ts. */
+const failureType = 'openapi_document'
+const unusedType = 'openapi_settings_unused'
 const maxMessage = 1_024
 
 export function reportedDocument(context: SyncContext<'MCPOpenAPIServer'>): ReportedDocument {
@@ -22,15 +25,18 @@ export function reportedDocument(context: SyncContext<'MCPOpenAPIServer'>): Repo
   const reports = (request.related.get('ConfigMap.v1') ?? []).flatMap((map) => podReports(map))
   const entriesIn = (list: string): readonly Fields[] =>
     reports.flatMap((report) => listOf(report[list])).filter(isFields)
-  const [failure] = entriesIn('problems')
-    .filter(({ type, backend }) => type === problemType && backend === name)
-    .flatMap(({ message }) => (typeof message === 'string' ? [message.slice(0, maxMessage)] : []))
-    .toSorted(byText)
+  const problemOf = (problemType: string): string | undefined =>
+    entriesIn('problems')
+      .filter(({ type, backend }) => type === problemType && backend === name)
+      .flatMap(({ message }) => (typeof message === 'string' ? [message.slice(0, maxMessage)] : []))
+      .toSorted(byText)[0]
+  const failure = problemOf(failureType)
+  const unused = problemOf(unusedType)
   // A server reports a known health only after it has read the document.
   const isInUse = entriesIn('backends').some(
     (backend) => backend['name'] === name && backend['url'] === spec.baseUrl && hasHealth(backend),
   )
-  return { ...(failure !== undefined && { failure }), isInUse }
+  return { ...(failure !== undefined && { failure }), ...(unused !== undefined && { unused }), isInUse }
 }
 
 function hasHealth({ status }: Fields): boolean {

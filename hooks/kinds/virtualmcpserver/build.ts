@@ -135,7 +135,9 @@ function configure(
   const broken = found.filter((failure) => failure !== undefined)
   if (broken.length > 0 || !auth) return { files: undefined, backends, failures: broken }
   const authServer = authServerFileOf(context, auth, needs)
-  const config = configOf(context, { values, auth, backends, address: addressOf(context) }, needs)
+  const address = addressOf(context)
+  const publicAddress = externalAddressOf(context) ?? auth.oidc?.resource ?? address
+  const config = configOf(context, { values, auth, backends, address, publicAddress }, needs)
   return checkFiles(context, { config, authServer }, backends)
 }
 

@@ -20,7 +20,13 @@ import {
 } from '../../config/index.ts'
 import { type AuthServerFacts, providersOnly } from '../../incoming/index.ts'
 import type { Log } from '../../net/index.ts'
-import { type Events, logEvents, makeEvents, openServingCertificate } from '../../observe/index.ts'
+import {
+  type Events,
+  logEvents,
+  lostLogLines,
+  makeEvents,
+  openServingCertificate,
+} from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import type { Store } from '../../store/index.ts'
 import {
@@ -251,7 +257,10 @@ async function servePrimary(
       metrics: cacheBriefly(async () => {
         const texts = (await workers.ask('metrics.text')).filter(isText)
         return pages.render(
-          new Map([...texts.map(({ id, text }): [string, string] => [id, text]), ['', processText(version)]]),
+          new Map([
+            ...texts.map(({ id, text }): [string, string] => [id, text]),
+            ['', processText(version, lostLogLines())],
+          ]),
         )
       }),
     },

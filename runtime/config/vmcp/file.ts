@@ -119,6 +119,8 @@ export const vmcpEnvironment = {
   headerSecret: 'GATEHOUSE_SECRET_',
   /** Key material that replicas share, for state that clients store; at least 32 bytes, encoded in base64. */
   stateKey: 'VMCP_SESSION_HMAC_SECRET',
+  /** Earlier or upcoming values of `stateKey`, separated by commas. These keys open values, but do not seal any. */
+  previousStateKeys: 'VMCP_SESSION_HMAC_SECRET_PREVIOUS',
   enableObo: 'GATEHOUSE_ENABLE_OBO',
   /** API key for tool search's embedding service, when the provider is `compat`. */
   embeddingApiKey: 'GATEHOUSE_EMBEDDING_API_KEY',
@@ -159,11 +161,32 @@ export const vmcpEnvironment = {
   podName: 'GATEHOUSE_POD_NAME',
 } as const
 
-/** Returns the errors in boolean variables. */
-export function vmcpSwitchViolations(env: Readonly<Record<string, string | undefined>>): readonly string[] {
+/**
+ * Returns the keys for state that clients and Redis store: first the key that seals, then the keys that only open.
+ * Returns an empty list if no key is configured.
+ */
+export function stateKeys(valueOf: (variable: string) => string | undefined): readonly string[] {
+  const current = valueOf(vmcpEnvironment.stateKey)
+  return current ? [current, ...previousKeys(valueOf(vmcpEnvironment.previousStateKeys))] : []
+}
+
+function previousKeys(value = ''): readonly string[] {
+  return value
+    .split(',')
+    .map((key) => key.trim())
+    .filter((key) => key !== '')
+}
+
+/** Returns the errors in variables. */
+export function vmcpVariableViolations(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   const { enableObo, debug, telemetryToolArguments } = vmcpEnvironment
   const names = [enableObo, debug, telemetryToolArguments, variables.proxyResolvesNames.name]
-  return names.flatMap((name) => switchViolation(env, name) ?? [])
+  const { stateKey, previousStateKeys } = vmcpEnvironment
+  const hasOnlyPrevious = !env[stateKey] && previousKeys(env[previousStateKeys]).length > 0
+  return [
+    ...names.flatMap((name) => switchViolation(env, name) ?? []),
+    ...(hasOnlyPrevious ? [`${previousStateKeys}: requires ${stateKey}`] : []),
+  ]
 }
 
 /** Returns the environment of this process. The virtual server reads the environment only through this function. */

@@ -19,6 +19,9 @@ const cacheable: ReadonlySet<string> = new Set([
   'resources/list',
   'resources/templates/list',
   'resources/read',
+  'skills/list',
+  'skills/get',
+  'resources/directory/read',
 ])
 
 /** Gatehouse itself watches and refreshes lists. A client with a cached list would not notice removed entries. */

@@ -50,6 +50,16 @@ export interface EventFields extends AttachEventFields {
     readonly skipped_operations?: readonly string[] | undefined
     /** The first filters and overrides that match no operation, one line each. */
     readonly unused_settings?: readonly string[] | undefined
+    readonly err?: unknown
+  }
+  /** Filters and overrides that match no operation of an OpenAPI document; empty when every setting is in use. */
+  readonly openapi_settings_unused: { readonly backend: string; readonly settings: readonly string[] }
+  /** A response of a REST service could not be compared with the OpenAPI document, and reached the client. */
+  readonly openapi_response_unchecked: {
+    readonly backend: string
+    readonly tool: string
+    readonly reason: string
+    readonly err?: unknown
   }
   /** A response of a REST service does not match the OpenAPI document. */
   readonly openapi_response_mismatch: {
@@ -138,6 +148,12 @@ export interface EventFields extends AttachEventFields {
     readonly page: string
     readonly affected: readonly string[]
   }
+  /** A skill is not offered. `skill` is empty if the problem concerns the backend's whole list. */
+  readonly skill_refused: { readonly backend: string; readonly skill: string; readonly reason: string }
+  /** Several skills have the same name. `skills` contains their addresses. */
+  readonly skill_names_equal: { readonly name: string; readonly skills: readonly string[] }
+  /** A backend's list of skills could not be read. */
+  readonly skills_unread: { readonly backend: string; readonly err: unknown }
   /** Clients see a shorter tool name. */
   readonly tool_alias: { readonly item: string; readonly alias: string }
   /**

@@ -69,7 +69,7 @@ export function logEvents(
     return window
   }
 
-  function told(event: ObservedEvent): void {
+  function onEvent(event: ObservedEvent): void {
     if (event.change === 'same' && !rowOf(event.type).isNews) return
     const name = keyOf(event.type, event.fields)
     const key = windows.has(name) || windows.size < maxWindows ? name : event.type
@@ -79,7 +79,7 @@ export function logEvents(
     else window.repeated++
   }
 
-  const stop = events.listen(told)
+  const stop = events.listen(onEvent)
   return () => {
     stop()
     for (const window of windows.values()) {

@@ -44,6 +44,14 @@ const userSteps: Readonly<Record<string, string>> = {
 }
 
 export const nextSteps: Steps = {
+  openapi_response_mismatch: {
+    fix: () => 'correct the response schema in the OpenAPI document, or set response.output',
+    cause: ({ tool }) => tool,
+  },
+  openapi_response_unchecked: {
+    fix: () => 'if this happens often, set response.output to off',
+    cause: ({ tool }) => tool,
+  },
   backend_call_failed: { fix: ({ backend, reason }) => causeFix({ category: reason }, backend) },
   backend_message_unassigned: {
     fix: ({ backend }) =>

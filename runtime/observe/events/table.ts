@@ -13,6 +13,7 @@ import type { EventFields } from './fields.ts'
 import { openApiRows } from './rows/openapi.ts'
 import { pageRows } from './rows/pages.ts'
 import { quotaRows } from './rows/quotas.ts'
+import { skillRows } from './rows/skills.ts'
 import type { EventTable } from './row.ts'
 import { type Cause, causeFix, causeText, withDetail } from '../causes.ts'
 import { checkRedis } from './next-steps.ts'
@@ -276,6 +277,7 @@ export const eventTable: EventTable = {
   ...openApiRows,
   ...pageRows,
   ...quotaRows,
+  ...skillRows,
   config_reloaded: {
     message: 'configuration reloaded',
     level: 'info',

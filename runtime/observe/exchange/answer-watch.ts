@@ -8,6 +8,7 @@ import type { ServerResponse } from 'node:http'
 import { readResponse, type RpcResponse, scannedBytes } from './rpc-answer.ts'
 
 const newlineByte = 0x0a
+const openBraceByte = 0x7b
 const dataField = 'data:'
 
 /** The beginning and end of a message that arrives in pieces. */
@@ -29,10 +30,9 @@ class Ends {
       this.#head.push(part)
       this.#headSize += part.length
     }
-    this.#tail =
-      piece.length >= scannedBytes
-        ? piece.subarray(-scannedBytes)
-        : Buffer.concat([this.#tail, piece]).subarray(-scannedBytes)
+    const all =
+      piece.length >= scannedBytes || this.#tail.length === 0 ? piece : Buffer.concat([this.#tail, piece])
+    this.#tail = all.subarray(-scannedBytes)
   }
 
   get head(): string {
@@ -75,10 +75,16 @@ export class ResponseWatch {
     return this.#responded?.response
   }
 
-  /** Returns the beginning of the response message, and whether it is complete. */
+  /** Returns the beginning of the response message, which is decoded when it is read, and whether it is complete. */
   body(): { readonly text: string; readonly whole: boolean } | undefined {
     const message = this.#kind === 'json' ? this.#message : this.#responded?.message
-    return message && { text: message.head, whole: message.size <= this.#keep }
+    if (!message) return undefined
+    return {
+      get text() {
+        return message.head
+      },
+      whole: message.size <= this.#keep,
+    }
   }
 
   #takeEvents(chunk: Buffer): void {
@@ -117,6 +123,7 @@ export class ResponseWatch {
 
 /** Determines the type from the first character, because headers passed to writeHead cannot be read back. */
 function kindOf(chunk: Buffer): 'unknown' | 'json' | 'events' | 'other' {
+  if (chunk[0] === openBraceByte) return 'json'
   const text = chunk.toString('latin1', 0, 64).trimStart()
   if (text === '') return 'unknown'
   if (text.startsWith('{')) return 'json'
@@ -156,7 +163,9 @@ function callable(method: unknown): (...args: unknown[]) => unknown {
 }
 
 function take(watch: ResponseWatch, [chunk, encoding]: readonly unknown[]): void {
-  if (chunk instanceof Uint8Array) watch.take(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))
+  if (Buffer.isBuffer(chunk)) watch.take(chunk)
+  else if (chunk instanceof Uint8Array)
+    watch.take(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))
   else if (typeof chunk === 'string') {
     watch.take(
       Buffer.from(chunk, typeof encoding === 'string' && Buffer.isEncoding(encoding) ? encoding : 'utf8'),

@@ -143,7 +143,7 @@ class ActiveObserver implements Observer {
     const scope = currentScope()?.request
     if (!scope || scope.http?.res !== exchange.res) return
     try {
-      if (message) scope.rpc = { ...readRpc(message, params), ...agreedVersion(scope) }
+      if (message) scope.rpc ??= readRpc(message, params)
       if (scope.rpc && scope.attributedTo) scope.rpc = withTool(scope.rpc, scope.attributedTo)
       scope.client ??= scope.rpc?.client
     } catch (failure) {
@@ -220,12 +220,13 @@ class ActiveObserver implements Observer {
       if (http.exchange && opensStream(req, res)) this.#end(scope, http.exchange, undefined)
     }
     http.watch = watchResponse(res, this.#responseBytes, stream ? onOpen : undefined)
+    const { metrics, enabled } = this.#telemetry
+    if (!enabled) return scope
     const connection = {
       server: this.#server,
       transport: this.#transport(path),
       connection_type: stream ? 'stream' : 'request',
     }
-    const { metrics } = this.#telemetry
     metrics.mcpActiveConnections(1, connection)
     res.once('close', () => metrics.mcpActiveConnections(-1, connection))
     return scope
@@ -280,11 +281,6 @@ const unobserved: Observer = {
   backend() {},
   policy() {},
   annotate() {},
-}
-
-/** Returns the negotiated protocol version of the session; undefined when unknown. */
-function agreedVersion({ rpc }: RequestScope): { protocolVersion?: string } {
-  return rpc?.protocolVersion === undefined ? {} : { protocolVersion: rpc.protocolVersion }
 }
 
 function requestIdOf(req: IncomingMessage): string {

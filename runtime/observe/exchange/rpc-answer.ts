@@ -39,8 +39,10 @@ export function readResponse(head: string, tail: string): RpcResponse | undefine
 /** True when a bare tool result has `isError`. */
 export function isToolError(result: Buffer): boolean {
   const head = result.toString('utf8', 0, scannedBytes)
-  const tail = result.toString('utf8', Math.max(0, result.length - scannedBytes))
-  return saysIsError(head, skipSpace(head, 0)) || endsWithIsError(tail, 1)
+  if (saysIsError(head, skipSpace(head, 0))) return true
+  return (
+    result.length > scannedBytes && endsWithIsError(result.toString('utf8', result.length - scannedBytes), 1)
+  )
 }
 
 /** Parses a JSON-RPC error object, or the beginning of one. */
@@ -76,12 +78,13 @@ function saysIsError(text: string, at: number): boolean {
   return found
 }
 
+const isErrorMember = /(?<=[{,\s])"isError"\s*:\s*true(?=[\s,}])/y
+
 /** True when the text ends with a member `isError: true` of the object at depth `closers`. */
 function endsWithIsError(tail: string, closers: number): boolean {
-  if (!tail.includes('"isError"')) return false
-  const member = /(?<=[{,\s])"isError"\s*:\s*true(?=[\s,}])/g
-  for (const match of tail.matchAll(member)) {
-    if (closingDepth(tail, match.index + match[0].length) === closers) return true
+  for (let at = tail.indexOf('"isError"'); at >= 0; at = tail.indexOf('"isError"', at + 1)) {
+    isErrorMember.lastIndex = at
+    if (isErrorMember.test(tail) && closingDepth(tail, isErrorMember.lastIndex) === closers) return true
   }
   return false
 }

@@ -54,7 +54,7 @@ export class RequestEntities {
       name: uid.id,
       operation,
       feature,
-      ...(uid.type === 'Resource' ? { uri: uid.id } : {}),
+      ...(uid.type === 'Resource' || uid.type === 'Skill' ? { uri: uid.id } : {}),
       ...(origin ? { original: origin.original } : {}),
       ...(origin && origin.backend !== '' ? { backend: origin.backend } : {}),
     }

@@ -9,7 +9,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type ProxySettings, vmcpEnvironment } from '../../config/index.ts'
+import { type ProxySettings, stateKeys, vmcpEnvironment } from '../../config/index.ts'
 import type { DpopParts, EmbeddedAuthServer } from '../../incoming/index.ts'
 import {
   followTls,
@@ -193,16 +193,16 @@ async function sharedStoreOf(
   const { makeRedisStore, sealStore } = await import('../../store/index.ts')
   const { address, db, keyPrefix } = sessionStorage
   const password = secret?.(vmcpEnvironment.redisPassword)
-  const key = secret?.(vmcpEnvironment.stateKey)
+  const keys = stateKeys((name) => secret?.(name)).map((key) => Buffer.from(key))
   const store = makeRedisStore({
     ...(address === undefined ? {} : { addr: address }),
     db,
     keyPrefix: (keyPrefix || `gatehouse:proxy:${encodeURIComponent(name)}`).replace(/:?$/, ':'),
     ...(password ? { password } : {}),
   })
-  if (!key)
+  if (keys.length === 0)
     log.warn('session storage has no key; values are stored in plaintext', {
       variable: vmcpEnvironment.stateKey,
     })
-  return key ? sealStore(store, () => [Buffer.from(key)]) : store
+  return keys.length > 0 ? sealStore(store, () => keys) : store
 }

@@ -25,7 +25,7 @@ import {
   sendProblem,
   sendText,
 } from '../../net/index.ts'
-import type { Events } from '../../observe/index.ts'
+import { type Events, lostLogLines } from '../../observe/index.ts'
 import type { SecretUse } from '../../incoming/index.ts'
 import type { RequestFacts, RequestObserver } from './request-log.ts'
 
@@ -154,7 +154,7 @@ export function mergedMetrics(
     metricText(proxyMetrics.proxyRpcRequests, samplesOf(calls)),
     histogramText(proxyMetrics.proxyRequestDuration, [durations]),
     metricText(proxyMetrics.proxyWorkers, [[workers]]),
-    processText(version),
+    processText(version, lostLogLines()),
   ].join('')
 }
 

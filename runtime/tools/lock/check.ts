@@ -10,7 +10,7 @@ import {
 } from '../../vmcp/index.ts'
 import { visibleText } from '../../observe/index.ts'
 import { comparePages, differenceLines, type PageDifference } from './pages.ts'
-import type { LockTarget } from './targets.ts'
+import type { LockTarget, UnlistedBackend } from './targets.ts'
 
 export interface CheckedLock extends LockComparison {
   readonly backend: string
@@ -85,12 +85,6 @@ function driftLines({ kind, name, state, parts, renamedFrom, diff }: PinDetail):
   if (state === 'removed') return [`  ${what} removed`]
   const lines = diff.flatMap((part) => [`    ${part.part}`, ...part.lines.map((line) => `      ${line}`)])
   return [`  ${what} ${state}${more}${before}`, ...lines]
-}
-
-/** Set for a backend that could not be compared. */
-export interface UnlistedBackend {
-  readonly backend: string
-  readonly message: string
 }
 
 /** Returns the machine-readable report, which contains differences and digests but no definitions. */

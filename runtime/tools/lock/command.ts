@@ -6,24 +6,18 @@
  * lists.
  */
 import { apiVersion, formatViolations, invalidConfig, type ToolLockSpec } from '../../../schemas/index.ts'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { validateResource } from '../../../hooks/index.ts'
+import { defaultSettings, validateResource } from '../../../hooks/index.ts'
 import { environment } from '../../config/index.ts'
 import { silentLog } from '../../net/index.ts'
 import { type SurveyedBackend, surveyBackends } from '../../vmcp/index.ts'
-import {
-  type CheckedLock,
-  checkBackend,
-  checkReport,
-  checkText,
-  isInSync,
-  type UnlistedBackend,
-} from './check.ts'
+import { type CheckedLock, checkBackend, checkReport, checkText, isInSync } from './check.ts'
 import { lockSpec, manifestText, offeredIn } from './manifest.ts'
 import { lockedPages, writePages } from './pages.ts'
-import { surveyConfig, type LockTarget, targetsOf } from './targets.ts'
+import { surveyConfig, type LockTarget, targetsOf, type UnlistedBackend } from './targets.ts'
 import { NamedArgument } from '../../toolkit/terminal/command.ts'
 import { backendNames } from '../../toolkit/targets/down.ts'
 import {
@@ -58,7 +52,8 @@ export function addLockCommand(program: Command): void {
     .summary('write or check locks for approved backend definitions (MCPToolLock)')
     .description(
       'Reads the tools, prompts, resource templates, instructions and pages from the backends in manifests, and writes\n' +
-        'one MCPToolLock per backend. With --check, compares them with the locks in the manifests.',
+        'one MCPToolLock per backend. Reads the tools of an MCPOpenAPIServer from its OpenAPI document. With --check,\n' +
+        'compares them with the locks in the manifests.',
     )
     .addArgument(
       new NamedArgument(
@@ -137,23 +132,40 @@ async function membersOf(names: readonly string[]): Promise<Members> {
 }
 
 async function lock(options: Options, remote: readonly string[]): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-lock-'))
+  try {
+    return await lockWith(options, remote, folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Allows REST services on this machine, as `gatehouse dev` does. */
+const settings = { ...defaultSettings, allowLoopback: true }
+
+/** `folder` is for temporary files. */
+async function lockWith(options: Options, remote: readonly string[], folder: string): Promise<number> {
   const manifests = readManifests(options.filename, standardText)
   const {
     targets,
     unreachable: unaddressed,
+    undocumented,
     locks,
     folders,
-  } = targetsOf(manifests, options.url, (doc) => validateResource(doc).violations)
+  } = targetsOf(manifests, options.url, (doc) => validateResource(doc, { settings }).violations)
+  for (const { backend, message } of undocumented) printError(`${backend}: is not locked: ${message}`)
   const targetNames = new Set(targets.map(({ name }) => name))
   const unreachable = [...new Set([...unaddressed, ...remote.filter((name) => !targetNames.has(name))])]
   for (const name of unreachable) printError(`${name}: ${noAddress}; set --url ${name}=URL`)
-  if (targets.length === 0)
+  if (targets.length === 0 && undocumented.length === 0)
     throw invalidConfig(
       `no backend to lock: add the NAME of a server, -f with manifests, or --url NAME=URL; ${runningHint()}`,
     )
   const { bearerTokenFile } = options
   const given = bearerTokenFile === undefined ? undefined : readToken('--bearer-token-file', bearerTokenFile)
-  const { config, variables } = surveyConfig(targets, (url) => runningServerAt(new URL(url))?.token ?? given)
+  const tokenFor = (url: string) => runningServerAt(new URL(url))?.token ?? given
+  const { config, variables } = surveyConfig(targets, tokenFor, folder)
+  warnOfHeaders(targets)
   const env = { ...environment(), ...variables }
   const morePages = (backend: string) =>
     locks.flatMap(({ backendRef, pages = [] }) =>
@@ -165,6 +177,7 @@ async function lock(options: Options, remote: readonly string[]): Promise<number
   for (const { backend, error } of failed)
     printError(`${backend}: cannot list its definitions: ${error?.message ?? 'unknown'}`)
   const unlisted: UnlistedBackend[] = [
+    ...undocumented,
     ...failed.map(({ backend, error }) => ({ backend, message: error?.message ?? 'unknown' })),
     ...unreachable.map((backend) => ({
       backend,
@@ -178,6 +191,15 @@ async function lock(options: Options, remote: readonly string[]): Promise<number
   await warnOfVarying(listed, await survey())
   const isWritten = write(listed, locks, options.output)
   return unlisted.length + unread.length > 0 || !isWritten ? exitCode.usage : exitCode.ok
+}
+
+/** Warns about REST services whose tools may have arguments that the running server leaves out. */
+function warnOfHeaders(targets: readonly LockTarget[]): void {
+  for (const { name, rest } of targets)
+    if (rest?.missingAuth !== undefined)
+      printError(
+        `${name}: MCPExternalAuthConfig ${rest.missingAuth} is not among the given files; if it sets a header other than Authorization, add it, so that the tools have no argument for this header`,
+      )
 }
 
 const noAddress = 'is not locked, because it does not run on this machine and no URL is given'

@@ -12,9 +12,12 @@ import {
 } from '../../../schemas/index.ts'
 import { parseVmcpConfig, type VmcpConfig } from '../../config/index.ts'
 import { type Manifest, readManifests } from '../../toolkit/manifests/read.ts'
+import { runningServerAt } from '../../toolkit/targets/running.ts'
 import { lockFolders } from './pages.ts'
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { validateResource } from '../../../hooks/index.ts'
+import { type RestService, restBackend, restServicesIn } from './rest-service.ts'
 
 export type BackendKind = ToolLockSpec['backendRef']['kind']
 
@@ -22,13 +25,23 @@ export interface LockTarget {
   readonly kind: BackendKind
   readonly name: string
   readonly url: string
-  readonly transport: 'sse' | 'streamable-http'
+  readonly transport: 'sse' | 'streamable-http' | 'openapi'
+  /** Present for transport openapi. */
+  readonly rest?: RestService
+}
+
+/** A backend whose definitions could not be listed. */
+export interface UnlistedBackend {
+  readonly backend: string
+  readonly message: string
 }
 
 export interface LockInputs {
   readonly targets: readonly LockTarget[]
   /** Names of backends that have no address reachable from this machine. */
   readonly unreachable: readonly string[]
+  /** REST services whose documents are not among the manifests. */
+  readonly undocumented: readonly UnlistedBackend[]
   /** The locks in the manifests. */
   readonly locks: readonly ToolLockSpec[]
   /** Folders of the files that contain locks. */
@@ -37,7 +50,7 @@ export interface LockInputs {
 
 const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry'] as const
 
-/** `urls` maps backend names to addresses. Throws INVALID_CONFIG for an invalid lock. */
+/** `urls` maps backend names to addresses. Throws INVALID_CONFIG for an invalid lock or REST service. */
 export function targetsOf(
   manifests: readonly Manifest[],
   urls: ReadonlyMap<string, string>,
@@ -45,6 +58,7 @@ export function targetsOf(
 ): LockInputs {
   const targets: LockTarget[] = []
   const unreachable: string[] = []
+  const undocumented: UnlistedBackend[] = []
   const locks = locksIn(manifests, violationsOf)
   for (const { doc } of manifests) {
     const { kind } = doc
@@ -55,10 +69,19 @@ export function targetsOf(
     if (target) targets.push(target)
     else unreachable.push(name)
   }
+  for (const [name, rest] of restServicesIn(manifests, violationsOf)) {
+    if (urls.has(name))
+      throw invalidConfig(
+        `--url ${name}: has no effect, because an MCPOpenAPIServer is locked from its document`,
+      )
+    if ('problem' in rest.document) undocumented.push({ backend: name, message: rest.document.problem })
+    else targets.push({ kind: 'MCPOpenAPIServer', name, url: rest.baseUrl, transport: 'openapi', rest })
+  }
   const named = new Set([...targets.map(({ name }) => name), ...unreachable])
   for (const [name, url] of urls)
-    if (!named.has(name)) targets.push({ kind: kindOf(name, locks), name, url, transport: 'streamable-http' })
-  return { targets, unreachable, locks, folders: lockFolders(manifests) }
+    if (!named.has(name))
+      targets.push({ kind: kindOf(name, locks, url), name, url, transport: 'streamable-http' })
+  return { targets, unreachable, undocumented, locks, folders: lockFolders(manifests) }
 }
 
 /** Returns the locks in the manifests. Throws INVALID_CONFIG for an invalid lock. */
@@ -75,10 +98,10 @@ export function locksIn(
 }
 
 /**
- * For a backend that is specified only by a flag, returns the kind recorded in its lock. Throws INVALID_CONFIG when
- * locks for this name contain different kinds.
+ * For a backend that has only an address, returns the kind recorded in its lock, or the kind of the running server at
+ * this address. Throws INVALID_CONFIG when locks for this name contain different kinds.
  */
-function kindOf(name: string, locks: readonly ToolLockSpec[]): BackendKind {
+function kindOf(name: string, locks: readonly ToolLockSpec[], url: string): BackendKind {
   const kinds = new Set(
     locks.flatMap(({ backendRef }) => (backendRef.name === name ? [backendRef.kind] : [])),
   )
@@ -86,7 +109,8 @@ function kindOf(name: string, locks: readonly ToolLockSpec[]): BackendKind {
     throw invalidConfig(
       `--url ${name}: locks exist for backends with this name and the kinds ${[...kinds].sort().join(', ')}; also pass the manifest of the intended backend`,
     )
-  const [kind = 'Backend'] = kinds
+  const running = runningServerAt(new URL(url))?.kind
+  const [kind = memberKinds.find((memberKind) => memberKind === running) ?? 'Backend'] = kinds
   return kind
 }
 
@@ -111,13 +135,20 @@ interface Survey {
   readonly variables: Readonly<Record<string, string>>
 }
 
-/** `tokenFor` returns the bearer token for a URL, or undefined. Throws INVALID_CONFIG. */
+/**
+ * `tokenFor` returns the bearer token for a URL, or undefined. `folder` is for the OpenAPI documents of REST services.
+ * Throws INVALID_CONFIG.
+ */
 export function surveyConfig(
   targets: readonly LockTarget[],
   tokenFor: (url: string) => string | undefined,
+  folder: string,
 ): Survey {
-  const tokens = targets.flatMap(({ name, url }, index) => {
-    const token = tokenFor(url)
+  const rest = targets.flatMap(({ name, rest: service }, index) =>
+    service ? [{ name, ...restBackend(service, join(folder, `${index}`), index) }] : [],
+  )
+  const tokens = targets.flatMap(({ name, url, rest: service }, index) => {
+    const token = service ? undefined : tokenFor(url)
     return token === undefined ? [] : [{ name, token, variable: `${authorizationVariable}_${index}` }]
   })
   const config = parseVmcpConfig(
@@ -135,13 +166,19 @@ export function surveyConfig(
         ),
       },
       aggregation: {},
-      backends: targets.map(({ name, url, transport }) => ({ name, url, transport })),
+      backends: targets.map(({ name, url, transport }) => ({
+        ...{ name, url, transport },
+        ...rest.find((service) => service.name === name)?.backend,
+      })),
       pinning: { onChanged: 'observe', onNew: 'observe', onRemoved: 'observe' },
     }),
   )
   return {
     config,
-    variables: Object.fromEntries(tokens.map(({ variable, token }) => [variable, `Bearer ${token}`])),
+    variables: {
+      ...Object.fromEntries(tokens.map(({ variable, token }) => [variable, `Bearer ${token}`])),
+      ...Object.fromEntries(rest.map(({ variable, headers }) => [variable, headers])),
+    },
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * `registry.lock` pins each server that came from a registry: its version, its registry, the hash of the entry, and the
- * settings of its manifest. Belongs in version control. Contains no secret.
+ * settings of its manifest. The file belongs in version control, and contains no secrets.
  *
  * `namespaces` binds a name prefix to one registry, so that a second registry cannot supply a server of the same name.
  */

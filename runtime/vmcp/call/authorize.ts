@@ -108,6 +108,32 @@ export function permissionCheck(gate: Gate, factsOf: AuthorizeOptions['factsOf']
   }
 }
 
+/** Returns a function that rejects with FORBIDDEN if policies do not permit a further request for an operation. */
+export function permissionRequirement({
+  gate,
+  factsOf,
+  onDecision = () => {},
+}: Pick<AuthorizeOptions, 'gate' | 'factsOf' | 'onDecision'>) {
+  return async function requirePermission(
+    operation: Operation,
+    method: string,
+    params: JsonObject,
+  ): Promise<void> {
+    const { client, context } = operation
+    let report: DecisionReport | undefined
+    try {
+      await gate.check(client.caller, method, params, {
+        signal: context.signal,
+        factsOf: (request) => factsOf(client, request),
+        decided: (made) => (report = made),
+      })
+    } catch (error) {
+      onDecision(operation, isDenial(error) ? 'denied' : 'error', report)
+      throw error
+    }
+  }
+}
+
 /**
  * Returns the origin on which the decision was based. Throws BACKEND_UNAVAILABLE if webhooks and policies saw different
  * origins.

@@ -3,8 +3,8 @@
  *
  *     observe → list aliases → app lists → app pages → app calls → list tasks → feature surfaces → call aliases →
  *     open task → webhooks → authorize → offer sign-in → resolve target → rate limit → readable quotas → own tasks →
- *     feature tools → readable errors → resource links → page reads → app results → guardrail → route →
- *     pinned arguments → request state → quota → task relay → send
+ *     feature tools → readable errors → resource links → skill results → skills → page reads → app results →
+ *     guardrail → route → pinned arguments → request state → quota → task relay → send
  *
  * - An unauthorized caller receives no information and consumes no rate limit or quota. `authorize` comes before
  *   `resolveTarget`, which reports unknown and withheld names. Both links come before the rate limit and the quota.
@@ -42,6 +42,8 @@ export interface ChainLinks {
   readonly ownTasks?: Link | undefined
   readonly readableErrors: Link
   readonly resourceLinks?: Link | undefined
+  readonly skillResults?: Link | undefined
+  readonly skills?: Link | undefined
   readonly pageReads?: Link | undefined
   readonly appResults?: Link | undefined
   readonly guardrail?: Link | undefined
@@ -63,6 +65,8 @@ const methods: Partial<Record<LinkName, readonly string[]>> = {
   appCalls: ['tools/call'],
   listTasks: ['tools/list'],
   callAliases: ['tools/call'],
+  skillResults: ['tools/call', 'prompts/get', 'tasks/get', 'tasks/result'],
+  skills: ['skills/list', 'skills/get', 'resources/directory/read', 'resources/read'],
   pageReads: ['resources/read'],
   appResults: ['tools/call', 'prompts/get', 'tasks/get', 'tasks/result'],
 }
@@ -106,6 +110,8 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
   const { features, resolveTarget, send } = chain.links
   const stepLinks = [
     'resourceLinks',
+    'skillResults',
+    'skills',
     'pageReads',
     'appResults',
     'guardrail',

@@ -24,7 +24,7 @@ import {
 import { backendUri } from '../catalog/names/ui-addresses.ts'
 import { renderPage } from '../catalog/pages.ts'
 import { extensionTarget } from './extension-methods.ts'
-import { notText, requireMirrored, requireText } from './params.ts'
+import { notText, requireMirrored, requireRef, requireText } from './params.ts'
 import type { ItemKind, ToolEntry } from '../model/catalog/entries.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 import type { ExtensionSet } from '../model/extensions.ts'
@@ -34,6 +34,7 @@ import { type Outcome, resultOutcome } from '../model/outcome.ts'
 import { findResultMismatches } from '../catalog/result-misfits.ts'
 import { type PinParts, refusal, requireFittingCompletion } from '../features/pinning/refusal.ts'
 import type { AppListings } from '../features/apps/listing.ts'
+import { isSkillMethod, skillFacts, type SkillShelf, skillTarget } from '../features/skills/index.ts'
 import type { Guard } from '../features/guardrails/guard.ts'
 import { taskTarget } from '../features/tasks/requests.ts'
 
@@ -49,6 +50,8 @@ export interface CallParts extends LookupParts {
   readonly extensions: ExtensionSet
   /** The pages and tools of MCP Apps. Undefined if MCP Apps is disabled. */
   readonly apps: AppListings | undefined
+  /** The skills of the backends. Undefined if skills are disabled. */
+  readonly skills: SkillShelf | undefined
 }
 
 const listMethods: Readonly<Record<string, ItemKind>> = {
@@ -65,13 +68,13 @@ export class Core {
   parts: CallParts
   readonly pins: PinParts
   readonly #lookup: Lookup
-  readonly #cursors: Cursors
+  readonly cursors: Cursors
 
   constructor(parts: CallParts, cursors: Cursors, pins: PinParts) {
     this.parts = parts
     this.pins = pins
     this.#lookup = new Lookup(this)
-    this.#cursors = cursors
+    this.cursors = cursors
   }
 
   /** Responds to an operation without a target: a list request, or a completion request that no backend supports. */
@@ -128,6 +131,8 @@ export class Core {
       case 'completion/complete':
         return this.#completionTarget(operation)
       default:
+        if (this.parts.skills && isSkillMethod(operation.method))
+          return skillTarget(operation, this.parts.skills, this.#lookup)
         if (operation.task) return taskTarget(this.peek(operation.client).tools, operation.task)
         return own(listMethods, operation.method) ? undefined : this.#extensionTarget(operation)
     }
@@ -193,8 +198,9 @@ export class Core {
    * returned the URI. A backend cannot provide pages under another backend's addresses.
    */
   #linkedBackend(client: OperationClient, uri: string): string | undefined {
-    const { onlyBackend, links, members, views, apps } = this.parts
-    const backend = onlyBackend ?? links.backendOf(client, uri)
+    const { onlyBackend, links, members, views, apps, skills } = this.parts
+    const backend = skills?.listings.addresses.ownerOf(uri) ?? onlyBackend ?? links.backendOf(client, uri)
+    if (skills?.listings.isForeign(uri)) return undefined
     if ((apps?.ownerOf(uri) ?? backend) !== backend) return undefined
     const listings = backend === undefined ? undefined : members.get(backend)?.listings
     if (!listings) return undefined
@@ -220,13 +226,13 @@ export class Core {
     const { client, params } = operation
     const catalog = await this.#lookup.view(client, { waitForFresh: true, list: kind })
     const entries = catalog.listOf(kind)
-    const page = { era: client.era, cursor: params.text('cursor'), cursors: this.#cursors }
+    const page = { era: client.era, cursor: params.text('cursor'), cursors: this.cursors }
     return { kind: 'result', result: renderPage(kind, entries, page) }
   }
 
   /** Returns the raw result with the first page of a list. */
   firstPage(catalog: Catalog, kind: ItemKind, { era }: OperationClient): Buffer {
-    return renderPage(kind, catalog.listOf(kind), { era, cursor: undefined, cursors: this.#cursors })
+    return renderPage(kind, catalog.listOf(kind), { era, cursor: undefined, cursors: this.cursors })
   }
 
   /**
@@ -237,6 +243,7 @@ export class Core {
     client: OperationClient,
     { action, id }: AccessRequest,
   ): Promise<Facts | GatehouseError | undefined> {
+    if (action === 'get_skill') return skillFacts(id, this.parts.skills)
     const linked = action === 'read_resource' ? this.#linkedBackend(client, id) : undefined
     const findEntry = makeEntryFinder(action, id, linked)
     const facts = await this.#lookup.find(client, (catalog) => {
@@ -250,6 +257,7 @@ export class Core {
 
   /** Like `factsOf`, but consults only the cache. */
   peekFacts(client: OperationClient, { action, id }: AccessRequest): Facts | undefined {
+    if (action === 'get_skill') return skillFacts(id, this.parts.skills)
     const linked = action === 'read_resource' ? this.#linkedBackend(client, id) : undefined
     const entry = makeEntryFinder(action, id, linked)(this.peek(client))
     return entry && factsIn(entry, id)
@@ -361,14 +369,7 @@ export class Core {
   }
 
   async #completionTarget(operation: Operation): Promise<Target | undefined> {
-    const ref = operation.params.object('ref')
-    const type = ref?.text('type')
-    const name = ref?.text(type === 'ref/prompt' ? 'name' : 'uri')
-    if (!ref || name === undefined || (type !== 'ref/prompt' && type !== 'ref/resource')) {
-      throw new GatehouseError('INVALID_PARAMS', {
-        detail: 'Invalid params: ref must name a prompt or a resource',
-      })
-    }
+    const { ref, type, name } = requireRef(operation.params)
     const catalog = await this.view(operation.client, { waitForFresh: false })
     const entry =
       type === 'ref/prompt'

@@ -9,7 +9,7 @@
 import { GatehouseError, subjectPrefixOf } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
-import { foreignGroupRemover } from '../../incoming/index.ts'
+import { foreignGroupRemover, groupClaimsOf } from '../../incoming/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
 import { type Events, rateLimitRecorder, type Instruments } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
@@ -137,11 +137,6 @@ function gateOf({ name, incomingAuth }: VmcpConfig, parts: GuardParts): Gate | u
     upstreamTokens: policyTokens(upstreamTokens, incomingAuth),
   })
   return makeGate(authorizer, { unknownMethods: 'pass', granted: isGranted, shadow })
-}
-
-/** Returns the configured names of claims that contain groups or roles. */
-export function groupClaimsOf(authz: VmcpConfig['incomingAuth']['authz']): readonly string[] {
-  return [authz?.groupClaimName, authz?.roleClaimName].filter((name) => name !== undefined)
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { ResourceLinks } from '../catalog/resource-links.ts'
 import type { VmcpConfig } from '../../config/index.ts'
+import { JsonObject } from '../../mcp/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { Link, Operation, Feature } from '../model/operation.ts'
 import type { Outcome } from '../model/outcome.ts'
@@ -11,12 +12,13 @@ import { type AppNameParts, resolveAppNames } from '../features/apps/names.ts'
 import { rewriteAppResults } from '../features/apps/results.ts'
 import { makePageCheck } from '../features/apps/page-locks.ts'
 import { checkPinnedArguments, refusal } from '../features/pinning/refusal.ts'
+import { makeSkillLinks } from '../features/skills/links.ts'
 import type { TaskFeature } from '../features/tasks/index.ts'
 import { readableQuotas } from '../features/quotas/refusal.ts'
 import { spendQuota } from '../features/quotas/spending.ts'
 import { originsOfPage } from '../catalog/pages.ts'
 import { resolveAliases, showAliases } from './aliases.ts'
-import { authorize, type AuthorizeOptions, permissionCheck } from './authorize.ts'
+import { authorize, type AuthorizeOptions, permissionCheck, permissionRequirement } from './authorize.ts'
 import type { ChainEntries, ChainLinks } from './chain.ts'
 import type { Core } from './core.ts'
 import type { Guards } from './guards.ts'
@@ -67,6 +69,7 @@ export function makeLinks(
     if (request.action === 'call_tool' && isOwnTool(request.id)) return undefined
     return (await core.factsOf(client, request)) ?? 'no such thing'
   }
+  const permission = gate && permissionRequirement({ gate, factsOf, onDecision })
   return {
     observe,
     ...(apps && {
@@ -113,6 +116,7 @@ export function makeLinks(
     ownTasks: hasTasks ? tasks.own : undefined,
     readableErrors: readableErrors(core),
     resourceLinks: callParts.onlyBackend === undefined ? recordResourceLinks(callParts.links) : undefined,
+    ...skillLinks(core, config, permission),
     guardrail: callParts.guard?.link,
     route: route(core),
     pinnedArguments: callParts.views.awaitsAnnounced ? checkPinnedArguments(core.pins) : undefined,
@@ -124,6 +128,30 @@ export function makeLinks(
     taskRelay: hasTasks ? tasks.relay : undefined,
     send: send(core),
   }
+}
+
+function skillLinks(
+  core: Core,
+  { operational }: VmcpConfig,
+  permission: ReturnType<typeof permissionRequirement> | undefined,
+): Partial<ChainLinks> {
+  const { skills, members } = core.parts
+  if (!skills) return {}
+  return makeSkillLinks({
+    ...skills,
+    view: (client) => core.view(client, { waitForFresh: true }),
+    peek: (client) => core.peek(client),
+    sourceOf(name, client) {
+      const { backend, listings } = members.get(name) ?? {}
+      return backend && listings && { key: listings.keyOf(client), timeoutMs: backend.settings.timeoutMs }
+    },
+    failsWithoutAll: operational.failureHandling.partialFailureMode === 'fail',
+    ...(permission && {
+      requirePermission: (operation, uri) =>
+        permission(operation, 'skills/get', new JsonObject(Buffer.from(JSON.stringify({ uri })))),
+    }),
+    cursors: core.cursors,
+  })
 }
 
 /** Performs a workflow step with the tool that was resolved when the workflow started. */

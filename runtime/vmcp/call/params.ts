@@ -15,6 +15,22 @@ export function notText(member: string): GatehouseError {
   return new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
 }
 
+/** Returns the prompt or resource that a completion request names. Throws INVALID_PARAMS. */
+export function requireRef(params: JsonObject): {
+  readonly ref: JsonObject
+  readonly type: 'ref/prompt' | 'ref/resource'
+  readonly name: string
+} {
+  const ref = params.object('ref')
+  const type = ref?.text('type')
+  const name = ref?.text(type === 'ref/prompt' ? 'name' : 'uri')
+  if (ref && name !== undefined && (type === 'ref/prompt' || type === 'ref/resource'))
+    return { ref, type, name }
+  throw new GatehouseError('INVALID_PARAMS', {
+    detail: 'Invalid params: ref must name a prompt or a resource',
+  })
+}
+
 /** Checks the request headers that mirror a tool call's arguments. Throws HEADER_MISMATCH. */
 export function requireMirrored(
   { mirrored }: ToolEntry,

@@ -3,9 +3,9 @@
  * backend. Converts backend failures to the form that the method requires.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
 import { argumentHeaders, JsonObject, rpcCode, withTasks } from '../../mcp/index.ts'
+import { keepScope } from '../../observe/index.ts'
 import { isBackendError } from '../backends/backend-errors.ts'
 import { backendIdentity } from '../backends/settings.ts'
 import type { Backend } from '../backends/backend.ts'
@@ -100,9 +100,9 @@ export function send(core: Core): Perform {
     if (!backend) throw missingError(core.parts, entry.backend)
     const { name, settings } = backend
     const { mirrored = [] } = entry
-    // Without the snapshot, event handlers would run in the context of the request that opened the connection. Audit
-    // and traces would then attribute the events to that request.
-    const inContext = AsyncLocalStorage.snapshot()
+    // Event handlers run in the context of the request that opened the connection. Without the scope of this request,
+    // audit and traces would attribute the events to that other request.
+    const inScope = keepScope()
     try {
       const outcome = await backend.call(client, {
         method,
@@ -119,9 +119,9 @@ export function send(core: Core): Perform {
           bridges: bridges || client.era === 'session',
           progressToken: context.progressToken,
           logLevel: context.logLevel,
-          progress: (progress) => inContext(() => context.progress(progress)),
-          log: (message) => inContext(() => context.log(message)),
-          ask: (request, signal) => inContext(() => context.ask(request, signal)),
+          progress: (progress) => inScope(() => context.progress(progress)),
+          log: (message) => inScope(() => context.log(message)),
+          ask: (request, signal) => inScope(() => context.ask(request, signal)),
           streamResult() {
             const passage = needsWholeResult ? undefined : context.streamResult?.()
             return onlyBackend === undefined ? links.recordWhileStreaming(passage, operation, name) : passage

@@ -10,6 +10,7 @@ import type { ListKind } from '../backends/connection.ts'
 import type { Listing } from './listing.ts'
 import { type Aliases, aliasesOf } from './names/aliases.ts'
 import { AppIndex } from './names/app-index.ts'
+import { isSkillAddress } from './names/skill-addresses.ts'
 import { isUiAddress, unlistedUri } from './names/ui-addresses.ts'
 import { joinedItems } from './pages.ts'
 import { resolvePrompts } from './prompts.ts'
@@ -159,8 +160,9 @@ export class Catalog {
   #unlisted(uri: string, linked: string | undefined): CatalogEntry | RefusedEntry | undefined {
     const listing = this.listings.find(({ backend }) => backend === linked)
     if (!listing) return undefined
-    const { backend, closed, prefixesPages } = listing
-    const entry = { key: uri, backend, original: prefixesPages ? unlistedUri(backend, uri) : uri }
+    const { backend, closed, prefixesPages, prefixesSkills } = listing
+    const isPrefixed = isSkillAddress(uri) ? prefixesSkills : prefixesPages
+    const entry = { key: uri, backend, original: isPrefixed ? unlistedUri(backend, uri) : uri }
     if (closed) return { ...entry, refused: closed }
     return { ...entry, json: Buffer.from(JSON.stringify({ uri })), isUnlisted: true }
   }
@@ -168,11 +170,16 @@ export class Catalog {
   /** Each backend has a separate matching budget, so one backend's templates cannot hide those of another backend. */
   #findTemplate(uri: string, linked: string | undefined): TemplateEntry | RefusedTemplate | undefined {
     const budgets = new Map<string, MatchWork>()
-    const isPrefixed = isUiAddress(uri) && this.listings.some(({ prefixesPages }) => prefixesPages)
+    const hasScheme = isUiAddress(uri) ? isUiAddress : isSkillAddress(uri) ? isSkillAddress : undefined
+    const isPrefixed =
+      hasScheme &&
+      this.listings.some(({ prefixesPages, prefixesSkills }) =>
+        hasScheme === isUiAddress ? prefixesPages : prefixesSkills,
+      )
     return this.#templateOrder.find(({ key, backend, matches }) => {
       if (linked !== undefined && backend !== linked) return false
-      // Any other template could also match another backend's pages.
-      if (isPrefixed && !isUiAddress(key)) return false
+      // Any other template could also match another backend's pages and skills.
+      if (isPrefixed && !hasScheme(key)) return false
       const work = budgets.get(backend) ?? { left: maxMatchWork }
       budgets.set(backend, work)
       return matches(uri, work)

@@ -8,7 +8,7 @@
  * Source: MCP 2025-11-25, utilities/pagination ("opaque").
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
-import type { ItemKind } from '../model/catalog/entries.ts'
+import type { PagedKind } from '../model/catalog/entries.ts'
 
 export interface CursorContent {
   /** Last item of the previous page. Undefined if the seal cannot be opened. */
@@ -18,9 +18,9 @@ export interface CursorContent {
 }
 
 export interface Cursors {
-  write(kind: ItemKind, after: string, position: number): string
+  write(kind: PagedKind, after: string, position: number): string
   /** Returns undefined if the cursor is not valid for this kind of list. */
-  read(kind: ItemKind, cursor: string): CursorContent | undefined
+  read(kind: PagedKind, cursor: string): CursorContent | undefined
 }
 
 const formatVersion = 2
@@ -29,7 +29,7 @@ const ivBytes = 12
 const tagBytes = 16
 const sealAt = headBytes + ivBytes + tagBytes
 const maxCursor = 512
-const kinds: readonly ItemKind[] = ['tools', 'resources', 'templates', 'prompts']
+const kinds: readonly PagedKind[] = ['tools', 'resources', 'templates', 'prompts', 'skills']
 
 /**
  * `secret` returns key material that the replicas share. Without a shared secret, the key is specific to this process.

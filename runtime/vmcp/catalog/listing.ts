@@ -37,6 +37,8 @@ export interface Listing {
   readonly defects?: readonly ListDefect[]
   /** True if clients see `ui://` addresses that begin with the backend's name. */
   readonly prefixesPages?: boolean
+  /** True if clients see `skill://` addresses that begin with the backend's name. */
+  readonly prefixesSkills?: boolean
   /** Reason why pinning blocks the whole backend. */
   readonly closed?: PinReason
   /** Digests of the server's instructions. Present only if pinning is enabled and the server has instructions. */

@@ -8,18 +8,19 @@ import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Era } from '../../mcp/index.ts'
 import type { Cursors } from './cursors.ts'
-import type { ItemKind } from '../model/catalog/entries.ts'
+import type { PagedKind } from '../model/catalog/entries.ts'
 import type { CatalogEntry } from '../model/catalog/entry.ts'
 
 export const pageSize = 1_000
 const maxPlainBytes = 256
 
 /** Name of the result member that contains the list. */
-const memberName: Readonly<Record<ItemKind, string>> = {
+const memberName: Readonly<Record<PagedKind, string>> = {
   tools: 'tools',
   resources: 'resources',
   templates: 'resourceTemplates',
   prompts: 'prompts',
+  skills: 'skills',
 }
 
 /** Cached first pages, keyed by list and era. First pages are cached because most requests ask for them. */
@@ -44,10 +45,14 @@ export interface PageOptions {
   readonly era: Era
   readonly cursor: string | undefined
   readonly cursors: Cursors
+  /** Maximum number of items on a page. Default: 1000. */
+  readonly size?: number
+  /** Lifetime of the list in milliseconds, for lists whose backends suggest one. */
+  readonly ttlMs?: number
 }
 
 /** Returns the raw result of a list request. Throws INVALID_PARAMS if the cursor is invalid. */
-export function renderPage(kind: ItemKind, entries: readonly CatalogEntry[], options: PageOptions): Buffer {
+export function renderPage(kind: PagedKind, entries: readonly CatalogEntry[], options: PageOptions): Buffer {
   const { cursor, cursors } = options
   if (cursor !== undefined && cursor !== '')
     return render(kind, entries, positionAfter(kind, entries, cursor, cursors), options)
@@ -62,14 +67,14 @@ export function renderPage(kind: ItemKind, entries: readonly CatalogEntry[], opt
 }
 
 function render(
-  kind: ItemKind,
+  kind: PagedKind,
   entries: readonly CatalogEntry[],
   from: number,
-  { era, cursors }: PageOptions,
+  { era, cursors, size = pageSize, ttlMs }: PageOptions,
 ): Buffer {
-  const page = entries.slice(from, from + pageSize)
+  const page = entries.slice(from, from + size)
   const last = page.at(-1)
-  const next = from + pageSize
+  const next = from + size
   const nextCursor =
     last !== undefined && next < entries.length ? cursors.write(kind, shorten(last.key), next) : undefined
   const made = joinedItems(
@@ -77,7 +82,7 @@ function render(
     {
       before: `{"${memberName[kind]}":[`,
       between: ',',
-      after: nextCursor === undefined ? ']}' : `],"nextCursor":"${nextCursor}"}`,
+      after: `]${nextCursor === undefined ? '' : `,"nextCursor":"${nextCursor}"`}${ttlMs === undefined ? '' : `,"ttlMs":${ttlMs}`}}`,
     },
   )
   entriesOfPages.set(made, page)
@@ -107,7 +112,7 @@ function shorten(key: string): string {
 }
 
 function positionAfter(
-  kind: ItemKind,
+  kind: PagedKind,
   entries: readonly CatalogEntry[],
   cursor: string,
   cursors: Cursors,

@@ -38,10 +38,10 @@ export interface EdgesOptions {
   /** Identifies the server. All replicas of a server use the same value. */
   readonly server: string
   /**
-   * Returns key material that the replicas share. While this function returns undefined, state is valid only on this
-   * replica.
+   * Returns key material that the replicas share; see `SealerOptions`. While the list is empty, state is valid only on
+   * this replica.
    */
-  readonly stateSecret: () => string | undefined
+  readonly stateSecrets: () => readonly string[]
   readonly clock: Clock
   readonly log: Log
   readonly endSession: (session: ClientSession) => void
@@ -134,7 +134,7 @@ export function makeEdges(options: EdgesOptions): Edges {
       responses,
       sealer: makeStateSealer({
         server: options.server,
-        secret: options.stateSecret,
+        secrets: options.stateSecrets,
         ttlMs: askTimeoutMs,
         now: clock.now,
       }),

@@ -113,7 +113,10 @@ export function watcherOf(session: ServerSession, core: Core): Watcher {
     set seen(value) {
       session.seen = value
     },
-    view: (): Promise<Catalog> => core.viewAvailable(session.client),
+    view(): Promise<Catalog> {
+      session.useExtensions(core.parts.extensions)
+      return core.viewAvailable(session.client)
+    },
     notify: (message) => session.pushHere(message),
   }
 }

@@ -53,6 +53,11 @@ export function restoreAbilities(raw: Buffer): ClientAbilities {
   return parseAbilities(raw, everyExtension, (declared) => new Map(declared.object('extensions')?.entries()))
 }
 
+/** Returns the abilities of a session's client without the extensions that are no longer enabled. */
+export function enabledAbilities(declared: ClientAbilities, extensions: ExtensionSet): ClientAbilities {
+  return declared.extensions.size === 0 ? declared : readAbilities(declared.raw, 'session', extensions)
+}
+
 /** Like `readAbilities`, but throws a MessageError with the request's id. */
 export function abilitiesOf(raw: Buffer, id: string, era: Era, extensions: ExtensionSet): ClientAbilities {
   try {

@@ -24,6 +24,7 @@ export interface Extension {
 }
 
 export const appsExtensionId = 'io.modelcontextprotocol/ui'
+export const skillsExtensionId = 'io.modelcontextprotocol/skills'
 
 const implementedExtensions: readonly Extension[] = [
   {
@@ -33,6 +34,14 @@ const implementedExtensions: readonly Extension[] = [
     eras: ['session', 'stateless'],
     revisions: [],
     isEnabled: ({ apps }) => apps?.enabled !== false,
+  },
+  {
+    id: skillsExtensionId,
+    serverSettings: { directoryRead: true },
+    clientSettings: {},
+    eras: ['session', 'stateless'],
+    revisions: [],
+    isEnabled: ({ skills }) => skills?.enabled === true,
   },
 ]
 
@@ -69,6 +78,10 @@ export class ExtensionSet {
     const sender = custom.routeBy === 'backend' ? custom.backend : undefined
     for (const method of custom.notifications ?? [])
       this.#notifications.set(method, [...(this.#notifications.get(method) ?? []), sender])
+  }
+
+  has(id: string): boolean {
+    return this.#supported.has(id)
   }
 
   /** Returns the route of a method in `extensions.custom`, or undefined if the method has no route. */

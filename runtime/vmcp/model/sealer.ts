@@ -16,10 +16,10 @@ export interface SealerOptions {
   /** Purpose of the text. Keys for different purposes differ. */
   readonly purpose: string
   /**
-   * Returns key material that the replicas share. While the function returns undefined, the process uses its own key.
-   * Text that was sealed with the process's own key stays valid in this process.
+   * Returns key material that the replicas share. The first key seals text, and every key opens text. While the list is
+   * empty, the process uses its own key. Text that was sealed with the process's own key stays valid in this process.
    */
-  readonly secret: () => string | undefined
+  readonly secrets: () => readonly string[]
   /** Maximum length of sealed text. */
   readonly maxLength: number
 }
@@ -30,16 +30,16 @@ export interface Sealer {
   open(sealed: string, binding: readonly unknown[]): string | undefined
 }
 
-export function makeSealer({ formatVersion, purpose, secret, maxLength }: SealerOptions): Sealer {
+export function makeSealer({ formatVersion, purpose, secrets, maxLength }: SealerOptions): Sealer {
   const keyOf = (material: string): Buffer => Buffer.from(hkdfSync('sha256', material, '', purpose, 32))
   const ownKey = keyOf(randomBytes(32).toString('base64'))
-  let shared: { readonly material: string; readonly key: Buffer } | undefined
+  let derived: { readonly from: readonly string[]; readonly keys: readonly Buffer[] } | undefined
 
-  function sharedKey(): Buffer | undefined {
-    const material = secret()
-    if (material === undefined) return undefined
-    if (shared?.material !== material) shared = { material, key: keyOf(material) }
-    return shared.key
+  /** Returns the keys that open text. The first key seals text. */
+  function keys(): readonly Buffer[] {
+    const from = secrets()
+    if (derived?.from !== from) derived = { from, keys: [...from.map(keyOf), ownKey] }
+    return derived.keys
   }
 
   const aadOf = (binding: readonly unknown[]): Buffer =>
@@ -48,7 +48,7 @@ export function makeSealer({ formatVersion, purpose, secret, maxLength }: Sealer
   return {
     seal(text, binding) {
       const iv = randomBytes(ivBytes)
-      const cipher = createCipheriv('aes-256-gcm', sharedKey() ?? ownKey, iv)
+      const cipher = createCipheriv('aes-256-gcm', keys()[0] ?? ownKey, iv)
       cipher.setAAD(aadOf(binding))
       const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
       return Buffer.concat([Buffer.of(formatVersion), iv, cipher.getAuthTag(), sealed]).toString('base64url')
@@ -58,9 +58,12 @@ export function makeSealer({ formatVersion, purpose, secret, maxLength }: Sealer
       if (!bytes || bytes.length < sealHeadBytes || bytes[0] !== formatVersion) return undefined
       // Accept only one encoding of a text, because base64 may end with unused bits.
       if (bytes.toString('base64url') !== sealed) return undefined
-      const key = sharedKey()
       const aad = aadOf(binding)
-      return (key && decrypt(bytes, key, aad)) ?? decrypt(bytes, ownKey, aad)
+      for (const key of keys()) {
+        const text = decrypt(bytes, key, aad)
+        if (text !== undefined) return text
+      }
+      return undefined
     },
   }
 }

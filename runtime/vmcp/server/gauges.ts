@@ -7,7 +7,7 @@ import type { AuthenticationEvent } from '../../incoming/index.ts'
 import { LoadControl, type LoadLimits, trackOverload } from '../../net/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import type { Events, Metrics } from '../../observe/index.ts'
-import { backendLabel } from '../../observe/index.ts'
+import { backendLabel, lostLogLines } from '../../observe/index.ts'
 import type { BackendState } from './engine/backend-state.ts'
 import { countsOf } from '../features/apps/page-drift.ts'
 import type { QuotaUsage } from '../features/quotas/guard.ts'
@@ -70,6 +70,7 @@ export function observeServer(metrics: Metrics, parts: GaugeParts): void {
   metrics.processMemory(() => processSamples(version).processMemory)
   metrics.processStart(() => processSamples(version).processStart)
   metrics.processFiles(() => processSamples(version).processFiles)
+  metrics.logLinesLost(() => processSamples(version, lostLogLines()).logLinesLost)
   metrics.buildInfo(() => [[1, { version, node: process.versions.node }]])
 }
 

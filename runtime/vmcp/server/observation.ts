@@ -139,9 +139,9 @@ function startSettings({ audit, telemetry, sessionStorage, console, operational 
 /** Returns the link that traces operations within their request's span and audits the outcome. */
 function observe(observer: Observer): Link {
   return function observeOperations(operation, next) {
-    const { method, params, client } = operation
+    const { id, method, params, client } = operation
     const facts = {
-      message: { kind: 'request', id: undefined, method },
+      message: { kind: 'request', id, method },
       params,
       clientInfo: client.info,
       protocolVersion: client.protocolVersion,

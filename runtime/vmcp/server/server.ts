@@ -6,7 +6,7 @@
  * Source: docs/reference/specification/virtual-server.md; ARCHITECTURE.md, "A tool call".
  */
 import { timerMs } from '../../../schemas/index.ts'
-import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
+import type { VmcpConfig } from '../../config/index.ts'
 import {
   type Listener,
   listen,
@@ -39,6 +39,7 @@ import {
 import { VmcpReadiness } from './status/readiness.ts'
 import { Reloadable } from './reloadable.ts'
 import { type Reporter, reporterFor } from './status/report.ts'
+import { cardRoute } from './server-card.ts'
 import { signInRoute } from './sign-in-page.ts'
 import { makeServerTasks } from './tasks.ts'
 import type { TaskFeature } from '../features/tasks/index.ts'
@@ -136,7 +137,7 @@ class Vmcp implements VmcpServer {
     this.#stopLog = stopLog
     this.#checksum = options.configChecksum
     this.#storage = openSessionStorage(config, env, events, worker?.sessions)
-    this.#secret = new SharedSecret(env[vmcpEnvironment.stateKey] || undefined, this.#storage, log)
+    this.#secret = new SharedSecret(env, this.#storage, log)
     this.#relay = worker && new WorkerRelay(worker.link, observation.observer, log)
     const tag = workerTag(worker?.link.id)
     this.#parts = new Reloadable(config, {
@@ -181,7 +182,7 @@ class Vmcp implements VmcpServer {
       observation,
     })
     const shared = { storage: this.#storage, secret: this.#secret }
-    this.#tasks = makeServerTasks(this.#engine, this.#parts, { env, now: clock.now, ...shared })
+    this.#tasks = makeServerTasks(this.#engine, this.#parts, { env, log, now: clock.now, ...shared })
     this.#chain = makeChain(this.#makeLinks())
     this.#load = makeLoadControl(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
@@ -206,7 +207,7 @@ class Vmcp implements VmcpServer {
       advertise: options.advertise ?? 'everything',
       allowlist: this.#parts,
       server: serverScope(config, env),
-      stateSecret: () => this.#secret.value,
+      stateSecrets: () => this.#secret.values,
       clock,
       log,
       endSession: (session: ClientSession) => this.#engine.endSession(session, { gone: true }),
@@ -288,7 +289,8 @@ class Vmcp implements VmcpServer {
 
   async listen(): Promise<void> {
     const { host = '127.0.0.1', port = defaults.port, allowedOrigins = [] } = this.#options
-    const { certificate, worker } = this.#options
+    const { certificate, version = '0.0.0', worker } = this.#options
+    const cardParts = { version, load: this.#load }
     const relay = this.#relay
     const handler = makeHandler({
       load: this.#load,
@@ -298,6 +300,7 @@ class Vmcp implements VmcpServer {
       routes: ({ path }) =>
         this.#observation.route(path) ??
         builtInRoute(this.#routeParts(), path) ??
+        cardRoute(path, this.#parts.config.publish, { ...cardParts, url: this.url }) ??
         signInRoute(this.#engine.signIns, path, () => this.#parts.originCheck) ??
         this.#options.authServer?.routes(path),
       isStopping: () => this.#stopping,

@@ -16,7 +16,7 @@ import {
 } from '../../../schemas/index.ts'
 import { guardrailViolations, guardrailWarnings } from '../../../schemas/guardrails/index.ts'
 import { workflowWarnings } from '../../../schemas/workflow/index.ts'
-import { type ExcludedBackend, type VmcpConfig, vmcpSwitchViolations } from '../../config/index.ts'
+import { type ExcludedBackend, type VmcpConfig, vmcpVariableViolations } from '../../config/index.ts'
 import {
   type AuthServerFacts,
   certificateViolations,
@@ -168,7 +168,7 @@ function serverViolations(
   { env, authServer, clientCertificates }: StartParts,
 ): readonly string[] {
   return [
-    ...vmcpSwitchViolations(env),
+    ...vmcpVariableViolations(env),
     ...incomingViolations(config, env),
     ...(authServer ? embeddedViolations(config, authServer) : []),
     ...(authServer && clientCertificates !== undefined
@@ -254,7 +254,7 @@ function withOutgoing<T>(
   { env, upstreamTokens }: StartParts,
   work: (outgoing: BackendStrategies) => T,
 ): T | undefined {
-  if (vmcpSwitchViolations(env).length > 0) return undefined
+  if (vmcpVariableViolations(env).length > 0) return undefined
   const outgoing = makeOutgoingAuth(env, upstreamTokens, silentLog)
   try {
     return work(outgoing)

@@ -41,7 +41,7 @@ export async function surveyBackends(
 ): Promise<readonly SurveyedBackend[]> {
   const events = makeEvents(systemClock.now)
   const observation = await makeObservation(config, { env, version, log, events, clock: systemClock })
-  const engine = new VmcpEngine(config, {
+  const engine = new VmcpEngine(unchecked(config), {
     env,
     upstreamTokens: undefined,
     authServer: undefined,
@@ -57,7 +57,7 @@ export async function surveyBackends(
     observation,
   })
   try {
-    engine.apply(config)
+    engine.apply(unchecked(config))
     const { members, leftOut } = engine.core.parts
     const seen = [...members].map(async ([name, { listings, backend }]): Promise<SurveyedBackend> => {
       const unlisted = { backend: name, listing: undefined, pages: [] }
@@ -86,6 +86,13 @@ export async function surveyBackends(
     await engine.close()
     await observation.close()
   }
+}
+
+/** Turns off health checks, so that a survey sends only requests for lists. */
+function unchecked(config: VmcpConfig): VmcpConfig {
+  const { operational } = config
+  const failureHandling = { ...operational.failureHandling, healthCheckInterval: '0s' }
+  return { ...config, operational: { ...operational, failureHandling } }
 }
 
 const surveyor: OperationClient = {

@@ -1,5 +1,6 @@
 /** Creates the tasks of a virtual server, and decides whether clients see them. */
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
+import type { Log } from '../../net/index.ts'
 import { backendIdentity } from '../backends/settings.ts'
 import type { SharedSecret } from '../clients/sessions/shared-secret.ts'
 import type { VmcpEngine } from './engine/engine.ts'
@@ -9,15 +10,19 @@ import { makeTasks, type TaskFeature, taskSettings } from '../features/tasks/ind
 
 /** Maximum number of entries in memory. Each task uses two, and more while other requests about it arrive. */
 const maxStoreEntries = 400_000
-/** Maximum size of the store in memory. The limits of stored tasks apply first, because JSON text may double in it. */
+/**
+ * Maximum size of the store in memory. Escaping can double the size of JSON text. Even then, the limits of stored tasks
+ * apply first.
+ */
 const maxStoreBytes = 1024 * 1024 * 1024
 
 export interface ServerTasksOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Key material that the replicas share. */
-  readonly secret: Pick<SharedSecret, 'value'>
+  readonly secret: Pick<SharedSecret, 'values'>
   /** The store that replicas share. Undefined if sessions stay in this process. */
   readonly storage: Pick<SessionStorage, 'store'> | undefined
+  readonly log: Log
   readonly now: () => number
 }
 
@@ -25,7 +30,7 @@ export interface ServerTasksOptions {
 export function makeServerTasks(
   engine: Pick<VmcpEngine, 'core' | 'endSession'>,
   current: { readonly config: VmcpConfig },
-  { env, secret, storage, now }: ServerTasksOptions,
+  { env, secret, storage, log, now }: ServerTasksOptions,
 ): TaskFeature {
   let read: { readonly extensions: unknown; readonly settings: ReturnType<typeof taskSettings> } | undefined
   return makeTasks({
@@ -35,9 +40,9 @@ export function makeServerTasks(
       return read.settings
     },
     server: serverScope(current.config, env),
-    secret: () => secret.value,
+    secrets: () => secret.values,
     // Without a shared key, another replica could not open the ids. In a cluster, there may be other replicas.
-    isShared: () => secret.value !== undefined || !(storage || env[vmcpEnvironment.namespace]),
+    isShared: () => secret.values.length > 0 || !(storage || env[vmcpEnvironment.namespace]),
     backendFacts(name) {
       const found = engine.core.parts.members.get(name)?.backend.settings
       return found && { identity: backendIdentity(found), timeoutMs: found.timeoutMs }
@@ -46,6 +51,7 @@ export function makeServerTasks(
     store:
       storage?.store.namespace('tasks:') ??
       makeMemoryStore({ now, maxEntries: maxStoreEntries, maxBytes: maxStoreBytes }),
+    log,
     now,
   })
 }

@@ -73,7 +73,7 @@ function parseJson(text: string): unknown {
 }
 
 function parseYaml(text: string): unknown {
-  // The parser needs much memory for each document.
+  // The parser uses a lot of memory for each document.
   if ((text.match(/^---/gm)?.length ?? 0) > maxMarkers)
     throw documentRejected('structure', 'expected one YAML document, got several')
   const { documents, violations } = readYamlTree(text)

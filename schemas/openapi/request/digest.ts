@@ -6,11 +6,11 @@ import type { RequestPlan } from '../model.ts'
 export const requestDigestKey = 'gatehouse.dev/request'
 
 /**
- * Returns a digest of the method, the path and the places of the arguments. Without this digest, a changed document
+ * Returns a digest of the method, the path and the locations of the arguments. Without this digest, a changed document
  * could send a locked tool's calls to another operation, because the definition of a tool does not contain its request.
  *
  * The digest excludes fixed values and the handling of responses, which come from the configuration. Adding a member
- * to the hashed object makes all locks of REST tools outdated.
+ * to the hashed object invalidates all locks of REST tools.
  */
 export function requestDigest({ method, path, inputs, body }: RequestPlan): string {
   return `sha256:${hashOf({

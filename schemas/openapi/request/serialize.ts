@@ -45,8 +45,8 @@ export function pathText(input: RequestInput, value: unknown): string {
 export type EncodedPair = readonly [name: string, value: string]
 
 /**
- * `reserved` contains the lowercase names of parameters that the members of an object must not override, such as the
- * other parameters.
+ * `reserved` contains lowercase names that an object's members must not have, such as the names of the other
+ * parameters.
  */
 export function queryPairs(
   input: RequestInput,
@@ -86,8 +86,8 @@ function refuseReserved(input: RequestInput, name: string, reserved: ReadonlySet
 }
 
 /**
- * True if a server could read `name` as one of the parameters, which have lowercase names. Some servers ignore case,
- * and several read `a[]` and `a[b]` as `a`.
+ * True if a server could interpret `name` as one of the parameters, whose names are in lower case. Some servers
+ * ignore case, and some treat `a[]` and `a[b]` as `a`.
  */
 export function mayMean(name: string, parameters: ReadonlySet<string>): boolean {
   const lower = name.toLowerCase()

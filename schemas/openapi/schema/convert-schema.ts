@@ -20,7 +20,7 @@ const attempts = [8, 4, 2, 1] as const
 const maxUnits = 3_000
 /** Maximum cost of all schemas of a document: about a hundred times the cost of a large real document. */
 const maxTotalUnits = 4_000_000
-/** Maximum length of all texts in the schemas of a document: several times that of a large real document. */
+/** Maximum length of the text in a document's schemas, several times as long as in a large real document. */
 const maxTotalCharacters = 32_000_000
 const maxDescriptionLength = 1_000
 /** Maximum depth of a converted schema, so that no schema exhausts the stack. */

@@ -65,10 +65,13 @@ const INITIALIZE = {
 export class BenchClient {
   readonly url: URL
   readonly #pool: Pool
+  readonly #headers: Sent['headers']
   #nextId = 1
 
-  constructor(url: string, connections = 64) {
+  /** `headers` are added to every request. */
+  constructor(url: string, connections = 64, headers: Sent['headers'] = {}) {
     this.url = new URL(url)
+    this.#headers = headers
     this.#pool = new Pool(this.url.origin, { connections, headersTimeout: 60_000, bodyTimeout: 0 })
   }
 
@@ -83,7 +86,7 @@ export class BenchClient {
       let received: Received['headers'] = {}
       const chunks: Buffer[] = []
       this.#pool.dispatch(
-        { path: this.url.pathname, method: 'POST', headers, body },
+        { path: this.url.pathname, method: 'POST', headers: { ...headers, ...this.#headers }, body },
         {
           onRequestStart() {},
           onResponseStart(_controller, code, fields) {

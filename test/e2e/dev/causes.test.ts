@@ -119,6 +119,7 @@ await t.test('names: commands list the candidates, and accept them without a tok
   const locked = await gatehouse('lock', 'good')
   t.equal(locked.code, 0, locked.stderr)
   t.match(locked.stdout, /kind: MCPToolLock[\s\S]*name: start/)
+  t.match(locked.stdout, /kind: MCPServer\n    name: good/, 'the lock applies to the server in the manifests')
   t.match((await gatehouse('lock', 'nobody')).stderr, /no server named nobody; running on this machine: /)
   t.match(
     (await gatehouse('explain', 'nobody', '--tool', 'x')).stderr,

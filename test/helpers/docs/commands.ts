@@ -21,6 +21,7 @@ export const commandPages = [
     'authorization-server',
     'policies',
     'tool-pinning',
+    'symptoms',
     'troubleshooting',
   ].map((name) => `docs/guides/${name}.md`),
 ]

@@ -161,6 +161,11 @@ export async function runSession(t: Test, session: Session, options: SessionOpti
     for (const started of background.splice(0)) await started.interrupt()
   }
   t.teardown(stopAll)
+  for (const { command, ready } of session.peers ?? []) {
+    const peer = new CommandProcess(command, workspace)
+    t.teardown(() => peer.interrupt())
+    t.ok(await peer.waitForOutput(ready), command, { output: peer.output })
+  }
   for (const step of session.steps) {
     if (step.isAlone) await stopAll()
     const started = new CommandProcess(step.command, workspace)

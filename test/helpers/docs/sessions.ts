@@ -23,6 +23,8 @@ export interface Session {
   readonly files?: Readonly<Record<string, string>>
   /** Ports on which server-everything listens before the first step. */
   readonly servers?: readonly number[]
+  /** Commands that no page contains. They start before the first step and run until the session ends. */
+  readonly peers?: readonly { readonly command: string; readonly ready: RegExp }[]
   /** Environment variables that the session needs. */
   readonly env?: Readonly<Record<string, string>>
   readonly steps: readonly Step[]

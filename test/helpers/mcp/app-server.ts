@@ -16,6 +16,12 @@ export interface AppServerOptions {
   readonly results?: Readonly<Record<string, Record<string, unknown>>>
   readonly prompt?: Record<string, unknown>
   readonly name: string
+  /** Declared extensions. Default: MCP Apps. */
+  readonly extensions?: Readonly<Record<string, unknown>>
+  /** Results of further methods. Undefined: the item does not exist. */
+  readonly methods?: Readonly<
+    Record<string, (params: Record<string, unknown>) => Record<string, unknown> | undefined>
+  >
 }
 
 export interface AppServer {
@@ -35,7 +41,7 @@ export function page(uri: string, html: string, ui?: Record<string, unknown>) {
 }
 
 export async function startAppServer(options: AppServerOptions): Promise<AppServer> {
-  const { era, name, tools, resources = [], templates = [], results = {}, prompt } = options
+  const { era, name, tools, resources = [], templates = [], results = {}, prompt, methods = {} } = options
   const contents = { ...options.contents }
   const requests: AppServer['requests'] = []
   const streams = new Set<ServerResponse>()
@@ -43,7 +49,7 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
     tools: {},
     resources: { subscribe: true },
     ...(prompt && { prompts: {} }),
-    extensions: { 'io.modelcontextprotocol/ui': {} },
+    extensions: options.extensions ?? { 'io.modelcontextprotocol/ui': {} },
   }
   const serverInfo = { name, version: '1' }
 
@@ -79,7 +85,7 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
       case 'ping':
         return {}
       default:
-        return undefined
+        return methods[method]?.(params)
     }
   }
 
@@ -107,7 +113,7 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
       if (id === undefined) return void res.writeHead(202).end()
       requests.push({ method, params })
       const result = resultOf(method, params)
-      const known = result ?? { code: method === 'resources/read' ? -32602 : -32601, message: 'not found' }
+      const known = result ?? { code: method === 'resources/read' || method in methods ? -32602 : -32601, message: 'not found' }
       const complete = era === 'stateless' && result ? { resultType: 'complete', ...known } : known
       res.writeHead(result || era === 'session' ? 200 : 404, {
         'content-type': 'application/json',

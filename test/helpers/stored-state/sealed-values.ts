@@ -20,7 +20,7 @@ const lists = ['tools', 'resources', 'templates', 'prompts'] as const
 const sealer = (nowMs: number) =>
   makeStateSealer({
     server: 'team:recorded',
-    secret: () => recordedSecret,
+    secrets: () => [recordedSecret],
     ttlMs: 60_000,
     now: () => nowMs,
   })

@@ -6,7 +6,7 @@
  */
 import fc from 'fast-check'
 import t from 'tap'
-import { looked, resultRules } from '../../helpers/vmcp/guardrails/rules.ts'
+import { scanned, resultRules } from '../../helpers/vmcp/guardrails/rules.ts'
 
 t.setTimeout(900_000)
 
@@ -84,7 +84,7 @@ t.test('guardrails: masked JSON represents the value with its matches replaced',
       (json, how, blank) => {
         let next = 0
         const raw = written(json, () => how[next++ % how.length] === true, blank)
-        const { bytes, findings } = looked(raw, rules)
+        const { bytes, findings } = scanned(raw, rules)
         const matches = [...JSON.stringify(json).matchAll(/EMP-[0-9]{4}/g)].length
         if ((findings[0]?.count ?? 0) !== matches) return false
         if (matches === 0) return bytes.toString() === raw
@@ -101,7 +101,7 @@ t.test('guardrails: bytes outside of the matches do not change', async (t) => {
     fc.property(fc.array(text, { maxLength: 5 }), (texts) => {
       const raw = `[ ${texts.map((one) => JSON.stringify(one)).join(' , ')} ]`
       const wanted = raw.replaceAll(found, '[redacted:rule0]')
-      return looked(raw, rules).bytes.toString() === wanted
+      return scanned(raw, rules).bytes.toString() === wanted
     }),
     { numRuns: CASES },
   )

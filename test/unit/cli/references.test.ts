@@ -149,6 +149,32 @@ t.test('references: backends of workflow steps, inline and in given definitions'
   t.same(check(named('tools', group), report, door).violations, [], 'no member is given')
 })
 
+t.test('references: a tool lock that names no given backend causes a warning', async (t) => {
+  const lock = (kind: string, name: string) => ({
+    apiVersion: 'gatehouse.dev/v1beta1',
+    kind: 'MCPToolLock',
+    metadata: { name: 'lock', namespace: 'default' },
+    spec: { backendRef: { kind, name } },
+  })
+  const tools = named('tools', group)
+  const notes = named('notes', server('notes', inGroup('tools')))
+  const inline = named(
+    'hub',
+    virtual({ groupRef: { name: 'tools' }, config: { backends: [{ name: 'files' }] } }),
+  )
+  const warningsOf = (kind: string, name: string) =>
+    check(tools, notes, inline, lock(kind, name)).warnings.filter((text) => text.includes('backendRef'))
+  t.same(warningsOf('MCPServer', 'notes'), [])
+  t.same(warningsOf('Backend', 'files'), [])
+  t.same(warningsOf('Backend', 'notes'), [
+    'spec.backendRef: the lock does not apply to MCPServer "notes"; set kind to MCPServer',
+  ])
+  t.same(warningsOf('MCPServer', 'note'), [
+    'spec.backendRef: MCPServer "note" is not among the given files; without this backend, the lock has no effect',
+  ])
+  t.same(check(lock('MCPServer', 'notes')).warnings, [], 'the backends may be on the cluster')
+})
+
 t.test('references: malformed documents cause no exception', async (t) => {
   for (const doc of [
     null,

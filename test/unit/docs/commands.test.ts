@@ -6,10 +6,24 @@ import { clusterSession } from '../../helpers/docs/cluster-session.ts'
 import { commandPages, commandsIn } from '../../helpers/docs/commands.ts'
 import { coveredCommands, excludedCommands, matchesCommand } from '../../helpers/docs/covered-commands.ts'
 import { sessions } from '../../helpers/docs/sessions.ts'
+import {
+  noDefinitions,
+  noHooks,
+  noMetacontroller,
+  symptomSessions,
+} from '../../helpers/docs/symptom-sessions.ts'
 
 const nameOf = (page: string): string => basename(page, '.md')
 const commands = commandPages.flatMap(commandsIn)
-const steps = [...sessions, clusterSession].flatMap(({ steps }) => steps)
+const allSessions = [
+  ...sessions,
+  clusterSession,
+  ...symptomSessions,
+  noDefinitions,
+  noMetacontroller,
+  noHooks,
+]
+const steps = allSessions.flatMap(({ steps }) => steps)
 const isRun = (page: string, text: string) =>
   steps.some((step) => step.page === page && step.command === text)
 

@@ -30,7 +30,9 @@ const proxy: input.ProxyFile = { name: 'github', targetUri: 'https://api.example
 
 const webhooks: input.WebhookFile = { validating: [{ name: 'check', url: 'https://hook.example' }] }
 
-const files = { vmcp, authserver, proxy, webhooks }
+const catalogue: input.CatalogueFile = { name: 'tools', incomingAuth: { type: 'anonymous' } }
+
+const files = { vmcp, authserver, catalogue, proxy, webhooks }
 
 function says(name: RuntimeName, path: string, value: Json): string {
   const doc: { readonly [name: string]: Json } = JSON.parse(JSON.stringify(files[name]))

@@ -39,7 +39,7 @@ const modules: readonly string[] = [
   'runtime/net/outgoing/fetch.ts FetchRefusedError',
   'runtime/policy/remote/json-post.ts DecisionFailure',
   'runtime/vmcp/backends/transport/backend-answer.ts BackendAnswer',
-  'runtime/vmcp/features/guardrails/look/matches.ts ScanLimit',
+  'runtime/vmcp/features/guardrails/scan/matches.ts ScanLimit',
   'runtime/oauth/dpop/proof.ts ProofRefused',
   'runtime/oauth/jwt.ts TokenRefused',
   'runtime/policy/limits/outage.ts Timeout',

@@ -82,6 +82,51 @@ t.test(
   },
 )
 
+t.test(
+  'redis outage: a command that failed is not sent after the server returns',
+  { skip: missingRedis },
+  async (t) => {
+    const redis = await startRedis()
+    const store = makeRedisStore({ addr: redis.addr, ...short })
+    t.teardown(() => store.close())
+    await store.ping()
+    await redis.stop()
+    // Commands in quick succession share the signal that drops them.
+    const late = ['a', 'b', 'c'].map((key) => t.rejects(store.set(key, 'late'), { code: 'STORE_DOWN' }))
+    await Promise.all(late)
+    const again = await startRedis({ port: redis.port })
+    t.teardown(() => again.stop())
+    await until(() =>
+      store.ping().then(
+        () => true,
+        () => false,
+      ),
+    )
+    for (const key of ['a', 'b', 'c']) t.equal(await store.get(key), undefined)
+  },
+)
+
+t.test(
+  'redis: a thousand commands at once succeed, and Node reports no leak',
+  { skip: missingRedis },
+  async (t) => {
+    const redis = await startRedis()
+    const store = makeRedisStore({ addr: redis.addr, ...short })
+    t.teardown(async () => {
+      await store.close()
+      await redis.stop()
+    })
+    const warnings: Error[] = []
+    const onWarning = (warning: Error): void => void warnings.push(warning)
+    process.on('warning', onWarning)
+    t.teardown(() => void process.off('warning', onWarning))
+    const keys = Array.from({ length: 1_000 }, (_, i) => `key-${i}`)
+    t.ok((await Promise.all(keys.map((key) => store.set(key, key)))).every(Boolean))
+    t.same(await Promise.all(keys.map((key) => store.get(key))), keys)
+    t.same(warnings, [])
+  },
+)
+
 t.test('redis outage: a closed store rejects commands at once', { skip: missingRedis }, async (t) => {
   const store = makeRedisStore({ addr: `127.0.0.1:${await freePort()}`, ...short })
   await store.close()

@@ -14,7 +14,12 @@ const content = {
 function make(secret?: string, server = 'group:name') {
   let now = 0
   return {
-    sealer: makeStateSealer({ server, secret: () => secret, ttlMs: 1_000, now: () => now }),
+    sealer: makeStateSealer({
+      server,
+      secrets: () => (secret === undefined ? [] : [secret]),
+      ttlMs: 1_000,
+      now: () => now,
+    }),
     pass(ms: number) {
       now += ms
     },
@@ -86,7 +91,7 @@ t.test('state: state sealed by the previous build is rejected as unknown', async
   const { secret, states } = JSON.parse(readFileSync(file, 'utf8'))
   t.equal(states.length, 3)
   for (const { state, caller, request, sealedAt } of states) {
-    const options = { secret: () => secret, ttlMs: 1_000, now: () => sealedAt + 1 }
+    const options = { secrets: () => [secret], ttlMs: 1_000, now: () => sealedAt + 1 }
     t.equal(makeStateSealer({ server: 'group:name', ...options }).open(state, { caller, request }), undefined)
   }
 })

@@ -20,14 +20,16 @@ interface ConfigParts {
   readonly values: ResolvedReferences<typeof virtualServerReferences>['values']
   readonly auth: IncomingAuthFile
   readonly backends: readonly ResolvedBackend[]
-  /** The address that clients use. */
+  /** The address that clients in the cluster use. */
   readonly address: string
+  /** The address that clients use. */
+  readonly publicAddress: string
 }
 
 /** Returns the content of the configuration file. The session storage can add entries to `needs`. */
 export function configOf(
   context: SyncContext<'VirtualMCPServer'>,
-  { values, auth, backends, address }: ConfigParts,
+  { values, auth, backends, address, publicAddress }: ConfigParts,
   needs: PodNeeds,
 ): input.VmcpFile {
   const { parent, name, namespace, settings } = context
@@ -56,6 +58,7 @@ export function configOf(
     compositeTools: values.compositeTools?.length ? values.compositeTools : undefined,
     operational: own.operational,
     optimizer: values.optimizer,
+    publish: spec.publish && { ...spec.publish, url: publicAddress },
     passthroughHeaders: spec.passthroughHeaders ?? own.passthroughHeaders,
     quotas: own.quotas,
     costs: own.costs,
@@ -86,6 +89,7 @@ const hotReloadable = [
   'outgoingAuth',
   'passthroughHeaders',
   'pinning',
+  'publish',
   'quotas',
   'rateLimiting',
   'toolLocks',

@@ -59,16 +59,22 @@ export function startRun(body: TryRequest): Run {
     const shown = error instanceof ApiError ? error : new ApiError(0, 'page', String(error))
     change({ state: 'failed', error: shown, asks: [] })
   }
-  const end = (run: string): Promise<unknown> => send('DELETE', `tries/${pathPart(run)}`)
+  const end = async (run: string): Promise<void> => {
+    await send('DELETE', `tries/${pathPart(run)}`).catch((error: unknown) => {
+      // The run has ended, and its result is on the way.
+      if (!(error instanceof ApiError && error.status === 404)) throw error
+    })
+  }
   const follow = async (): Promise<void> => {
     const started = await send<{ readonly id: string }>('POST', 'tries', body)
     if (!started) throw new ApiError(0, 'page', 'The server did not return a name for the run.')
     id = started.id
     if (left.signal.aborted) return void end(id).catch(() => undefined)
     change({ state: 'running' })
+    // The user cancelled before the run had an id.
+    if (state.peek().cancelling) await end(id)
     const headers = { accept: 'text/event-stream' }
     const response = await request(`tries/${pathPart(id)}/events`, { headers, signal: left.signal })
-    if (state.peek().cancelling) await end(id)
     for await (const { data } of readEvents(response.body ?? new ReadableStream())) {
       const event = JSON.parse(data) as TryEvent
       next = { ...next, ...afterEvent({ ...state.peek(), ...next }, event) }
@@ -89,7 +95,7 @@ export function startRun(body: TryRequest): Run {
     },
     async cancel() {
       change({ cancelling: true })
-      // Cancels a run without an id as soon as the id arrives.
+      // `follow` cancels a run without an id as soon as the id arrives.
       if (id !== undefined) await end(id).catch(fail)
     },
     leave() {

@@ -105,7 +105,7 @@ export function call(
  * deliberately a single function: the stack and the code stay in local variables, and no instruction requires a
  * function call.
  */
-// oxlint-disable-next-line max-lines-per-function -- a call for each instruction costs speed
+// oxlint-disable-next-line max-lines-per-function -- a function call per instruction would slow down every script
 function runFrame(task: ScriptTask, frame: Frame, context: ExecutionContext): StarlarkValue | undefined {
   const { meter } = context
   const { stack, variables, iterations, fn } = frame

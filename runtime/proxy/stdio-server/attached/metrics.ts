@@ -10,7 +10,7 @@ import {
   processText,
   serverMetrics,
 } from '../../../../schemas/metrics/index.ts'
-import type { Events } from '../../../observe/index.ts'
+import { type Events, lostLogLines } from '../../../observe/index.ts'
 
 export interface AttachMetricsOptions {
   /** The server's name. */
@@ -68,7 +68,7 @@ export function makeAttachMetrics({ server, version, events, now }: AttachMetric
         serverMetrics.events,
         [...types].map(([type, count]): MetricSample => [count, { type }]),
       ),
-      processText(version),
+      processText(version, lostLogLines()),
     ].join('')
   }
 }

@@ -22,7 +22,7 @@ const titles: Readonly<Record<DirectoryName, string>> = {
   openai: 'OpenAI directory',
 }
 
-/** Longest name of a tool that Claude's directory accepts. */
+/** Maximum length of a tool name in Claude's directory. */
 const maxNameLength = 64
 /** Maximum number of app pages to read. */
 const maxPages = 20
@@ -88,7 +88,7 @@ const toolRules: readonly ToolRule[] = [
   },
 ]
 
-/** Phrases that give the model orders instead of describing the tool. */
+/** Phrases that instruct the model instead of describing the tool. */
 const instructions =
   /\b(?:ignore (?:all|any|the|your|previous)\b|(?:do not|don't|never) (?:tell|mention|inform|show)\b|always (?:call|use|run|prefer) this\b|(?:before|instead of) (?:calling|using) (?:any|all|every)? ?other tools?\b|system prompt\b|you (?:must|have to|should always)\b)/i
 

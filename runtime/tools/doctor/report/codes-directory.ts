@@ -25,8 +25,8 @@ export const directoryCodes = {
     fix: 'Split each tool that has a parameter for reading or writing, so that every tool has accurate hints.',
   },
   'directory.instructions': {
-    expected: 'descriptions that do not give the model orders',
-    fix: 'Remove hidden characters, and sentences that give the model orders.',
+    expected: 'descriptions that do not instruct the model',
+    fix: 'Remove hidden characters, and sentences that instruct the model.',
   },
   'directory.app': {
     expected: 'every app page declares _meta.ui.csp',

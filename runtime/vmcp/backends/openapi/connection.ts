@@ -1,5 +1,5 @@
 /**
- * A connection to a REST service. The gateway itself is the HTTP client: a call of a tool becomes the HTTP request that
+ * A connection to a REST service. The gateway itself is the HTTP client: a tool call becomes the HTTP request that
  * the OpenAPI document describes, and the response becomes the tool's result.
  *
  * Requests take the same path as requests to MCP servers, with the same credentials, address rules, limits and metrics.
@@ -37,10 +37,10 @@ import { resultOf } from './result.ts'
 const maxPageBytes = 256 * 1024
 /** Applies if the configuration has no `response`. Equal to the default of `response.maxBytes`. */
 const defaultMaxBytes = 4 * 1024 * 1024
-/** Number of bytes of an unsuccessful response that are read. */
+/** Maximum number of bytes to read from an unsuccessful response. */
 const maxErrorBytes = 16 * 1024
 
-/** Methods without side effects. Only these methods are repeated, and only their redirects are followed. */
+/** Methods without side effects. Only these methods are retried, and only their redirects are followed. */
 const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 
 /**
@@ -120,7 +120,7 @@ export class RestConnection implements BackendConnection {
   async #call(request: Request, tool: ConvertedTool): Promise<Outcome> {
     const { settings, apiKeyQuery } = this.#options
     const sent: SentHeaders = []
-    // If calls shared this list, a masked word in an error would reveal a header of another caller.
+    // If calls shared this list, a mask in one caller's error could reveal another caller's header.
     const target = { ...this.#options.target, sentHeaders: sent }
     const { maxBytes = defaultMaxBytes, timeout } = settings
     const timeoutMs = timeout === undefined ? request.timeoutMs : timerMs(timeout)

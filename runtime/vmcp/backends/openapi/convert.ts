@@ -82,7 +82,8 @@ export class Converter {
     const lease = await this.#pool.take(backend, signal)
     const { worker } = lease
     const ended = Promise.withResolvers<ConversionReply>()
-    const reject = (reason: string): void => ended.resolve({ kind: 'rejected', reason })
+    const reject = (reason: string, cause?: Error): void =>
+      ended.reject(new DocumentRejected(reason, { cause }))
     let usable = false
     const onMessage = (reply: ConversionReply): void => {
       usable = true
@@ -93,6 +94,7 @@ export class Converter {
         'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
           ? 'the conversion exceeded the memory limit; convert the document to JSON, which needs less memory, or raise the memory limit of the server'
           : `the conversion failed: ${error.name}`,
+        error,
       )
     const onExit = (): void => reject('the conversion was terminated')
     const onAbort = (): void =>

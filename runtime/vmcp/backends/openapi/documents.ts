@@ -1,7 +1,7 @@
 /**
  * The OpenAPI documents of all backends, and the tools that they produce.
  *
- * A document whose content cannot be used never changes what is served. The tools of the last usable document stay in
+ * An unusable document never changes the tools that are served. The tools of the last usable document stay in
  * use, and the reason is reported. They also survive a changed source (such as a new digest), provided that the other
  * settings of the conversion are the same: tools that the new settings exclude must not stay.
  */
@@ -62,9 +62,10 @@ export class RestDocuments {
           unused_settings: tools.unused,
           isServing: true,
         })
+        this.#events.emit('openapi_settings_unused', { backend, settings: tools.unused })
       },
-      onRejected: (reason, isServing) =>
-        this.#events.emit('openapi_document', { backend, reason, isServing }),
+      onRejected: (reason, isServing, err) =>
+        this.#events.emit('openapi_document', { backend, reason, isServing, err }),
     })
   }
 
@@ -74,6 +75,7 @@ export class RestDocuments {
       if (!backends.has(name)) {
         this.#kept.delete(name)
         this.#events.emit('openapi_document', { backend: name, isServing: false })
+        this.#events.emit('openapi_settings_unused', { backend: name, settings: [] })
       }
   }
 
@@ -96,14 +98,15 @@ interface DocumentParts extends DocumentOptions {
   readonly tools: ConvertedTools | undefined
   readonly convert: (text: string, signal: AbortSignal) => Promise<ConvertedTools>
   readonly onConverted: (tools: ConvertedTools) => void
-  readonly onRejected: (reason: string, isServing: boolean) => void
+  /** `cause` is undefined if the reason describes the failure completely. */
+  readonly onRejected: (reason: string, isServing: boolean, cause: unknown) => void
 }
 
 /** The document of one backend. */
 export class RestDocument {
   readonly #parts: DocumentParts
   readonly #closing = new AbortController()
-  readonly #stopWatching: () => void
+  #stopWatching: (() => void) | undefined
   #tools: ConvertedTools | undefined
   #failure: { readonly error: DocumentUnusable; readonly at: number } | undefined
   /** The last document that was rejected, and when it was converted. */
@@ -115,7 +118,6 @@ export class RestDocument {
   constructor(parts: DocumentParts) {
     this.#parts = parts
     this.#tools = parts.tools
-    this.#stopWatching = this.#watch(parts.openapi.document.path)
     void this.#load()
   }
 
@@ -140,16 +142,17 @@ export class RestDocument {
     return this.#parts.now() - at >= retryMs
   }
 
-  /** Watches the file. Without its folder, the file is read again when the tools are needed. */
-  #watch(path: string | undefined): () => void {
-    if (path === undefined) return () => {}
+  /** Watches the file. If its folder does not exist yet, the next attempt to read the file tries again. */
+  #watch(): void {
+    const { path } = this.#parts.openapi.document
+    if (path === undefined || this.#stopWatching) return
     try {
-      return watchFile(path, () => {
+      this.#stopWatching = watchFile(path, () => {
         this.#isOutdated = this.#loading !== undefined
         void this.#load()
       })
     } catch {
-      return () => {}
+      // The file cannot be read either, which is reported.
     }
   }
 
@@ -167,6 +170,7 @@ export class RestDocument {
     const { openapi, addresses, onConverted, onRejected, onChange, now } = this.#parts
     const { signal } = this.#closing
     if (signal.aborted) return
+    this.#watch()
     try {
       const tools = await this.#converted(await readDocument(openapi.document, addresses, signal))
       if (signal.aborted) return
@@ -177,9 +181,10 @@ export class RestDocument {
       if (isChanged) onChange()
     } catch (error) {
       if (signal.aborted) return
-      const reason = error instanceof DocumentRejected ? error.message : 'the document could not be converted'
+      const isRejected = error instanceof DocumentRejected
+      const reason = isRejected ? error.message : 'the document could not be converted'
       this.#failure = { error: new DocumentUnusable(reason), at: now() }
-      onRejected(reason, this.#tools !== undefined)
+      onRejected(reason, this.#tools !== undefined, isRejected ? error.cause : error)
     }
   }
 
@@ -197,7 +202,7 @@ export class RestDocument {
   }
 
   close(): void {
-    this.#stopWatching()
+    this.#stopWatching?.()
     this.#closing.abort(new Error('closed'))
   }
 }

@@ -2,10 +2,10 @@
  * Compares structured content with the response schema of the OpenAPI document.
  *
  * With `output: enforce`, a call waits for the check and fails on a mismatch. With `output: warn`, the check runs in the
- * background and mismatches are reported. At most one check per backend then runs at a time, and other results are not
+ * background, and mismatches and failed checks are reported. At most one check per backend then runs at a time, and other results are not
  * checked, so that checks cannot slow down calls.
  */
-import type { OpenApiResponse } from '../../../../schemas/index.ts'
+import { GatehouseError, type OpenApiResponse } from '../../../../schemas/index.ts'
 import { type Caller, signalOf } from '../../../net/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import type { Request } from '../connection.ts'
@@ -39,7 +39,7 @@ export class OutputCheck {
     this.#options = options
   }
 
-  /** Returns the mismatches for which the call must fail. */
+  /** Returns the mismatches that make the call fail. */
   async check(
     schema: object,
     value: Buffer,
@@ -57,12 +57,20 @@ export class OutputCheck {
         const [reason] = mismatches
         if (reason !== undefined) events.emit('openapi_response_mismatch', { backend, tool, reason })
       })
-      .catch(() => {
-        // The check is optional, and its workers may be busy.
-      })
+      .catch((err: unknown) =>
+        events.emit('openapi_response_unchecked', { backend, tool, reason: reasonOf(err), err }),
+      )
       .finally(() => {
         this.#isBusy = false
       })
     return []
   }
+}
+
+/** Returns the reason why a check could not run, such as busy workers. */
+function reasonOf(error: unknown): string {
+  if (error instanceof GatehouseError) return error.message
+  if (error instanceof DOMException && error.name === 'TimeoutError')
+    return `the check took longer than ${backgroundMs / 1_000} s`
+  return 'the check failed'
 }

@@ -4,6 +4,7 @@
  * Source: MCP Apps; docs/guides/apps.md.
  */
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
+import { isSkillAddress, skillUri } from './skill-addresses.ts'
 
 const scheme = 'ui://'
 
@@ -22,6 +23,7 @@ export function backendUri(
   uri: string,
 ): string {
   if (key === original) return uri
+  if (isSkillAddress(uri)) return skillUri(backend, uri)
   const prefix = `${scheme}${backend}/`
   return uri.startsWith(prefix) ? scheme + uri.slice(prefix.length) : uri
 }

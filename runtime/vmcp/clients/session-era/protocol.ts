@@ -130,6 +130,7 @@ export class SessionProtocol {
   ): Promise<void> {
     const { kind, method, id = '' } = message
     if (!session.onLost) this.#options.life.onFirstMessage(session)
+    session.useExtensions(this.#options.extensions())
     if (kind === 'notification') {
       this.#handleNotification(session, message, params)
       return

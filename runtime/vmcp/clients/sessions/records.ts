@@ -11,14 +11,19 @@ import type { ServerSession, SessionChanges, SessionFacts } from './session.ts'
 
 export interface SessionRecord extends SessionChanges {
   readonly facts: SessionFacts
+  /** The stored text of the record. */
+  readonly text: string
 }
 
 export interface SessionRecords {
   create(session: ServerSession): Promise<void>
   /** Renews the lifetime of a session that is in use but receives no requests. */
   keep(id: string): Promise<void>
-  /** Reads a session and renews its lifetime. Returns undefined if the session does not exist. */
-  read(id: string): Promise<SessionRecord | undefined>
+  /**
+   * Reads a session and renews its lifetime. Returns undefined if the session does not exist, and `unchanged` if the
+   * stored text is `known`, because parsing a record costs more than reading it.
+   */
+  read(id: string, known: string | undefined): Promise<SessionRecord | 'unchanged' | undefined>
   update(session: ServerSession): Promise<void>
   remove(id: string): Promise<void>
 }
@@ -58,10 +63,11 @@ export function sessionRecords(store: Store, { server, ttlMs, now }: SessionReco
     async create(session) {
       await guarded(store.set(session.id, write(session, server), { ttlMs, onlyIf: 'absent' }))
     },
-    async read(id) {
+    async read(id, known) {
       if (!/^[\x21-\x7e]{1,128}$/.test(id)) return undefined
       const value = await guarded(store.get(id))
-      const record = value === undefined ? undefined : parse(id, value, server)
+      if (value === undefined) return undefined
+      const record = value === known ? 'unchanged' : parse(id, value, server)
       if (record) await renew(id)
       return record
     },
@@ -106,6 +112,7 @@ function parse(id: string, value: string, server: string): SessionRecord | undef
     if (typeof owner !== 'string' || typeof protocolVersion !== 'string' || typeof capabilities !== 'string')
       return undefined
     return {
+      text: value,
       facts: {
         id,
         owner,

@@ -25,6 +25,8 @@ import { type Caller, InFlight } from '../../../net/index.ts'
 import { writeBounded } from '../stream.ts'
 import type { Ask, AskReply } from '../../../mcp/index.ts'
 import type { BackendSession, ClientAbilities, ClientSession, OperationClient } from '../../model/session.ts'
+import { enabledAbilities } from '../../model/client.ts'
+import type { ExtensionSet } from '../../model/extensions.ts'
 import type { OtherWorkers } from './other-workers.ts'
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 
@@ -89,6 +91,8 @@ export class ServerSession implements ClientSession {
   usedAt = 0
   /** Time of the last read from the shared store. */
   readAt = Number.NEGATIVE_INFINITY
+  /** Stored text of the record that this session last applied. Undefined without a shared store. */
+  storedText: string | undefined
   /** Time when the session was opened or restored in this process. */
   openedAt = 0
   /** Time when the session table last marked this session as most recently used. */
@@ -125,6 +129,7 @@ export class ServerSession implements ClientSession {
   /** Number of messages that other workers are currently sending. */
   #pushesInFlight = 0
   #nextQuestion = 1
+  #extensions: ExtensionSet | undefined
 
   constructor(facts: SessionFacts, caller: Caller, budget = new ReplayBudget(), otherWorkers?: OtherWorkers) {
     this.id = facts.id
@@ -140,6 +145,13 @@ export class ServerSession implements ClientSession {
     }
     this.otherWorkers = otherWorkers
     this.#replay = new ReplayStreams(budget, otherWorkers?.tag)
+  }
+
+  /** Removes extensions that a reload has disabled from the client's abilities. */
+  useExtensions(extensions: ExtensionSet): void {
+    if (this.#extensions === extensions) return
+    this.#extensions = extensions
+    this.client = { ...this.client, abilities: enabledAbilities(this.facts.abilities, extensions) }
   }
 
   get isIdle(): boolean {

@@ -7,7 +7,7 @@
  * Source: docs/reference/specification/virtual-server.md#sessionStorage, config.sessionStorage.
  */
 import { randomBytes } from 'node:crypto'
-import { type VmcpConfig, vmcpEnvironment } from '../../../config/index.ts'
+import { stateKeys, type VmcpConfig, vmcpEnvironment } from '../../../config/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import { makeRedisStore, type RedisStoreConfig, sealStore, type Store } from '../../../store/index.ts'
 import { type SessionRecords, sessionRecords } from './records.ts'
@@ -59,12 +59,13 @@ export function openSessionStorage(
   const plain = makeRedisStore(settings, {
     onChange: ({ up, cause }) => events.emit('session_storage', { up, err: cause }),
   })
-  const secret = env[vmcpEnvironment.stateKey]
-  const store = secret === undefined || secret === '' ? plain : sealStore(plain, () => [Buffer.from(secret)])
+  const keys = stateKeys((name) => env[name]).map((key) => Buffer.from(key))
+  const [secret] = keys
+  const store = secret ? sealStore(plain, () => keys) : plain
   return {
     store,
     records: (ttlMs, now) => sessionRecords(store, { server, ttlMs, now }),
-    sharedSecret: async () => (secret !== undefined && secret !== '' ? secret : readOrCreateSecret(store)),
+    sharedSecret: async () => secret?.toString() ?? readOrCreateSecret(store),
     close: () => plain.close(),
   }
 }

@@ -111,21 +111,29 @@ export class SessionTable {
     const known = this.#live.get(id)
     if (known && this.#options.now() - known.readAt < (this.#options.freshMs ?? 0)) return known
     const readAt = this.#options.now()
-    const record = await records.read(id)
+    const record = await records.read(id, known?.storedText)
     const live = this.#live.get(id)
     if (!record) {
       if (live) this.#remove(live, { gone: true })
       return undefined
     }
+    if (record === 'unchanged') {
+      // The session left this process during the read.
+      if (!live) return this.#findShared(id, caller, records)
+      live.readAt = readAt
+      return live
+    }
     if (record.facts.owner !== caller.key) return undefined
     if (live) {
       live.applyChanges(record)
+      live.storedText = record.text
       live.readAt = readAt
       return live
     }
     this.#makeRoom()
     const session = new ServerSession(record.facts, caller, this.#budget, this.#options.otherWorkers)
     session.applyChanges(record)
+    session.storedText = record.text
     session.isRestored = true
     session.readAt = readAt
     // Another request may have restored the session in the meantime.

@@ -35,7 +35,7 @@ import {
   withServerInfo,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight } from '../../../net/index.ts'
-import type { ExtensionSet } from '../../model/extensions.ts'
+import { type ExtensionSet, skillsExtensionId } from '../../model/extensions.ts'
 import { invalidRequestStateError, type Operation } from '../../model/operation.ts'
 import type { OperationClient } from '../../model/session.ts'
 import type { Outcome } from '../../model/outcome.ts'
@@ -43,6 +43,7 @@ import { type Advertise, advertisedMembers } from '../advertised.ts'
 import type { ClientResponse } from '../response.ts'
 import { abilitiesOf, canonicalJson, selectHeaders, type HeaderAllowlist } from '../../model/client.ts'
 import type { VmcpExchange } from '../../model/exchange.ts'
+import { isSkillMethod } from '../../features/skills/index.ts'
 import { isTaskMethod } from '../../features/tasks/index.ts'
 import { LiveOperation } from '../live-operation.ts'
 import type { Listeners } from './listeners.ts'
@@ -125,7 +126,10 @@ export class StatelessEdge {
 
   #isKnown(method: string): boolean {
     if (knownMethods.has(method) || isTaskMethod(method, 'stateless')) return true
-    return this.#options.extensions().routeOf(method) !== undefined
+    const extensions = this.#options.extensions()
+    return (
+      (isSkillMethod(method) && extensions.has(skillsExtensionId)) || extensions.routeOf(method) !== undefined
+    )
   }
 
   #client(exchange: VmcpExchange, meta: StatelessMeta, caller: Caller, id: string): OperationClient {

@@ -34,7 +34,7 @@ import type { OperationClient, ClientSession } from '../../model/session.ts'
 import { isShared } from '../../model/client.ts'
 import type { VmcpExchange } from '../../model/exchange.ts'
 import { Resubscriber } from '../session-era/resubscribe.ts'
-import { maxWatchedTasks, type ReadTaskState, watchTask } from './task-watch.ts'
+import { maxWatchedTasks, maxWatchersPerTask, type ReadTaskState, watchTask } from './task-watch.ts'
 import { acceptsEventStream, beginEventStream, writeBounded } from '../stream.ts'
 
 const maxListeners = 5_000
@@ -90,6 +90,7 @@ export class Listeners {
     const { kinds, uris: wantedUris, taskIds: wantedTasks } = readFilter(filter)
     const taskIds = this.#watchable(client, wantedTasks)
     const listener = new Listener(id, client, exchange.res, new Set(kinds), this.#options)
+    listener.taskIds = new Set(taskIds)
     this.#open.add(listener)
     exchange.res.once('close', () => {
       this.#open.delete(listener)
@@ -103,12 +104,15 @@ export class Listeners {
     for (const taskId of taskIds) listener.watchTask(taskId)
   }
 
-  /** Returns the ids that are valid for the client. Throws CAPABILITY_REQUIRED if the client did not declare tasks. */
+  /** Returns the ids that the client may watch. Throws CAPABILITY_REQUIRED if the client did not declare tasks. */
   #watchable(client: OperationClient, taskIds: readonly string[]): readonly string[] {
     const { tasks } = this.#options
     if (taskIds.length === 0 || !tasks.isOffered()) return []
     requireTasks(client)
-    return taskIds.slice(0, maxWatchedTasks).filter((taskId) => tasks.isValid(client, taskId))
+    const watchers = (taskId: string) => [...this.#open].filter((one) => one.taskIds.has(taskId)).length
+    return [...new Set(taskIds)]
+      .slice(0, maxWatchedTasks)
+      .filter((taskId) => tasks.isValid(client, taskId) && watchers(taskId) < maxWatchersPerTask)
   }
 
   keepAlive(): void {
@@ -123,6 +127,8 @@ export class Listeners {
 class Listener implements Watcher {
   readonly owner: string
   readonly session: ClientSession
+  /** Ids of the tasks that this stream watches. */
+  taskIds: ReadonlySet<string> = new Set()
   seen: Readonly<Partial<Record<ListKind, string>>> | undefined
   readonly #id: string
   readonly #client: OperationClient

@@ -51,19 +51,19 @@ const maxFactsBytes = 1024
 const maxState = Math.ceil(((sealHeadBytes + maxFactsBytes + maxBackendStateBytes) * 4) / 3)
 
 /**
- * Makes the sealer. `secret` returns key material that the replicas share. While `secret` returns undefined, the
- * process uses its own key. `server` is the same for all replicas of a server, and differs between servers.
+ * Makes the sealer. `secrets` returns key material that the replicas share; see `SealerOptions`. `server` is the same for
+ * all replicas of a server, and differs between servers.
  */
 export function makeStateSealer(options: {
   readonly server: string
-  readonly secret: () => string | undefined
+  readonly secrets: () => readonly string[]
   readonly ttlMs: number
   readonly now: () => number
 }): StateSealer {
   const sealer = makeSealer({
     formatVersion,
     purpose: 'gatehouse vmcp request state',
-    secret: options.secret,
+    secrets: options.secrets,
     maxLength: maxState,
   })
   return {

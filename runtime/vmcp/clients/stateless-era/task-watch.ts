@@ -3,6 +3,7 @@
  * the client, and reports changes. Backends need not support notifications.
  * Source: ext-tasks, "Task Status Notifications".
  */
+import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonObject } from '../../../mcp/index.ts'
 import { pause } from '../../../net/index.ts'
 import { isTerminal } from '../../features/tasks/index.ts'
@@ -11,13 +12,18 @@ import type { Outcome } from '../../model/outcome.ts'
 
 /** Maximum number of tasks for each stream. */
 export const maxWatchedTasks = 20
-/** Interval after a failed read, in milliseconds, and the number of failures after which the task is not watched. */
+/** Maximum number of streams that watch the same task, because each stream reads the task. */
+export const maxWatchersPerTask = 3
+/** Interval after the first failed read, in milliseconds. The interval doubles with each further failure. */
 const retryMs = 5_000
-const maxFailures = 5
+const maxRetryMs = 60_000
 
 export type ReadTaskState = (client: OperationClient, taskId: string, signal: AbortSignal) => Promise<Outcome>
 
-/** Watches one task until it ends or `signal` fires. Never rejects. */
+/**
+ * Watches one task until it ends, its id is no longer valid, or `signal` fires. Repeats failed reads, because backends
+ * and policies may recover. Never rejects.
+ */
 export async function watchTask(
   read: (signal: AbortSignal) => Promise<Outcome>,
   signal: AbortSignal,
@@ -25,8 +31,8 @@ export async function watchTask(
 ): Promise<void> {
   let seen: string | undefined
   let failures = 0
-  while (!signal.aborted && failures < maxFailures) {
-    let waitMs = retryMs
+  while (!signal.aborted) {
+    let waitMs = Math.min(retryMs * 2 ** failures, maxRetryMs)
     try {
       const outcome = await read(signal)
       if (outcome.kind !== 'result') throw new Error('the task cannot be read')
@@ -42,7 +48,8 @@ export async function watchTask(
       if (isTerminal(task.text('status'))) return
       const pollMs = task.value('pollIntervalMs')
       if (typeof pollMs === 'number') waitMs = pollMs
-    } catch {
+    } catch (error) {
+      if (error instanceof GatehouseError && error.code === 'INVALID_PARAMS') return
       failures++
     }
     await pause(waitMs, signal).catch(() => {})

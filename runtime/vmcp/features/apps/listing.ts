@@ -1,6 +1,6 @@
 /**
  * Prepares the tools and pages of MCP Apps in a backend's listing. Each listing is prepared once. A listing without
- * pages and without tool visibilities stays as it is.
+ * pages and without tool visibilities stays unchanged.
  */
 import { JsonObject } from '../../../mcp/index.ts'
 import type { Events } from '../../../observe/index.ts'

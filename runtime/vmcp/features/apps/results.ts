@@ -2,13 +2,14 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonError, workOn } from '../../../mcp/index.ts'
 import { backendUri, isUiAddress } from '../../catalog/names/ui-addresses.ts'
+import { withChangedResources } from '../../catalog/result-resources.ts'
 import { mayContainUiInTurns } from '../../model/catalog/tool-ui.ts'
 import type { Link, Operation, Perform, Target } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import { changeTaskResult } from '../../model/task.ts'
 import type { PageCheck } from './page-locks.ts'
 import type { AppListings } from './listing.ts'
-import { withResultAddresses } from './rewrite.ts'
+import { resultChanges } from './rewrite.ts'
 
 export interface AppResultLinks {
   /** For reads of resources. */
@@ -54,7 +55,7 @@ export function rewriteAppResults(listings: AppListings, checkLock?: PageCheck):
     if (outcome.kind !== 'result') return outcome
     const { result } = outcome
     if (!(await workOn(result, mayContainUiInTurns(result)))) return outcome
-    const work = withResultAddresses(method, result, listings.rulesFor(backend))
+    const work = withChangedResources(method, result, resultChanges(listings.rulesFor(backend)))
     return { ...outcome, result: await readable(() => workOn(result, work)) }
   }
 }

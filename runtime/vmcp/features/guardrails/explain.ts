@@ -1,6 +1,6 @@
 /** Lists the guardrails that apply to a call, for operators. Scans no data. */
 import type { Guardrails } from '../../../../schemas/index.ts'
-import { compileMarks, delimitedBy } from './mark.ts'
+import { compileMarks, delimitedBy } from './marks.ts'
 import {
   type ActiveRule,
   type GuardrailAction,
@@ -15,13 +15,13 @@ import { compileSizes, limitsFor } from './sizes.ts'
 export function explainGuardrails(guardrails: Guardrails | undefined, subject: Subject): readonly string[] {
   const { redact = [], sizes = [], mark = [] } = guardrails ?? {}
   const { hidden, delimited } = compileMarks(mark)
-  const looking = [...hidden, ...redact.map(scopedRule)]
+  const scanRules = [...hidden, ...redact.map(scopedRule)]
   const limits = limitsFor(compileSizes(sizes), subject)
   return (['arguments', 'results'] as const).flatMap((direction) => {
     const limit = limits[direction]
     const size = limit ? [`${direction}: ${limit.rule} (at most ${limit.bytes} bytes)`] : []
     const last = direction === 'results' ? delimitedBy(delimited, subject) : []
-    return [...size, ...linesOf([...rulesFor(looking, direction, subject), ...last], direction)]
+    return [...size, ...linesOf([...rulesFor(scanRules, direction, subject), ...last], direction)]
   })
 }
 

@@ -25,11 +25,11 @@ import {
 import { type Outcome, toolErrorOutcome } from '../../model/outcome.ts'
 import { changeTaskResult } from '../../model/task.ts'
 import type { ResponseLimit } from '../../model/delivery.ts'
-import { type GuardrailFinding, type Looked, lookThrough } from './look/look.ts'
-import { delimitedBy, frameOf } from './mark.ts'
+import { type GuardrailFinding, type ScanResult, scanInTurns } from './scan/scan-value.ts'
+import { delimitedBy, frameOf } from './marks.ts'
 import { Notes } from './notes.ts'
 import { type ActiveRule, type CompiledRule, type Direction, rulesFor, type Subject } from './rules.ts'
-import type { ScanOptions } from './look/scan.ts'
+import type { ScanOptions } from './scan/json-scan.ts'
 import { fitsOutput } from './output.ts'
 import { argumentBytes, type CompiledSize, limitsFor, type SizeLimit, tooLarge } from './sizes.ts'
 
@@ -130,8 +130,8 @@ export class Guard {
       await notes?.end()
       this.#requireSize(bodyOf(outcome).length, sizes.results, 'results', subject)
       const check = async (found: Outcome): Promise<Outcome> => {
-        const looked = await this.#outcome(operation, entry, found, [hidden, incoming], subject)
-        return this.#delimited(operation, looked, delimited, subject)
+        const scanned = await this.#outcome(operation, entry, found, [hidden, incoming], subject)
+        return this.#delimited(operation, scanned, delimited, subject)
       }
       if (!operation.task) return await check(outcome)
       return await checkTask(operation.method, outcome, check, (rest) =>
@@ -195,7 +195,7 @@ export class Guard {
     subject: Subject,
   ): Promise<JsonObject> {
     if (rules.length === 0) return params
-    const { bytes } = await this.#look(params.bytes, rules, {
+    const { bytes } = await this.#scan(params.bytes, rules, {
       subject,
       direction: 'arguments',
       signal,
@@ -206,7 +206,7 @@ export class Guard {
 
   #notes(signal: AbortSignal, rules: readonly ActiveRule[], subject: Subject): Notes {
     return new Notes(signal, rules, {
-      found: (findings) => this.#tell(subject, 'results', findings),
+      found: (findings) => this.#report(subject, 'results', findings),
       failed: (error) => this.#parts.observe({ ...subject, direction: 'results', finding: undefined, error }),
     })
   }
@@ -222,7 +222,7 @@ export class Guard {
     const given = reply.result ?? reply.error
     if (given) this.#requireSize(given.length, size, 'arguments', subject)
     if (!given || outgoing.length === 0) return reply
-    const { bytes } = await this.#look(given, outgoing, { subject, direction: 'arguments', signal })
+    const { bytes } = await this.#scan(given, outgoing, { subject, direction: 'arguments', signal })
     return reply.result ? { result: bytes } : { error: bytes }
   }
 
@@ -257,7 +257,7 @@ export class Guard {
     // Requests for input are meant for users, so the texts have no delimiters.
     if (rules.length === 0 || outcome.kind === 'input' || outcome.kind === 'task') return outcome
     const options = { subject, direction: 'results', signal, frame: frameOf(subject) } as const
-    const { bytes } = await this.#look(bodyOf(outcome), rules, options)
+    const { bytes } = await this.#scan(bodyOf(outcome), rules, options)
     return outcome.kind === 'error' ? { kind: 'error', error: bytes } : { kind: 'result', result: bytes }
   }
 
@@ -271,27 +271,27 @@ export class Guard {
     options: LookOptions,
   ): Promise<Buffer> {
     let bytes = body
-    for (const rules of passes) if (rules.length > 0) bytes = (await this.#look(bytes, rules, options)).bytes
+    for (const rules of passes) if (rules.length > 0) bytes = (await this.#scan(bytes, rules, options)).bytes
     return bytes
   }
 
   /** Scans a value. Rejects with Refusal if a rule refuses the value. */
-  async #look(
+  async #scan(
     bytes: Buffer,
     rules: readonly ActiveRule[],
     { subject, direction, signal, ...options }: LookOptions,
-  ): Promise<Looked> {
-    let looked: Looked
+  ): Promise<ScanResult> {
+    let scanned: ScanResult
     try {
-      looked = await lookThrough(bytes, rules, { ...options, signal })
+      scanned = await scanInTurns(bytes, rules, { ...options, signal })
     } catch (error) {
       if (signal.aborted) throw error
       this.#parts.observe({ ...subject, direction, finding: undefined, error })
       throw new Refusal('GUARDRAIL_FAILED', { cause: error })
     }
-    this.#tell(subject, direction, looked.findings)
-    const { refusedBy } = looked
-    if (refusedBy === undefined) return looked
+    this.#report(subject, direction, scanned.findings)
+    const { refusedBy } = scanned
+    if (refusedBy === undefined) return scanned
     throw new Refusal('FORBIDDEN', {
       detail:
         direction === 'arguments'
@@ -308,10 +308,10 @@ export class Guard {
   }
 
   #reportSize({ rule }: SizeLimit, direction: Direction, subject: Subject): void {
-    this.#tell(subject, direction, [{ rule, outcome: 'refused', count: 1 }])
+    this.#report(subject, direction, [{ rule, outcome: 'refused', count: 1 }])
   }
 
-  #tell(subject: Subject, direction: Direction, findings: readonly GuardrailFinding[]): void {
+  #report(subject: Subject, direction: Direction, findings: readonly GuardrailFinding[]): void {
     for (const finding of findings) this.#parts.observe({ ...subject, direction, finding })
   }
 }

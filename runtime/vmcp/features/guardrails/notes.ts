@@ -5,9 +5,9 @@
  */
 import { inTurns, type TurnWork } from '../../../mcp/index.ts'
 import type { OperationContext } from '../../model/operation.ts'
-import { type GuardrailFinding, look, type Looked } from './look/look.ts'
+import { type GuardrailFinding, scanValue, type ScanResult } from './scan/scan-value.ts'
 import type { ActiveRule } from './rules.ts'
-import { ScanLimit } from './look/matches.ts'
+import { ScanLimit } from './scan/matches.ts'
 
 const maxWaitingBytes = 4 * 1024 * 1024
 
@@ -45,7 +45,7 @@ export class Notes {
   }
 
   take(params: Buffer, send: Send): void {
-    const work = look(params, this.#rules, { skips: noteSkips, fixed }, this.#signal)
+    const work = scanValue(params, this.#rules, { skips: noteSkips, fixed }, this.#signal)
     if (this.#waiting) {
       this.#wait(params, send, work)
       return
@@ -60,7 +60,7 @@ export class Notes {
     }
   }
 
-  #wait(params: Buffer, send: Send, work: TurnWork<Looked>): void {
+  #wait(params: Buffer, send: Send, work: TurnWork<ScanResult>): void {
     if (this.#waitingBytes + params.length > maxWaitingBytes) {
       this.#reporter.failed(new ScanLimit('too many progress and log messages to scan'))
       return
@@ -70,7 +70,7 @@ export class Notes {
     const own = before
       .then(() => inTurns(work))
       .then(
-        (looked) => this.#done(looked, send),
+        (scanned) => this.#done(scanned, send),
         (error: unknown) => {
           if (!this.#signal.aborted) this.#reporter.failed(error)
         },
@@ -82,7 +82,7 @@ export class Notes {
     this.#waiting = own
   }
 
-  #done({ bytes, findings, refusedBy }: Looked, send: Send): void {
+  #done({ bytes, findings, refusedBy }: ScanResult, send: Send): void {
     this.#reporter.found(findings)
     if (refusedBy === undefined) send(bytes)
   }

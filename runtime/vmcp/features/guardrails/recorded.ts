@@ -8,7 +8,7 @@
  */
 import { atOnce, type TurnWork } from '../../../mcp/index.ts'
 import type { MaskText } from '../../../observe/index.ts'
-import { apart, type MaskedRange, RuleSearch, ScanLimit, withMasks } from './look/matches.ts'
+import { apart, type MaskedRange, RuleSearch, ScanLimit, withMasks } from './scan/matches.ts'
 import type { CompiledRule } from './rules.ts'
 
 /** Maximum number of steps. Executing this many steps takes about 10 ms. */

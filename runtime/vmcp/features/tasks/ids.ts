@@ -24,14 +24,15 @@ export interface TaskIds {
 
 export function makeTaskIds(options: {
   readonly server: string
-  readonly secret: () => string | undefined
+  /** Returns key material that the replicas share; see `SealerOptions`. */
+  readonly secrets: () => readonly string[]
   readonly now: () => number
 }): TaskIds {
-  const { server, secret, now } = options
+  const { server, secrets, now } = options
   const sealer = makeSealer({
     formatVersion,
     purpose: 'gatehouse vmcp task id',
-    secret,
+    secrets,
     maxLength: maxIdLength,
   })
   return {

@@ -5,6 +5,7 @@
  */
 import { type Fields, GatehouseError, serverTools } from '../../../../schemas/index.ts'
 import { type Era, type JsonObject, tasksExtension } from '../../../mcp/index.ts'
+import type { Log } from '../../../net/index.ts'
 import type { Store } from '../../../store/index.ts'
 import type { Link, Operation } from '../../model/operation.ts'
 import type { TaskShape } from '../../model/task.ts'
@@ -28,8 +29,8 @@ export interface TasksOptions {
   readonly settings: () => TaskSettings | undefined
   /** Identifies the server. All replicas of a server use the same value. */
   readonly server: string
-  /** Returns key material that the replicas share. */
-  readonly secret: () => string | undefined
+  /** Returns key material that the replicas share; see `SealerOptions`. */
+  readonly secrets: () => readonly string[]
   /** False while other replicas could not open the ids of this replica. */
   readonly isShared: () => boolean
   readonly backendFacts: RelayParts['backendFacts']
@@ -37,6 +38,7 @@ export interface TasksOptions {
   readonly endSession: (session: ClientSession, options: { readonly gone: boolean }) => void
   /** Store for the tasks that Gatehouse runs. */
   readonly store: Store
+  readonly log: Log
   readonly now: () => number
 }
 
@@ -75,17 +77,17 @@ export function isTaskMethod(method: string, era: Era): boolean {
 }
 
 export function makeTasks(options: TasksOptions): TaskFeature {
-  const { server, secret, backendFacts, store, now } = options
+  const { server, secrets, backendFacts, store, log, now } = options
   const settings = (): TaskSettings => options.settings() ?? noTasks
   const isEnabled = (): boolean => options.settings() !== undefined
   const isOffered = (): boolean => isEnabled() && options.isShared()
-  const ids = makeTaskIds({ server, secret, now })
+  const ids = makeTaskIds({ server, secrets, now })
   const live = new LiveTasks(settings, now)
   const inputs = new HeldInputs()
   const sessionIds = new SessionTaskIds()
   const sessions = new TaskSessions(options.endSession)
   const relay = new TaskRelay({ settings, ids, live, inputs, sessionIds, sessions, backendFacts, now })
-  const owned = new OwnedTasks({ store, ids, live, settings, now })
+  const owned = new OwnedTasks({ store, ids, live, settings, log, now })
   const lists = new WeakMap<Buffer, Buffer>()
 
   /** Returns the shape in which Gatehouse itself runs a call as a task, or undefined if it does not. */

@@ -1,6 +1,6 @@
 /**
  * Counts the live tasks of this replica, and limits how often clients read them. The counts are bounded: a task is
- * forgotten when it ends or its lifetime is over.
+ * forgotten when it ends or expires.
  */
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -76,7 +76,7 @@ export class LiveTasks {
     const before = this.#readAt.get(hash)
     if (before !== undefined && now - before < pollMs / 2) {
       throw new GatehouseError('RATE_LIMITED', {
-        detail: `the task was read too soon: wait ${pollMs} ms between two reads`,
+        detail: `the task was read too soon: wait ${pollMs} ms between reads`,
         data: { pollIntervalMs: pollMs },
       })
     }

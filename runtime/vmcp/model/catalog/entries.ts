@@ -86,6 +86,8 @@ export type Composer = (
 }
 
 export type ItemKind = 'tools' | 'resources' | 'templates' | 'prompts'
+/** The lists that clients read in pages. */
+export type PagedKind = ItemKind | 'skills'
 
 /** A notice for operators about a name that could not be offered unchanged. */
 export interface CatalogNotice {

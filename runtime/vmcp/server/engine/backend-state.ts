@@ -1,3 +1,4 @@
+import type { AggregatedBackend } from '../../catalog/views.ts'
 import type { ExcludedBackend } from '../../../config/index.ts'
 import type { CallCounts } from '../../backends/call-counts.ts'
 import type { PinReport } from '../../catalog/pinning/report.ts'
@@ -32,6 +33,26 @@ export interface BackendState {
   readonly signInAt?: string | undefined
   /** The reasons why the backend is not served, as `field: rule` lines. Undefined if the backend is served. */
   readonly excluded: readonly string[] | undefined
+}
+
+/** Returns the state of a backend in use. `known` contains what other parts know about the backend. */
+export function servedState(
+  { backend: { settings, revision, era, counter }, listings }: AggregatedBackend,
+  known: Pick<BackendState, 'health' | 'pins' | 'pages' | 'signInAt'>,
+): BackendState {
+  return {
+    name: settings.name,
+    url: settings.target.url.href,
+    transport: settings.transport,
+    authType: settings.authType,
+    revision,
+    caEndsAt: settings.caEndsAt?.(),
+    era,
+    calls: counter.counts,
+    lists: listings.state,
+    excluded: undefined,
+    ...known,
+  }
 }
 
 /** Returns the state of a backend that cannot be set up. */

@@ -7,7 +7,7 @@ import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
 import type { Cause } from '../../../observe/index.ts'
 import type { Backend } from '../../backends/backend.ts'
 import type { ConnectionScope, SessionListener } from '../../backends/session-era/connections.ts'
-import type { BackendState } from './backend-state.ts'
+import { type BackendState, servedState } from './backend-state.ts'
 import { LeftOutBackends } from './left-out.ts'
 import { makeCursors } from '../../catalog/cursors.ts'
 import { Conflicts } from '../../catalog/names/conflicts.ts'
@@ -35,8 +35,11 @@ import { NameProblems } from './name-problems.ts'
 import { ResourceUpdates } from '../../catalog/changes/resource-updates.ts'
 import { Evaluator, makeWorkflows } from '../../features/workflows/index.ts'
 import { updatedMethod } from '../../../mcp/index.ts'
-import { appListings, type KnownPages, makeKnownPages, onlyBackend } from './only-backend.ts'
-import { GuardSlot } from '../../features/guardrails/slot.ts'
+import { PageDrift } from '../../features/apps/page-drift.ts'
+import { PageReads } from '../../features/apps/page-reads.ts'
+import { onlyBackend } from './only-backend.ts'
+import { listingTreatment, makeTreatments, shownUpdates } from './treatments.ts'
+import { CurrentGuard } from '../../features/guardrails/current-guard.ts'
 import { ListMarks } from '../../features/guardrails/lists/list-marks.ts'
 
 /** The scope of a change that affects the lists of every client. */
@@ -55,7 +58,7 @@ export class VmcpEngine {
   readonly #pins: Pins
   readonly #certificates: BundleExpiry
   readonly #unmatched: UnmatchedTools
-  readonly #guards: GuardSlot
+  readonly #guard: CurrentGuard
   readonly #listGuardrails: ListMarks
   readonly #names: NameProblems
   readonly #updates: ResourceUpdates
@@ -63,7 +66,8 @@ export class VmcpEngine {
   readonly #leftOut: LeftOutBackends
   readonly #localCause: ((name: string) => Cause | undefined) | undefined
   monitor: HealthMonitor
-  readonly #pages: KnownPages
+  /** What is known about the pages of MCP Apps. A reload keeps it. */
+  readonly #pages: { readonly reads: PageReads; readonly drift: PageDrift }
   #config: VmcpConfig
   /** Backends that are already invalid in the file. */
   #invalid: readonly ExcludedBackend[] = []
@@ -73,7 +77,8 @@ export class VmcpEngine {
     const { env, upstreamTokens, log } = options
     this.#options = options
     this.#config = config
-    this.#pages = makeKnownPages(options)
+    const { now } = options.clock
+    this.#pages = { reads: new PageReads(now), drift: new PageDrift(options.events, now) }
     this.#localCause = localCauses(env)
     this.#conflicts = new Conflicts(options.events)
     this.#unmatched = new UnmatchedTools({ events: options.events, members: () => this.#fleet.members })
@@ -113,7 +118,7 @@ export class VmcpEngine {
     }
     this.#names = new NameProblems(options.events)
     this.#updates = new ResourceUpdates(options)
-    this.#guards = new GuardSlot(config.name, { ...options, matcherFor })
+    this.#guard = new CurrentGuard(config.name, { ...options, matcherFor })
     const pins: PinParts = { ...reportRefusals(options.events), matcherFor }
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), pins)
     this.#notifier = new Notifier({
@@ -124,24 +129,15 @@ export class VmcpEngine {
 
   /** Returns the state of each backend, including excluded backends, sorted by name. */
   states(): readonly BackendState[] {
-    const states = [...this.#fleet.members.values()].map(
-      ({ backend: { settings, revision, era, counter }, listings }): BackendState => ({
-        name: settings.name,
-        url: settings.target.url.href,
-        transport: settings.transport,
-        authType: settings.authType,
-        revision,
-        caEndsAt: settings.caEndsAt?.(),
-        era,
-        calls: counter.counts,
-        health: this.monitor.health(settings.name),
-        lists: listings.state,
-        pins: this.#pins.report(settings.name),
-        pages: this.#pages.drift.driftOf(settings.name),
-        signInAt: this.signIns?.waitingAt(settings.name),
-        excluded: undefined,
-      }),
-    )
+    const states = [...this.#fleet.members.values()].map((member) => {
+      const { name } = member.backend.settings
+      return servedState(member, {
+        health: this.monitor.health(name),
+        pins: this.#pins.report(name),
+        pages: this.#pages.drift.driftOf(name),
+        signInAt: this.signIns?.waitingAt(name),
+      })
+    })
     return [...states, ...this.#leftOut.states].sort((a, b) => byText(a.name, b.name))
   }
 
@@ -207,7 +203,7 @@ export class VmcpEngine {
   }
 
   #resourceUpdated(backend: Backend, session: ClientSession, params: Buffer): void {
-    for (const shown of this.core.parts.apps?.updatesOf(backend.name, params) ?? [params])
+    for (const shown of shownUpdates(this.core.parts, backend.name, params))
       this.#updates.forward(backend.name, session.id, shown, (passed) =>
         this.#listener(backend, session).deliver(backend.name, updatedMethod, passed),
       )
@@ -215,7 +211,7 @@ export class VmcpEngine {
 
   #parts(config: VmcpConfig): CallParts {
     const { clock, events, observation } = this.#options
-    const apps = appListings(config, this.#invalid, this.#pages, events)
+    const treatments = makeTreatments(config, this.#invalid, { events, clock, pages: this.#pages })
     return {
       members: this.#fleet.members,
       views: new Views(
@@ -227,13 +223,13 @@ export class VmcpEngine {
         reservedTools(config),
         this.#pins.locks,
         this.#listGuardrails,
-        apps,
+        listingTreatment(treatments),
       ),
-      apps,
+      ...treatments,
       leftOut: this.#leftOut.names,
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
-      guard: this.#guards.for(config),
+      guard: this.#guard.for(config),
       onlyBackend: onlyBackend(config, this.#invalid),
       links: this.#links,
       extensions: new ExtensionSet(config.extensions),

@@ -77,7 +77,7 @@ for (const [what, [document, reason]] of Object.entries(broken)) {
     t.match(status, reason)
     rig.file.write(petDocument(cats))
     await until(async () => (await toolsOf(rig)).includes('listCats'))
-    t.notMatch(JSON.parse(await statusOf(rig)).open_problems ?? [], [{ type: 'openapi_document' }])
+    t.strictSame(JSON.parse(await statusOf(rig)).problem_details, [])
   })
 }
 
@@ -180,9 +180,13 @@ await t.test('redirects, errors, large bodies and internal addresses of a docume
   t.equal(host.seen.length, before, 'the address rule of the backend applies to the document')
 })
 
-await t.test('filters and overrides that match no operation are logged', async (t) => {
+await t.test('filters and overrides that match no operation are reported', async (t) => {
+  const text = JSON.stringify(petDocument())
+  const host = await startLoopback(() => ({ body: text }))
+  t.teardown(() => host.close())
   const rig = await startRestRig(t, {
     openapi: {
+      document: { url: `${host.url}/openapi.json`, sha256: sha256(text) },
       operations: { exclude: [{ operationIds: ['lisPets'] }] },
       overrides: { lisPets: { set: { 'query.limit': '5' } } },
     },
@@ -194,6 +198,18 @@ await t.test('filters and overrides that match no operation are logged', async (
     'the override "lisPets" matches no selected operation',
   ]
   t.ok(rig.log().includes(`"unused_settings":${JSON.stringify(unused)}`))
+  t.match(JSON.parse(await statusOf(rig)).problem_details, [
+    {
+      type: 'openapi_settings_unused',
+      backend: 'pets',
+      message: `OpenAPI settings of backend pets match no operation: ${unused.join('; ')}`,
+      fix: 'correct or remove the filters and overrides',
+    },
+  ])
+  const openapi = { document: { url: `${host.url}/openapi.json`, sha256: sha256(text) } }
+  const corrected = { url: rig.service.url, transport: 'openapi' as const, openapi }
+  rig.vmcp.reload(vmcpConfig({ pets: corrected }, { aggregation: bareNames('pets') }))
+  await until(async () => JSON.parse(await statusOf(rig)).problem_details.length === 0)
 })
 
 await t.test('a rejected document is not converted again within five minutes', async (t) => {
@@ -254,4 +270,77 @@ await t.test('a conversion has a time limit and a memory limit', async (t) => {
   )
   const stopped = AbortSignal.abort(new Error('stopped'))
   await t.rejects(usual.convert('pets', task, stopped), /stopped/)
+})
+
+await t.test('a file whose folder appears later is read, and then watched', async (t) => {
+  const parent = mkdtempSync(join(tmpdir(), 'gatehouse-openapi-'))
+  const path = join(parent, 'later', 'openapi.json')
+  let now = 0
+  const texts: string[] = []
+  const document = new RestDocument({
+    openapi: { document: { path } },
+    addresses: 'public',
+    configuredHeaders: [],
+    now: () => now,
+    tools: undefined,
+    convert: async (text) => {
+      texts.push(text)
+      return { tools: [], skipped: 0, skippedLines: [], unused: [] }
+    },
+    onChange: () => {},
+    onConverted: () => {},
+    onRejected: () => {},
+  })
+  t.teardown(() => {
+    document.close()
+    rmSync(parent, { recursive: true })
+  })
+  const { signal } = new AbortController()
+  await t.rejects(document.ready(signal), /ENOENT/)
+  mkdirSync(join(parent, 'later'))
+  writeFileSync(path, 'first')
+  now = 10_000
+  await document.ready(signal)
+  t.strictSame(texts, ['first'])
+  writeFileSync(path, 'second')
+  await until(() => texts.length > 1)
+  t.strictSame(texts, ['first', 'second'], 'a change is noticed without a call')
+})
+
+await t.test('the log contains the cause of a failed conversion, and clients do not see it', async (t) => {
+  const cause = new TypeError('not a function')
+  for (const [thrown, reason, logged] of [
+    [cause, 'the document could not be converted', cause],
+    [
+      new DocumentRejected('the conversion failed: TypeError', { cause }),
+      'the conversion failed: TypeError',
+      cause,
+    ],
+    [new DocumentRejected('broken'), 'broken', undefined],
+  ] as const) {
+    const file = documentFile()
+    const rejected = Promise.withResolvers<readonly unknown[]>()
+    const document = new RestDocument({
+      openapi: { document: { path: file.path } },
+      addresses: 'public',
+      configuredHeaders: [],
+      now: () => 0,
+      tools: undefined,
+      convert: () => Promise.reject(thrown),
+      onChange: () => {},
+      onConverted: () => {},
+      onRejected: (...all) => rejected.resolve(all),
+    })
+    t.strictSame(await rejected.promise, [reason, false, logged])
+    const error: Error = await document.ready(new AbortController().signal).then(
+      () => new Error('ready'),
+      (failure: Error) => failure,
+    )
+    t.notMatch(error.message, 'not a function')
+    document.close()
+    file.remove()
+  }
+  const rig = await startRestRig(t, { openapi: { document: { path: '/nowhere/openapi.json' } } })
+  await until(() => rig.log().includes('an OpenAPI document cannot be used'))
+  t.match(rig.log(), /"err":\{[^}]*ENOENT: no such file/)
 })

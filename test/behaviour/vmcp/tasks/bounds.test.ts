@@ -1,5 +1,6 @@
 /** Bounds of tasks, and the checks of late results. Source: docs/guides/tasks.md. */
 import t from 'tap'
+import { silentLog } from '../../../../runtime/net/index.ts'
 import { makeServerTasks } from '../../../../runtime/vmcp/server/tasks.ts'
 import { pollSessionTask, tasksOn } from '../../../helpers/mcp/tasks/clients.ts'
 import { startExtensionBackend } from '../../../helpers/mcp/tasks/extension-backend.ts'
@@ -45,7 +46,13 @@ t.test('a server in a cluster offers tasks only with a shared key', (t) => {
     makeServerTasks(
       engine,
       { config },
-      { env, secret: { value }, storage: storage && Object(storage), now: Date.now },
+      {
+        env,
+        secret: { values: value === undefined ? [] : [value] },
+        storage: storage && Object(storage),
+        log: silentLog,
+        now: Date.now,
+      },
     ).isOffered()
   const cluster = { VMCP_NAMESPACE: 'default' }
   t.equal(isOffered({}), true, 'a single process')

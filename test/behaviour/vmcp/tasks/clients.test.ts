@@ -8,7 +8,7 @@ import {
   StreamableHTTPClientTransport as NewTransport,
 } from '@modelcontextprotocol/client'
 import t from 'tap'
-import { declaringTasks, taskRequest, tasksOn } from '../../../helpers/mcp/tasks/clients.ts'
+import { declaringTasks, nextPoll, taskRequest, tasksOn } from '../../../helpers/mcp/tasks/clients.ts'
 import { startExtensionBackend } from '../../../helpers/mcp/tasks/extension-backend.ts'
 import { startSessionTaskBackend } from '../../../helpers/mcp/tasks/session-backend.ts'
 import { openSession, stateless, statelessStream } from '../../../helpers/mcp/wire.ts'
@@ -40,6 +40,30 @@ t.test('subscriptions/listen reports changed tasks', async (t) => {
     method: 'notifications/tasks',
     params: { taskId, status: 'completed', result: { content: [{ text: 'ready' }] } },
   })
+})
+
+t.test('at most three streams watch the same task', async (t) => {
+  const backend = await startExtensionBackend()
+  const vmcp = await startTestVmcp({ b: backend.url }, { aggregation: bareNames('b'), ...tasksOn() })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const { response } = await taskRequest(vmcp.url, 'tools/call', { name: 'flex' })
+  const taskId = String(response?.result?.['taskId'])
+  const open = async () => {
+    const params = { notifications: { taskIds: [taskId, taskId] } }
+    const stream = await statelessStream(vmcp.url, 'subscriptions/listen', params, {
+      capabilities: declaringTasks,
+    })
+    t.teardown(() => stream.close())
+    const { params: accepted } = await stream.next()
+    return { stream, accepted: Object(accepted?.['notifications'])['taskIds'] }
+  }
+  const [first] = [await open(), await open(), await open()]
+  t.same(first.accepted, [taskId], 'an id counts once')
+  t.same((await open()).accepted ?? [], [])
+  first.stream.close()
+  await first.stream.ended
+  await nextPoll()
+  t.same((await open()).accepted, [taskId], 'a closed stream no longer counts')
 })
 
 t.test('status notifications of a session-era backend have the id of the client', async (t) => {

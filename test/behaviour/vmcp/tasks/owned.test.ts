@@ -9,7 +9,7 @@ import {
 } from '../../../helpers/mcp/tasks/clients.ts'
 import { startExtensionBackend } from '../../../helpers/mcp/tasks/extension-backend.ts'
 import { startSessionTaskBackend } from '../../../helpers/mcp/tasks/session-backend.ts'
-import { openSession, type WireAnswer } from '../../../helpers/mcp/wire.ts'
+import { openSession, post, stream, type WireAnswer } from '../../../helpers/mcp/wire.ts'
 import { missingRedis, startRedis } from '../../../helpers/redis.ts'
 import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
@@ -185,6 +185,39 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
     const other = await create(a.url, 'asking')
     t.match((await taskRequest(b.url, 'tasks/cancel', { taskId: other })).response?.result, {})
     t.match(await pollTask(a.url, other), { status: 'cancelled' })
+  })
+
+  const openResult = async (capabilities = { elicitation: {} }) => {
+    const started = await openSession(a.url, { capabilities })
+    const { taskId } = taskOf(await started.request('tools/call', { name: 'asking', task: {} }))
+    const body = { jsonrpc: '2.0', id: 'result', method: 'tasks/result', params: { taskId } }
+    const { headers } = started
+    const results = await stream(b.url, { method: 'POST', body: JSON.stringify(body), headers })
+    t.teardown(() => results.close())
+    const asked = await results.next(({ method }) => method === 'elicitation/create')
+    return {
+      ...{ taskId, asked },
+      respond: (message: object) =>
+        post(b.url, JSON.stringify({ jsonrpc: '2.0', id: asked.id, ...message }), headers),
+      ended: () => results.next(({ result, error }) => result !== undefined || error !== undefined),
+    }
+  }
+
+  await t.test('tasks/result asks the questions of a task that another replica runs', async (t) => {
+    const { taskId, asked, respond, ended } = await openResult()
+    t.match(asked.params, {
+      message: 'Go on?',
+      _meta: { 'io.modelcontextprotocol/related-task': { taskId } },
+    })
+    t.equal((await respond({ result: { action: 'accept', content: {} } })).status, 202)
+    t.match((await ended()).result, { content: [{ text: /at once/ }] })
+  })
+
+  await t.test("a client's error also reaches the replica that runs the task", async (t) => {
+    const { respond, ended } = await openResult()
+    await respond({ error: { code: -32000, message: 'no user' } })
+    const { error, result } = await ended()
+    t.match(error ?? result, error ? { code: Number } : { isError: true })
   })
 
   await t.test('a restart keeps the ids, and a lost replica fails its own tasks', async (t) => {

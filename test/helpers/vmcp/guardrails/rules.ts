@@ -1,13 +1,13 @@
 /** Runs guardrails without a server, for tests. */
 import { atOnce } from '../../../../runtime/mcp/index.ts'
 import type { Searched } from '../../../../runtime/vmcp/features/guardrails/find/search.ts'
-import { look, type Looked } from '../../../../runtime/vmcp/features/guardrails/look/look.ts'
+import { scanValue, type ScanResult } from '../../../../runtime/vmcp/features/guardrails/scan/scan-value.ts'
 import {
   type ActiveRule,
   compileRules,
   rulesFor,
 } from '../../../../runtime/vmcp/features/guardrails/rules.ts'
-import type { ScanOptions } from '../../../../runtime/vmcp/features/guardrails/look/scan.ts'
+import type { ScanOptions } from '../../../../runtime/vmcp/features/guardrails/scan/json-scan.ts'
 import { vmcpConfig } from '../vmcp.ts'
 
 /** Returns the matches of a search in a text that arrives in pieces of `piece` characters. */
@@ -36,6 +36,6 @@ export function resultRules(...redact: readonly Record<string, unknown>[]): read
 }
 
 /** Checks JSON text synchronously. */
-export function looked(json: string, rules: readonly ActiveRule[], options: ScanOptions = {}): Looked {
-  return atOnce(look(Buffer.from(json), rules, options, undefined))
+export function scanned(json: string, rules: readonly ActiveRule[], options: ScanOptions = {}): ScanResult {
+  return atOnce(scanValue(Buffer.from(json), rules, options, undefined))
 }

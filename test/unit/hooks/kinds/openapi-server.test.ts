@@ -174,6 +174,17 @@ t.test('a document at a URL: the reports of virtual servers determine the condit
   report({ backends: [{ ...backend, status: 'unavailable' }] })
   t.match(conditionOf(w, 'DocumentReady'), { status: 'True', reason: 'DocumentValid' })
   t.match(serviceOf(w), { phase: 'Ready' })
+  const unused = {
+    ...problem,
+    type: 'openapi_settings_unused',
+    message: 'exclude filter 1 matches no operation',
+  }
+  report({ backends: [{ ...backend, status: 'ready' }], problems: [unused] })
+  t.match(conditionOf(w, 'DocumentReady'), {
+    status: 'True',
+    reason: 'DocumentValid',
+    message: 'A virtual server uses the document. exclude filter 1 matches no operation',
+  })
   report({ backends: [{ ...backend, status: 'ready' }] }, { problems: [problem] })
   t.match(conditionOf(w, 'DocumentReady'), {
     status: 'False',

@@ -4,6 +4,7 @@ import { dpopRows } from './dpop.ts'
 import { issuerRows } from './other-kinds.ts'
 import {
   absent,
+  booleanRow,
   type Doc,
   document,
   durations,
@@ -94,6 +95,25 @@ const spec: Table = {
       failure: '*',
     },
     { id: '', at: 'spec.replica', bad: [1] },
+    { id: '', at: 'spec.publish', good: [absent], bad: [{}, 'tools'], failure: '*' },
+  ],
+}
+
+const publication: Table = {
+  name: 'VirtualMCPServer publish',
+  base: virtualServer({ publish: { name: 'com.example/tools', description: 'Tools' } }),
+  rows: [
+    {
+      id: '',
+      at: 'spec.publish.name',
+      required: true,
+      good: ['a/b', 'io.github.some-one/my_server.2'],
+      bad: ['', 'tools', 'a/b/c', '/tools', 'a b/c', `${'a'.repeat(199)}/b`],
+    },
+    { id: '', at: 'spec.publish.description', required: true, bad: ['', 'x'.repeat(101)] },
+    { id: '', at: 'spec.publish.title', good: [absent, 'Tools'], bad: ['', 'x'.repeat(101)] },
+    booleanRow('', 'spec.publish.public', false),
+    { id: '', at: 'spec.publish.url', bad: ['https://tools.example.com/mcp'] },
   ],
 }
 
@@ -445,6 +465,7 @@ const optimizer: Table = {
 
 export const virtualServerTables: readonly Table[] = [
   spec,
+  publication,
   incoming,
   authz,
   authzMap,

@@ -8,7 +8,8 @@ import { AppListings } from '../../../../runtime/vmcp/features/apps/listing.ts'
 import { makePageCheck } from '../../../../runtime/vmcp/features/apps/page-locks.ts'
 import { hintsIn } from '../../../../runtime/policy/index.ts'
 import { readToolUi } from '../../../../runtime/vmcp/model/catalog/tool-ui.ts'
-import { withResultAddresses } from '../../../../runtime/vmcp/features/apps/rewrite.ts'
+import { withChangedResources } from '../../../../runtime/vmcp/catalog/result-resources.ts'
+import { resultChanges } from '../../../../runtime/vmcp/features/apps/rewrite.ts'
 import { narrowedMeta } from '../../../../runtime/vmcp/features/apps/page-meta.ts'
 import { PageDrift } from '../../../../runtime/vmcp/features/apps/page-drift.ts'
 import { PageReads } from '../../../../runtime/vmcp/features/apps/page-reads.ts'
@@ -203,7 +204,7 @@ t.test('results: large results are rewritten in slices', async (t) => {
     addressOf: (uri: string) => uri.replace('ui://', 'ui://b/'),
     onNarrowed: () => {},
   }
-  const work = withResultAddresses('tools/call', bytes, rules)
+  const work = withChangedResources('tools/call', bytes, resultChanges(rules))
   let turns = 0
   let step = work.next()
   for (; !step.done; step = work.next()) turns++

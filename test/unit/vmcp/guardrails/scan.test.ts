@@ -1,12 +1,12 @@
 /** Scanning JSON: all its texts, replacements, rejections, and exceptions by pointer. */
 import t from 'tap'
-import { looked, resultRules } from '../../../helpers/vmcp/guardrails/rules.ts'
+import { scanned, resultRules } from '../../../helpers/vmcp/guardrails/rules.ts'
 
 const email = 'ada@example.com'
 const mask = '[redacted:rule0]'
 const emails = resultRules({ patterns: ['email'] })
 
-const masked = (json: string, rules = emails, options = {}) => looked(json, rules, options).bytes.toString()
+const masked = (json: string, rules = emails, options = {}) => scanned(json, rules, options).bytes.toString()
 
 t.test('texts are masked wherever they are, and no other byte changes', async (t) => {
   const odd =
@@ -36,12 +36,12 @@ t.test('card numbers are found in JSON numbers, too', async (t) => {
 })
 
 t.test('a match in a member name rejects the message with every action except observe', async (t) => {
-  t.match(looked(`{"a":{"${email}":1}}`, emails), {
+  t.match(scanned(`{"a":{"${email}":1}}`, emails), {
     refusedBy: 'rule0',
     findings: [{ outcome: 'refused', count: 1 }],
   })
-  t.match(looked('{"\\u0061da@example.com":1}', emails), { refusedBy: 'rule0' })
-  t.match(looked(`{"${email}":1}`, resultRules({ patterns: ['email'], action: 'observe' })), {
+  t.match(scanned('{"\\u0061da@example.com":1}', emails), { refusedBy: 'rule0' })
+  t.match(scanned(`{"${email}":1}`, resultRules({ patterns: ['email'], action: 'observe' })), {
     refusedBy: undefined,
     findings: [{ outcome: 'observed' }],
   })
@@ -49,8 +49,8 @@ t.test('a match in a member name rejects the message with every action except ob
 
 t.test('an exception for a name does not apply to the same name elsewhere', async (t) => {
   const rules = resultRules({ patterns: ['email'], except: [{ pointers: ['/skip'] }] })
-  t.match(looked(`{"skip":{"${email}":1}}`, rules), { refusedBy: undefined })
-  t.match(looked(`{"skip":{"${email}":1},"other":{"${email}":1}}`, rules), { refusedBy: 'rule0' })
+  t.match(scanned(`{"skip":{"${email}":1}}`, rules), { refusedBy: undefined })
+  t.match(scanned(`{"skip":{"${email}":1},"other":{"${email}":1}}`, rules), { refusedBy: 'rule0' })
 })
 
 t.test('JSON inside a text is still valid after masking', async (t) => {
@@ -65,7 +65,7 @@ t.test('several rules: reject wins over mask, and mask wins over observe', async
     resultRules({ patterns: ['email'], action: first }, { expressions: ['EMP-[0-9]{6}'], action: second })
   t.equal(masked(json, rules('mask', 'mask')), '{"a":"[redacted:rule0] [redacted:rule1]"}')
   t.equal(masked(json, rules('mask', 'observe')), '{"a":"[redacted:rule0] EMP-123456"}')
-  t.match(looked(json, rules('observe', 'refuse')), {
+  t.match(scanned(json, rules('observe', 'refuse')), {
     refusedBy: 'rule1',
     bytes: Buffer.from(json),
     findings: [
@@ -91,7 +91,7 @@ t.test('exceptions by pointer apply only to the value and its descendants', asyn
     '{"\\u0073tructuredContent":{"owner":@}}',
   ])
     t.match(at(free), email, free)
-  for (const looked of [
+  for (const scanned of [
     '{"structuredContent":{"owners":@}}',
     '{"structuredContent":@}',
     '{"owner":@}',
@@ -99,13 +99,13 @@ t.test('exceptions by pointer apply only to the value and its descendants', asyn
     '{"structuredContent":{"owner":1},"b":{"owner":@}}',
     '[{"structuredContent":{"owner":@}}]',
   ])
-    t.notMatch(at(looked), email, looked)
+    t.notMatch(at(scanned), email, scanned)
 })
 
 t.test('a match in a fixed value rejects the message, and opaque state is ignored', async (t) => {
   const fixed = [['uri']]
-  t.match(looked(`{"uri":"mailto:${email}"}`, emails, { fixed }), { refusedBy: 'rule0' })
-  t.match(looked(`{"x":{"uri":"mailto:${email}"}}`, emails, { fixed }), { refusedBy: undefined })
+  t.match(scanned(`{"uri":"mailto:${email}"}`, emails, { fixed }), { refusedBy: 'rule0' })
+  t.match(scanned(`{"x":{"uri":"mailto:${email}"}}`, emails, { fixed }), { refusedBy: undefined })
   const skips = [['requestState']]
   t.match(
     masked(`{"requestState":"${email}","b":"${email}"}`, emails, { skips }),
@@ -130,6 +130,6 @@ t.test('long texts: a match across pieces is found and replaced', async (t) => {
 })
 
 t.test('the same rule counts each match, and no finding contains the value', async (t) => {
-  const { findings } = looked(`{"a":"${email}","b":["${email} x@y.org"]}`, emails)
+  const { findings } = scanned(`{"a":"${email}","b":["${email} x@y.org"]}`, emails)
   t.same(findings, [{ rule: 'rule0', outcome: 'masked', count: 3 }])
 })

@@ -1,6 +1,7 @@
 /** Tasks that Gatehouse runs, with a real store: the end of a task and the bounds of stored tasks. */
 import t, { type Test } from 'tap'
 import { JsonObject } from '../../../../runtime/mcp/index.ts'
+import { silentLog } from '../../../../runtime/net/index.ts'
 import { makeMemoryStore, type MemoryStoreOptions, type Store } from '../../../../runtime/store/index.ts'
 import { makeTaskIds } from '../../../../runtime/vmcp/features/tasks/ids.ts'
 import { LiveTasks } from '../../../../runtime/vmcp/features/tasks/live-tasks.ts'
@@ -19,13 +20,20 @@ const working: Perform = ({ context }) =>
     context.signal.addEventListener('abort', () => reject(context.signal.reason), { once: true }),
   )
 
+/** Lines of the log, as JSON. */
+const warnings: string[] = []
+const log = {
+  ...silentLog,
+  warn: (message: string, fields: unknown) => void warnings.push(JSON.stringify([message, fields])),
+}
+
 function startTasks(t: Test, options: MemoryStoreOptions = {}, wrap = (store: Store): Store => store) {
   const now = Date.now
   const settings = () =>
     Object({ max: 10_000, maxPerCaller: 1, maxTtlMs: 60_000, pollMs: 100, runAsTask: new Set() })
-  const ids = makeTaskIds({ server: 'server', secret: () => 'key', now })
+  const ids = makeTaskIds({ server: 'server', secrets: () => ['key'], now })
   const live = new LiveTasks(settings, now)
-  const tasks = new OwnedTasks({ store: wrap(makeMemoryStore(options)), ids, live, settings, now })
+  const tasks = new OwnedTasks({ store: wrap(makeMemoryStore(options)), ids, live, settings, log, now })
   t.teardown(() => tasks.close())
   const { signal } = new AbortController()
   return {
@@ -62,9 +70,13 @@ t.test('a task fails if the store has no space for its result', async (t) => {
 t.test('a finished task that cannot be stored no longer counts as live', async (t) => {
   const store = (real: Store): Store => ({ ...real, swap: () => Promise.reject(new Error('unreachable')) })
   const { create, ended, live } = startTasks(t, {}, store)
-  await create(async () => ({ kind: 'result', result: textResult(10) }))
+  warnings.length = 0
+  const taskId = await create(async () => ({ kind: 'result', result: textResult(10) }))
   await ended()
   t.equal(live.size, 0)
+  t.match(warnings, [/failed to store the state of a task/], 'the log reports the failed write')
+  t.match(warnings[0], /"task":"[0-9a-f]{32}"/)
+  t.notMatch(warnings.join(), taskId, 'the log does not contain the id')
 })
 
 t.test('a cancelled task reserves no memory for its result', async (t) => {

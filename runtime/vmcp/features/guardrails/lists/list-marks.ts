@@ -9,8 +9,8 @@ import { inTurns } from '../../../../mcp/index.ts'
 import { type Events, type Instruments, visibleText } from '../../../../observe/index.ts'
 import { maxExamples } from '../../../catalog/items/errors.ts'
 import type { Listing } from '../../../catalog/listing.ts'
-import { compileMarks } from '../mark.ts'
-import { type GuardrailReporting, reportFinding } from '../tells.ts'
+import { compileMarks } from '../marks.ts'
+import { type GuardrailReporting, reportFinding } from '../reporting.ts'
 import { MarkedLists } from './marked.ts'
 
 export interface ListMarksParts {

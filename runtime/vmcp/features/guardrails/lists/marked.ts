@@ -9,7 +9,7 @@ import { atOnce, type TurnWork } from '../../../../mcp/index.ts'
 import type { Listing } from '../../../catalog/listing.ts'
 import type { CatalogItem, ItemKind } from '../../../model/catalog/entries.ts'
 import { ErrorCollector, type ListErrors } from '../../../catalog/items/errors.ts'
-import { type GuardrailFinding, look } from '../look/look.ts'
+import { type GuardrailFinding, scanValue } from '../scan/scan-value.ts'
 import { type ActiveRule, type CompiledRule, rulesFor, type Subject, type PointerPattern } from '../rules.ts'
 
 /** The scan result for an item or for the server's instructions. */
@@ -175,7 +175,7 @@ function* markedBy(rules: readonly CompiledRule[], subject: Subject, bytes: Buff
   const [first] = active
   if (!first) return { bytes, findings: [], refusedBy: undefined }
   try {
-    return yield* look(bytes, active, { fixed, compared }, undefined)
+    return yield* scanValue(bytes, active, { fixed, compared }, undefined)
   } catch (error) {
     return { bytes, findings: [], refusedBy: first.name, error }
   }

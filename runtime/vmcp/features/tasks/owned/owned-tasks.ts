@@ -6,9 +6,9 @@
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../../../schemas/index.ts'
-import { JsonObject } from '../../../../mcp/index.ts'
+import { type Ask, JsonObject } from '../../../../mcp/index.ts'
 import { annotateTask } from '../../../../observe/index.ts'
-import { pause } from '../../../../net/index.ts'
+import { type Log, pause } from '../../../../net/index.ts'
 import type { Store } from '../../../../store/index.ts'
 import type { Operation, Perform } from '../../../model/operation.ts'
 import { type Outcome, resultOutcome } from '../../../model/outcome.ts'
@@ -33,6 +33,7 @@ export interface OwnedTasksOptions {
   readonly ids: TaskIds
   readonly live: LiveTasks
   readonly settings: () => TaskSettings
+  readonly log: Log
   readonly now: () => number
 }
 
@@ -117,7 +118,7 @@ export class OwnedTasks {
   }
 
   #run(operation: Operation, next: Perform, ref: TaskRef, ttlMs: number): void {
-    const { live } = this.#options
+    const { live, log } = this.#options
     const { taskId } = ref
     const { client } = operation
     const run = new OwnedRun(operation, next, {
@@ -128,6 +129,7 @@ export class OwnedTasks {
       onChange: (record) => {
         client.session?.deliver('', statusNotification, this.#shown(record, ref, 'session').bytes)
       },
+      onWriteFailed: (err) => log.warn('failed to store the state of a task', { task: ref.hash, err }),
     })
     this.#runs.set(taskId, run)
     void run.ended.then(() => {
@@ -169,14 +171,16 @@ export class OwnedTasks {
         return resultOf(record, ref)
       }
       const run = this.#runs.get(ref.taskId)
-      for (const [key, question] of run?.questions.entries() ?? []) {
+      for (const [key, question] of run?.questions.entries() ?? storedQuestions(record)) {
         if (asked.has(key)) continue
         asked.add(key)
         const params = question.params && withRelatedTask(question.params, ref.id)
-        context.ask({ method: question.method, params }, context.signal).then(
-          (reply) => run?.questions.answer(key, reply),
-          () => asked.delete(key),
-        )
+        context
+          .ask({ method: question.method, params }, context.signal)
+          .then((reply) =>
+            run ? run.questions.answer(key, reply) : this.#records.storeAnswer(ref.taskId, key, reply),
+          )
+          .catch(() => asked.delete(key))
       }
       // A new question, the end of the task, or the pause wakes this loop.
       const woken = run ? run.questions.waitForChange(remoteMs) : pause(remoteMs, context.signal)
@@ -209,13 +213,22 @@ export class OwnedTasks {
     this.#options.live.resetPace(ref)
     const run = this.#runs.get(ref.taskId)
     if (run) run.questions.answerAll(responses)
-    else if (record.inputRequests !== undefined)
-      for (const key of new JsonObject(Buffer.from(record.inputRequests)).names()) {
-        const answer = responses.raw(key)
-        if (answer?.[0] === 0x7b) await this.#records.storeAnswer(ref.taskId, key, answer)
+    else
+      for (const [key] of storedQuestions(record)) {
+        const result = responses.raw(key)
+        if (result?.[0] === 0x7b) await this.#records.storeAnswer(ref.taskId, key, { result })
       }
     return resultOutcome({})
   }
+}
+
+/** Returns the questions of a task that another replica runs. */
+function storedQuestions({ inputRequests }: OwnedRecord): readonly [key: string, Ask][] {
+  if (inputRequests === undefined) return []
+  return new JsonObject(Buffer.from(inputRequests)).entries().map(([key, raw]) => {
+    const question = new JsonObject(raw)
+    return [key, { method: question.text('method') ?? '', params: question.raw('params') }]
+  })
 }
 
 function isErrorResult({ end }: OwnedRecord): boolean {

@@ -1,6 +1,6 @@
 /** The stored state of a task that Gatehouse itself runs. */
 import { GatehouseError, isFields } from '../../../../../schemas/index.ts'
-import { errorObject, JsonObject } from '../../../../mcp/index.ts'
+import { type AskReply, errorObject, JsonObject } from '../../../../mcp/index.ts'
 import type { Store } from '../../../../store/index.ts'
 import type { Outcome } from '../../../model/outcome.ts'
 import { isTerminal, type TaskStatus } from '../shapes.ts'
@@ -79,13 +79,17 @@ export class OwnedRecords {
     return (await this.#store.take(`cancel:${taskId}`)) !== undefined
   }
 
-  async storeAnswer(taskId: string, key: string, answer: Buffer): Promise<void> {
-    await this.#store.set(`answer:${taskId}:${key}`, answer.toString(), { ttlMs: leaseMs * 4, yields: true })
+  async storeAnswer(taskId: string, key: string, { result, error }: AskReply): Promise<void> {
+    const answer = result ? `{"result":${result.toString()}}` : `{"error":${String(error)}}`
+    await this.#store.set(`answer:${taskId}:${key}`, answer, { ttlMs: leaseMs * 4, yields: true })
   }
 
-  async takeAnswer(taskId: string, key: string): Promise<Buffer | undefined> {
+  async takeAnswer(taskId: string, key: string): Promise<AskReply | undefined> {
     const answer = await this.#store.take(`answer:${taskId}:${key}`)
-    return answer === undefined ? undefined : Buffer.from(answer)
+    if (answer === undefined) return undefined
+    const stored = new JsonObject(Buffer.from(answer))
+    const [result, error] = [stored.raw('result'), stored.raw('error')]
+    return result ? { result } : error && { error }
   }
 
   async #read(taskId: string): Promise<OwnedRecord | undefined> {

@@ -20,6 +20,8 @@ export interface RunOptions {
   readonly reserve: (bytes: number) => Release | undefined
   /** Called after each change of the stored state. */
   readonly onChange: (record: OwnedRecord) => void
+  /** Called when the store rejects a change of the state. */
+  readonly onWriteFailed: (error: unknown) => void
 }
 
 export class OwnedRun {
@@ -57,8 +59,7 @@ export class OwnedRun {
     const timer = setInterval(() => void this.#check().catch(() => {}), checkMs)
     timer.unref()
     const expiry = setTimeout(
-      () =>
-        this.cancel(new GatehouseError('BACKEND_TIMEOUT', { detail: 'the lifetime of the task is over' })),
+      () => this.cancel(new GatehouseError('BACKEND_TIMEOUT', { detail: 'the task has expired' })),
       options.ttlMs,
     )
     expiry.unref()
@@ -95,6 +96,7 @@ export class OwnedRun {
       if (!(await this.#write(end))) release?.()
     } catch (error) {
       release?.()
+      this.#options.onWriteFailed(error)
       // An error needs less space than a result. If this write fails too, the task fails when its lease expires.
       await this.#write(failedWith(error)).catch(() => {})
     }
@@ -106,7 +108,7 @@ export class OwnedRun {
       open.length > 0
         ? { status: 'input_required', inputRequests: inputRequests(open).toString() }
         : { status: 'working', inputRequests: undefined },
-    ).catch(() => {})
+    ).catch(this.#options.onWriteFailed)
   }
 
   /**
@@ -133,7 +135,7 @@ export class OwnedRun {
     if (await records.takeCancel(taskId)) this.cancel(new Error('the client cancelled the task'))
     for (const [key] of this.questions.entries()) {
       const answer = await records.takeAnswer(taskId, key)
-      if (answer) this.questions.answer(key, { result: answer })
+      if (answer) this.questions.answer(key, answer)
     }
   }
 }

@@ -71,6 +71,6 @@ export class TaskBudget {
 /** Returns the error for a caller whose tasks use too much memory. */
 export function tooMuchMemory(): GatehouseError {
   return new GatehouseError('RATE_LIMITED', {
-    detail: 'stored tasks use too much memory: wait until the lifetime of a task is over',
+    detail: 'stored tasks use too much memory: wait until a task expires',
   })
 }

@@ -17,9 +17,9 @@ export interface GuardrailReporting {
 const maxName = 128
 
 /** Reports findings in a call and adds the findings to the call's audit record. */
-export function reportGuardrails(tells: GuardrailReporting): (decision: GuardrailDecision) => void {
-  return function tell(decision) {
-    reportFinding(tells, decision)
+export function reportGuardrails(reporting: GuardrailReporting): (decision: GuardrailDecision) => void {
+  return function report(decision) {
+    reportFinding(reporting, decision)
     const { direction, finding } = decision
     if (!finding) {
       annotateDenial('guardrail_failed')

@@ -1,7 +1,7 @@
 /** Scans a JSON value with a set of rules, and returns the findings and the resulting value. */
 import { inTurns, type TurnWork, joined } from '../../../../mcp/index.ts'
 import type { ActiveRule, PointerPattern } from '../rules.ts'
-import { type Findings, JsonScan, type ScanOptions, type Replacement } from './scan.ts'
+import { type Findings, JsonScan, type ScanOptions, type Replacement } from './json-scan.ts'
 
 /** Number of pieces after which `spliced` yields to other work. */
 const slicePieces = 4_000
@@ -23,7 +23,7 @@ export interface GuardrailFinding {
   readonly count: number
 }
 
-export interface Looked {
+export interface ScanResult {
   /** The value with replacements. Without replacements, these are the original bytes. */
   readonly bytes: Buffer
   readonly findings: readonly GuardrailFinding[]
@@ -35,24 +35,24 @@ export interface Looked {
 const skips: readonly PointerPattern[] = [['requestState'], ['progressToken'], ['_meta', 'progressToken']]
 
 /** Scans a value. Rejects with ScanLimit or another scan error, or with the signal's reason. */
-export function lookThrough(
+export function scanInTurns(
   bytes: Buffer,
   rules: readonly ActiveRule[],
   { signal, ...options }: ScanOptions & { readonly signal?: AbortSignal | undefined } = {},
-): Looked | Promise<Looked> {
-  const work = look(bytes, rules, { skips, ...options }, signal)
+): ScanResult | Promise<ScanResult> {
+  const work = scanValue(bytes, rules, { skips, ...options }, signal)
   // A small value may still require a lot of work. The scan continues in later turns if the first slice is not
   // sufficient.
   const first = work.next()
   return first.done ? first.value : inTurns(work)
 }
 
-export function* look(
+export function* scanValue(
   bytes: Buffer,
   rules: readonly ActiveRule[],
   options: ScanOptions,
   signal: AbortSignal | undefined,
-): TurnWork<Looked> {
+): TurnWork<ScanResult> {
   const work = new JsonScan(bytes, rules, options).run()
   let step = work.next()
   while (!step.done) {

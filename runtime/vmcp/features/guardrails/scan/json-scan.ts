@@ -18,7 +18,7 @@ import {
   sliceSteps,
   withMasks,
 } from './matches.ts'
-import { type TextFrame, inJson } from '../mark.ts'
+import { type TextFrame, inJson } from '../marks.ts'
 import { type ActiveRule, covers, type PointerPattern } from '../rules.ts'
 
 /** A range of bytes and its replacement. */

@@ -3,12 +3,12 @@ import type { VmcpConfig } from '../../../config/index.ts'
 import type { Events, Instruments, RecordMask } from '../../../observe/index.ts'
 import { Guard, type GuardrailParts } from './guard.ts'
 import { recordMask } from './recorded.ts'
-import { compileMarks } from './mark.ts'
+import { compileMarks } from './marks.ts'
 import { compileRules } from './rules.ts'
 import { compileSizes } from './sizes.ts'
-import { reportGuardrails } from './tells.ts'
+import { reportGuardrails } from './reporting.ts'
 
-export interface SlotParts extends Pick<GuardrailParts, 'matcherFor'> {
+export interface CurrentGuardParts extends Pick<GuardrailParts, 'matcherFor'> {
   readonly events: Events
   readonly observation: {
     readonly telemetry: Instruments
@@ -17,13 +17,13 @@ export interface SlotParts extends Pick<GuardrailParts, 'matcherFor'> {
   }
 }
 
-export class GuardSlot {
+export class CurrentGuard {
   readonly #parts: GuardrailParts
   readonly #mask: RecordMask
   #settings: string | undefined
   #guard: Guard | undefined
 
-  constructor(server: string, { events, matcherFor, observation: { telemetry, mask } }: SlotParts) {
+  constructor(server: string, { events, matcherFor, observation: { telemetry, mask } }: CurrentGuardParts) {
     this.#parts = { matcherFor, observe: reportGuardrails({ server, telemetry, events }) }
     this.#mask = mask
   }

@@ -1,0 +1,272 @@
+/**
+ * Reads skills from backends, and keeps their entries for a short time, separately for each kind of client that sees
+ * the same lists. Concurrent reads of one list are shared.
+ * Source: MCP Skills, "Listing Skills" and "Getting a Skill".
+ */
+import { setImmediate } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
+import { byText, GatehouseError } from '../../../../schemas/index.ts'
+import {
+  JsonError,
+  JsonObject,
+  readMembers,
+  rpcCode,
+  visitElementsInTurns,
+  workOn,
+} from '../../../mcp/index.ts'
+import { isSkillAddress, type SkillAddresses } from '../../catalog/names/skill-addresses.ts'
+import { type Operation, ownOperation, type Perform } from '../../model/operation.ts'
+import type { Outcome } from '../../model/outcome.ts'
+import type { OperationClient } from '../../model/session.ts'
+import { isSafeUri, manifestOf, readSkill, rootOf, type Skill, SkillProblem } from './entry.ts'
+
+/** Limits for the list of one backend. */
+const maxSkills = 1_000
+const maxListBytes = 8 * 1024 * 1024
+const maxPages = 100
+/** Maximum size of all cached entries as JSON text. */
+const maxCachedBytes = 64 * 1024 * 1024
+const maxCachedLists = 10_000
+const fixedSize = 500
+/** Limits for the lifetime that a backend suggests for its list. */
+const minFreshMs = 1_000
+const maxFreshMs = 60_000
+/** Time for which an entry that no list contains is kept, and also the fact that there is no such skill. */
+const foundMs = 30_000
+/** Time after which the read of a list yields to other work. */
+const turnMs = 5
+/** Maximum number of directories above a file that are checked for an unlisted skill. */
+const maxDepth = 8
+
+export interface SkillList {
+  /** Sorted by address. */
+  readonly skills: readonly Skill[]
+  readonly ttlMs: number
+}
+
+/** A backend and a client for which skills are read. `perform` sends requests to the backend. */
+export interface SkillSource {
+  readonly backend: string
+  /** Equal for clients that see the same lists of the backend. */
+  readonly key: string
+  readonly client: OperationClient
+  readonly timeoutMs: number
+  readonly perform: Perform
+}
+
+export interface LibraryOptions {
+  readonly addresses: SkillAddresses
+  readonly refuse: readonly string[]
+  readonly now: () => number
+  readonly onProblem: (backend: string, problem: SkillProblem) => void
+}
+
+interface CachedList extends SkillList {
+  readonly until: number
+}
+
+export class SkillLibrary {
+  readonly #options: LibraryOptions
+  readonly #lists = new LRUCache<string, CachedList>({
+    max: maxCachedLists,
+    maxSize: maxCachedBytes,
+    sizeCalculation: ({ skills }) => fixedSize + skills.reduce((sum, { json }) => sum + json.length, 0),
+  })
+  readonly #reading = new Map<string, Promise<CachedList>>()
+  /** Skills that no list contains. The value is `none` if the backend has no such skill. */
+  readonly #found = new LRUCache<string, { readonly skill: Skill | 'none'; readonly until: number }>({
+    max: maxCachedLists,
+    maxSize: maxCachedBytes,
+    sizeCalculation: ({ skill }) => fixedSize + (skill === 'none' ? 0 : skill.json.length),
+  })
+
+  constructor(options: LibraryOptions) {
+    this.#options = options
+  }
+
+  /** Returns the skills that a backend lists. Rejects if the backend does not return a list. */
+  async list(source: SkillSource): Promise<SkillList> {
+    const key = JSON.stringify([source.backend, source.key])
+    const known = this.#lists.get(key)
+    if (known && known.until > this.#options.now()) return known
+    const reading = this.#reading.get(key) ?? this.#readList(source)
+    this.#reading.set(key, reading)
+    try {
+      const list = await reading
+      this.#lists.set(key, list)
+      return list
+    } finally {
+      if (this.#reading.get(key) === reading) this.#reading.delete(key)
+    }
+  }
+
+  async #readList(source: SkillSource): Promise<CachedList> {
+    const skills = new Map<string, Skill>()
+    const cursors = new Set<string>()
+    let ttlMs = maxFreshMs
+    let bytes = 0
+    let began = performance.now()
+    let cursor: string | undefined
+    for (let page = 0; page < maxPages; page++) {
+      const params = cursor === undefined ? {} : { cursor }
+      const result = await resultOf(source, await send(source, 'skills/list', params))
+      ttlMs = Math.min(ttlMs, lifetimeIn(result))
+      for (const json of await elementsIn(source, result, 'skills')) {
+        bytes += json.length
+        if (skills.size >= maxSkills || bytes > maxListBytes) {
+          const reason = `only the first ${skills.size} skills are listed; the limits are ${maxSkills} skills and ${maxListBytes} bytes`
+          this.#options.onProblem(source.backend, new SkillProblem('', reason))
+          return this.#listOf(skills, ttlMs)
+        }
+        const skill = this.#read(source, json)
+        if (skill) skills.set(skill.uri, skill)
+        if (performance.now() - began < turnMs) continue
+        await setImmediate()
+        began = performance.now()
+      }
+      cursor = result.text('nextCursor')
+      if (cursor === undefined || cursor === '' || cursors.has(cursor)) break
+      cursors.add(cursor)
+    }
+    return this.#listOf(skills, ttlMs)
+  }
+
+  #listOf(skills: ReadonlyMap<string, Skill>, ttlMs: number): CachedList {
+    return {
+      skills: [...skills.values()].sort((a, b) => byText(a.address, b.address)),
+      ttlMs,
+      until: this.#options.now() + Math.max(ttlMs, minFreshMs),
+    }
+  }
+
+  #read({ backend }: SkillSource, json: Buffer): Skill | undefined {
+    const { addresses, refuse, onProblem } = this.#options
+    const skill = readSkill(json, { backend, refuse, addressOf: (uri) => addresses.addressOf(backend, uri) })
+    if (!(skill instanceof SkillProblem)) return skill
+    onProblem(backend, skill)
+    return undefined
+  }
+
+  /**
+   * Reads the current entry of a skill from its backend. `uri` is the backend's URI of the SKILL.md. Returns undefined if
+   * the backend has no such skill, or if the skill is not offered.
+   */
+  async get(
+    source: SkillSource,
+    uri: string,
+  ): Promise<{ readonly skill: Skill; readonly ttlMs: number } | undefined> {
+    const key = JSON.stringify([source.backend, source.key, uri])
+    const outcome = await send(source, 'skills/get', { uri })
+    const result = isNotFound(outcome) ? undefined : await resultOf(source, outcome)
+    const raw = result?.raw('skill')
+    const read = raw && this.#read(source, raw)
+    const skill = read?.uri === uri ? read : undefined
+    this.#found.set(key, { skill: skill ?? 'none', until: this.#options.now() + foundMs })
+    return result && skill && { skill, ttlMs: lifetimeIn(result) }
+  }
+
+  /**
+   * Returns the skill whose directory contains a URI: the innermost listed skill or, if the scheme is `skill://`, the
+   * innermost skill that the backend does not list.
+   */
+  async skillAt(source: SkillSource, uri: string): Promise<Skill | undefined> {
+    const isSkillUri = isSkillAddress(uri)
+    const { skills } = await this.list(source).catch((error: unknown) => {
+      if (isSkillUri) throw error
+      return { skills: [] }
+    })
+    const roots = new Map(skills.map((skill) => [rootOf(skill.uri), skill]))
+    const above = directoriesOf(uri)
+    const listed = above.flatMap((directory) => roots.get(directory) ?? [])[0]
+    if (listed || !isSkillUri) return listed
+    if (above.length > maxDepth || !isSafeUri(uri)) throw notFound()
+    for (const directory of above) {
+      const skill = await this.#find(source, manifestOf(directory))
+      if (skill) return skill
+    }
+    return undefined
+  }
+
+  async #find(source: SkillSource, uri: string): Promise<Skill | undefined> {
+    const known = this.#found.get(JSON.stringify([source.backend, source.key, uri]))
+    if (known && known.until > this.#options.now()) return known.skill === 'none' ? undefined : known.skill
+    return (await this.get(source, uri))?.skill
+  }
+}
+
+function notFound(): GatehouseError {
+  return new GatehouseError('RESOURCE_NOT_FOUND')
+}
+
+/** Returns a URI and the directories above it, innermost first. */
+function directoriesOf(uri: string): readonly string[] {
+  const start = uri.indexOf('://') + '://'.length
+  const directories: string[] = []
+  for (let end = uri.length; end > start; end = uri.lastIndexOf('/', end - 1))
+    directories.push(uri.slice(0, end))
+  return directories
+}
+
+function send(
+  { client, backend, timeoutMs, perform }: SkillSource,
+  method: string,
+  params: object,
+): Promise<Outcome> {
+  const operation: Operation = ownOperation(client, method, params, AbortSignal.timeout(timeoutMs))
+  const original = 'uri' in params ? String(params.uri) : method
+  const entry = { key: original, backend, original, json: Buffer.from('{}') }
+  return perform({ ...operation, target: { entry, changes: {}, needsWholeResult: true } })
+}
+
+/** Rejects with BACKEND_PROTOCOL if the outcome is not a result. */
+async function resultOf(source: SkillSource, outcome: Outcome): Promise<JsonObject> {
+  if (outcome.kind !== 'result') throw unreadable(source)
+  const { result } = outcome
+  return readable(source, async () => {
+    await workOn(result, readMembers(result))
+    return new JsonObject(result)
+  })
+}
+
+/** Returns the elements of a list. Rejects with BACKEND_PROTOCOL if the member is not a list. */
+async function elementsIn(
+  source: SkillSource,
+  result: JsonObject,
+  member: string,
+): Promise<readonly Buffer[]> {
+  const raw = result.raw(member)
+  if (raw?.[0] !== 0x5b) throw unreadable(source)
+  const elements: Buffer[] = []
+  const add = (from: number, to: number): undefined => void elements.push(raw.subarray(from, to))
+  await readable(source, async () => workOn(raw, visitElementsInTurns(raw, add)))
+  return elements
+}
+
+async function readable<T>(source: SkillSource, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (cause) {
+    throw cause instanceof JsonError ? unreadable(source, cause) : cause
+  }
+}
+
+function unreadable({ backend }: SkillSource, cause?: unknown): GatehouseError {
+  return new GatehouseError('BACKEND_PROTOCOL', {
+    detail: `backend ${backend}: the skills cannot be read`,
+    cause,
+  })
+}
+
+/** True if the backend does not have the skill, or does not support the method. */
+function isNotFound(outcome: Outcome): boolean {
+  const code = outcome.kind === 'error' ? new JsonObject(outcome.error).value('code') : undefined
+  return code === rpcCode.invalidParams || code === rpcCode.methodNotFound || code === resourceNotFound
+}
+
+/** Code for unknown resources in the session era. */
+const resourceNotFound = -32002
+
+function lifetimeIn(result: JsonObject): number {
+  const ttl = Number(result.raw('ttlMs')?.toString() ?? 0)
+  return Number.isSafeInteger(ttl) && ttl > 0 ? Math.min(ttl, maxFreshMs) : 0
+}
