@@ -9,6 +9,7 @@ import { limitOf, pageOf } from './data/pages.ts'
 import { policiesPage } from './data/policies.ts'
 import { sessionRow } from './data/sessions.ts'
 import type { ApiRequest, ApiRoute } from './http/api-route.ts'
+import type { AppPages } from './tries/app-pages.ts'
 import type { Tries } from './tries/tries.ts'
 import type { ShownSession } from '../observe/index.ts'
 import type { ConsoleView } from './view.ts'
@@ -17,11 +18,19 @@ export interface ActionParts {
   readonly view: ConsoleView
   readonly recorder: CallRecorder
   readonly tries: Tries
+  readonly apps: AppPages
   readonly explain: Explain
   readonly now: () => number
 }
 
-export function actionRoutes({ view, recorder, tries, explain, now }: ActionParts): readonly ApiRoute[] {
+export function actionRoutes({
+  view,
+  recorder,
+  tries,
+  apps,
+  explain,
+  now,
+}: ActionParts): readonly ApiRoute[] {
   return [
     {
       method: 'GET',
@@ -77,6 +86,7 @@ export function actionRoutes({ view, recorder, tries, explain, now }: ActionPart
       handle: (request) => tries.answer(request),
     },
     { method: 'DELETE', path: 'tries/{}', needs: 'try', handle: (request) => tries.cancel(request) },
+    { method: 'POST', path: 'apps', needs: 'try', handle: (request) => apps.open(request) },
   ]
 }
 

@@ -118,6 +118,8 @@ export interface ToolDetail extends Tool {
   readonly inputSchema: string
   readonly outputSchema?: string
   readonly raw: string
+  /** True if the tool has a page (MCP Apps). */
+  readonly page: boolean
   /** Parts that differ from the lock. */
   readonly drift?: readonly { readonly part: string; readonly diff: string }[]
 }
@@ -232,6 +234,11 @@ export type TryEvent =
       readonly error?: { readonly code?: number; readonly message: string }
     }
 
+/** Body of POST `apps`. The response contains the path of the tool's page, for one frame within a minute. */
+export interface AppRequest {
+  readonly name: string
+}
+
 /** POST `tries/{id}/answers/{ask}`. */
 export interface AskAnswer {
   readonly action: 'accept' | 'decline' | 'cancel'
@@ -281,5 +288,6 @@ export interface Answers {
   readonly 'tries/{}': undefined
   readonly 'tries/{}/events': TryEvent
   readonly 'tries/{}/answers/{}': undefined
+  readonly apps: { readonly path: string }
   readonly stream: StreamEvent
 }

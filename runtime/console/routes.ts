@@ -13,6 +13,7 @@ import type { ApiRequest, ApiRoute } from './http/api-route.ts'
 import { observedBackend, summarizeBackends } from '../observe/index.ts'
 import { pinRoutes } from './pins.ts'
 import type { Readers } from './stream/reader.ts'
+import type { AppPages } from './tries/app-pages.ts'
 import type { Tries } from './tries/tries.ts'
 import type { Approver, ConsoleView } from './view.ts'
 
@@ -20,6 +21,7 @@ export interface ConsoleRouteParts {
   readonly recorder: CallRecorder
   readonly readers: Readers
   readonly tries: Tries
+  readonly apps: AppPages
   readonly explain: Explain
   readonly approver: Approver
   readonly view: ConsoleView

@@ -12,6 +12,7 @@ import { Exchange, listen, type Log, pipeline, readBody, sendJson, sendProblem }
 import type { Acted } from './acted.ts'
 import type { VisitorAccess, Visitor } from './access/visitor.ts'
 import { permissionsOf } from './access/visitor.ts'
+import { type AppPages, appsPath } from './tries/app-pages.ts'
 import { type ApiRoute, findRoute, type FoundRoute } from './http/api-route.ts'
 import { type Assets, readAssets } from './http/assets.ts'
 import { checkFetchSite, checkOrigin, checkWrite, originsOf, setSecurityHeaders } from './http/security.ts'
@@ -32,6 +33,7 @@ export interface ConsoleServerOptions {
   readonly access: VisitorAccess
   readonly routes: readonly ApiRoute[]
   readonly acted: Acted
+  readonly apps: AppPages
   /** Folder with the static files. */
   readonly assets: string
   readonly log: Log
@@ -168,6 +170,7 @@ async function dispatch(
     await own(exchange)
     return
   }
+  if (path.startsWith(appsPath)) return options.apps.send(exchange, path.slice(appsPath.length))
   if (req.method !== 'GET' && req.method !== 'HEAD')
     throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow: 'GET, HEAD' } })
   assets.send(exchange, path)

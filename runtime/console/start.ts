@@ -19,6 +19,7 @@ import { apiRoutes } from './routes.ts'
 import { type RunningConsole, serveConsole } from './server.ts'
 import { Hub } from './stream/hub.ts'
 import { Readers } from './stream/reader.ts'
+import { AppPages } from './tries/app-pages.ts'
 import { Tries } from './tries/tries.ts'
 import type { Approver, ConsoleView } from './view.ts'
 
@@ -90,11 +91,13 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
   })
   const shared = options.shared && new SharedCalls(options.shared, recorder)
   const tries = new Tries(view, (tried) => recorder.tried(tried))
+  const apps = new AppPages(view, Date.now)
   const routes = apiRoutes({
     view,
     recorder,
     readers,
     tries,
+    apps,
     explain: options.explain,
     approver: options.approver,
     access,
@@ -110,6 +113,7 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
     access,
     routes,
     acted,
+    apps,
     assets,
     log,
   })

@@ -94,6 +94,8 @@ export interface ConsoleView {
   recheck(backend: string): Promise<boolean>
   /** Calls a tool and returns raw JSON: a result or an error object. Rejects with GatehouseError. */
   call(call: DirectCall): Promise<DirectResult>
+  /** Reads the page of a tool for a caller. Undefined if the tool has no page. Rejects with GatehouseError. */
+  readPage(caller: Caller, tool: string): Promise<DirectResult | undefined>
   /** Returns the tools that this caller may use, and tools hidden from all clients, sorted by name. Never rejects. */
   tools(caller: Caller): Promise<readonly ShownTool[]>
   /** Writes an audit record of a user action. */

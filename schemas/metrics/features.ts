@@ -1,4 +1,4 @@
-/** Metrics for quotas and guardrails. */
+/** Metrics for quotas, guardrails and pages of apps. */
 import type { MetricRow } from './row.ts'
 
 export const quotaMetrics = {
@@ -41,5 +41,12 @@ export const guardrailMetrics = {
     kind: 'counter',
     help: 'Arguments and results that were withheld because the guardrail check failed',
     labels: ['server', 'direction'],
+  },
+  driftedPages: {
+    name: 'gatehouse_vmcp_drifted_pages',
+    kind: 'gauge',
+    observed: true,
+    help: 'Pages that clients have read and that differ from the lock, for each backend whose lock contains pages, by state: new or changed',
+    labels: ['target.workload_name', 'state'],
   },
 } as const satisfies Record<string, MetricRow>

@@ -142,13 +142,6 @@ export const serverMetrics = {
     help: 'Tools, prompts, resource templates and instructions from each backend that has a lock, by state: pinned, new, changed or removed',
     labels: ['target.workload_name', 'state'],
   },
-  driftedPages: {
-    name: 'gatehouse_vmcp_drifted_pages',
-    kind: 'gauge',
-    observed: true,
-    help: 'Pages that clients have read and that differ from the lock, for each backend whose lock contains pages, by state: new or changed',
-    labels: ['target.workload_name', 'state'],
-  },
   pinRefusals: {
     name: 'gatehouse_vmcp_pin_refusals',
     kind: 'counter',

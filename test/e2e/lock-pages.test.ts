@@ -9,7 +9,7 @@ import { parse } from 'yaml'
 import { program } from '../helpers/gatehouse.ts'
 import { type AppServer, page, startAppServer } from '../helpers/mcp/app-server.ts'
 
-t.setTimeout(240_000)
+t.setTimeout(600_000)
 
 const view = 'ui://clock/view.html'
 const listed = 'ui://clock/../listed?x=1'

@@ -2,46 +2,23 @@
  * Example servers of the MCP Apps project, rendered by its host library in a real Chromium through a virtual server.
  * Both servers use the same address for their pages and the same name for their tools.
  */
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createInterface } from 'node:readline'
 import { build } from 'esbuild'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { missingBrowser, openBrowser } from '../helpers/authserver/signed-in-client.ts'
 import { startTokenIssuer } from '../helpers/authserver/token-issuer.ts'
 import { type Peer, Recorder } from '../helpers/conformance/record.ts'
-import { freePort } from '../helpers/gatehouse.ts'
+import { exampleFolder, startAppExample } from '../helpers/mcp/app-examples.ts'
 import { startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(120_000)
 
 const recorder = new Recorder('apps')
 const examples = ['vanillajs', 'preact'] as const
-type Example = (typeof examples)[number]
-
-function folderOf(example: Example): string {
-  return `node_modules/@modelcontextprotocol/server-basic-${example}/dist`
-}
-
-async function startExample(t: Test, example: Example): Promise<string> {
-  const port = await freePort()
-  const server = spawn(process.execPath, [`${folderOf(example)}/index.js`], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-    env: { ...process.env, PORT: String(port) },
-  })
-  t.teardown(async () => {
-    server.kill('SIGKILL')
-    await once(server, 'close')
-  })
-  for await (const line of createInterface({ input: server.stdout })) if (line.includes(String(port))) break
-  server.stdout.resume()
-  return `http://127.0.0.1:${port}/mcp`
-}
-
 /** Serves the page with the host library. Returns its origin. */
 async function serveHost(t: Test): Promise<string> {
   const { outputFiles } = await build({
@@ -77,7 +54,7 @@ for (const mode of ['auto', 'legacy'] as const)
     const issuer = await startTokenIssuer()
     t.teardown(() => issuer.close())
     const { incomingAuth } = issuer
-    const [vanillajs, preact] = [await startExample(t, 'vanillajs'), await startExample(t, 'preact')]
+    const [vanillajs, preact] = [await startAppExample(t, 'vanillajs'), await startAppExample(t, 'preact')]
     const vmcp = await startTestVmcp({ vanillajs, preact }, { incomingAuth }, { allowedOrigins: [origin] })
     t.teardown(() => vmcp.close())
     const browser = await openBrowser(t)
@@ -103,7 +80,7 @@ for (const mode of ['auto', 'legacy'] as const)
         `${example}_get-time`,
         `ui://${example}/get-time/mcp-app.html`,
       )
-      t.equal(html, readFileSync(`${folderOf(example)}/mcp-app.html`, 'utf8'), 'the page is unchanged')
+      t.equal(html, readFileSync(`${exampleFolder(example)}/mcp-app.html`, 'utf8'), 'the page is unchanged')
       const app = page.frameLocator(`iframe[title="${example}_get-time"]`)
       const time = app.locator('code').first()
       await time.filter({ hasText: /^\d{4}-/ }).waitFor()

@@ -77,11 +77,19 @@ export function toolDetail(
     inputSchema,
     ...given('outputSchema', outputSchema),
     raw: facts.json.toString(),
+    page: hasPage(facts.json),
     ...given(
       'drift',
       drift.length > 0 ? drift.map(({ part, lines }) => ({ part, diff: lines.join('\n') })) : undefined,
     ),
   }
+}
+
+/** True if a definition names a page. The gateway has removed addresses that are not addresses of pages. */
+function hasPage(json: Buffer): boolean {
+  const meta = new JsonObject(json).object('_meta')
+  const address = meta?.object('ui')?.text('resourceUri') ?? meta?.text('ui/resourceUri')
+  return (address ?? meta?.text('openai/outputTemplate')) !== undefined
 }
 
 function toolRow({ name, alias, backend, original, json, hidden, pin }: ShownTool): Tool {

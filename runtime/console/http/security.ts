@@ -15,6 +15,8 @@ const contentSecurityPolicy = [
   "style-src 'self'",
   "img-src 'self' data:",
   "connect-src 'self'",
+  // Pages of apps. They have an opaque origin, and the frame cannot leave the console.
+  "frame-src 'self'",
   "worker-src 'self'",
   "base-uri 'none'",
   "form-action 'self'",

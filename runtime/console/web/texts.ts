@@ -415,6 +415,16 @@ export const texts = {
     host: 'Host of the page:',
     notWeb: 'The server sent an address that is not a web page:',
   },
+  app: {
+    title: 'App',
+    open: 'Show the app',
+    what: (backend: string) =>
+      `Runs a page of ${backend} in a sandbox. The page sees the arguments and the result, but not the console.`,
+    frame: (backend: string) => `App of ${backend}`,
+    asks: 'The app asks to call the tool',
+    allow: 'Allow',
+    refuse: 'Refuse',
+  },
   result: {
     title: 'Result',
     text: 'Result text',

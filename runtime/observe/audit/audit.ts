@@ -32,7 +32,10 @@ import type { MaskText, RecordMask } from '../record-mask.ts'
 /** A tool call from within a script or a workflow step, on behalf of the request in flight. */
 export interface CallRecord {
   readonly caller: Caller | undefined
+  /** Name of the tool, or address of the resource. */
   readonly tool: string
+  /** Default: tools/call. */
+  readonly method?: 'tools/call' | 'resources/read' | undefined
   readonly backend: string | undefined
   readonly policy?: PolicyRecord | undefined
   /** Notes on the call, if it has its own request. Otherwise, the request's line contains the notes. */
@@ -43,6 +46,11 @@ export interface CallRecord {
   readonly request?: Buffer | undefined
   readonly response?: Buffer | undefined
 }
+
+const callTypes = {
+  'tools/call': { type: 'mcp_tool_call', target: 'tool' },
+  'resources/read': { type: 'mcp_resource_read', target: 'resource' },
+} as const
 
 export interface WorkflowRecord {
   readonly type: WorkflowEventType
@@ -189,14 +197,16 @@ class AuditLog implements AuditTrail {
   }
 
   call(record: CallRecord): void {
-    if (!this.#types.has('mcp_tool_call')) return
+    const { method = 'tools/call' } = record
+    const { type, target } = callTypes[method]
+    if (!this.#types.has(type)) return
     const mask = this.#mask?.begin()
     const { policy, origin } = policyMembers(record.policy, mask)
     const rest = {
       source: localSource(),
       subjects: subjectsOf(record.caller, currentScope()?.request?.client),
       delegation: this.#delegation(record.caller),
-      target: { method: 'tools/call', name: record.tool, type: 'tool', ...origin },
+      target: { method, name: record.tool, type: target, ...origin },
       policy,
       ...record.notes,
       metadata: {
@@ -208,7 +218,7 @@ class AuditLog implements AuditTrail {
         },
       },
     }
-    this.#write('mcp_tool_call', record.outcome, exchangeComponent, rest, this.#data(record, mask))
+    this.#write(type, record.outcome, exchangeComponent, rest, this.#data(record, mask))
   }
 
   workflow(record: WorkflowRecord): void {

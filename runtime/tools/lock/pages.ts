@@ -26,7 +26,7 @@ const maxSlug = 60
 const ownFile = /-[0-9a-f]{12}\.html$/
 
 /** Returns the name of a page's file. The name does not depend on the HTML. */
-export function pageFile(uri: string): string {
+function pageFile(uri: string): string {
   const slug = uri
     .replace(/^ui:\/\//, '')
     .replace(/[^A-Za-z0-9]+/g, '-')

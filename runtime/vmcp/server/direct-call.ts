@@ -17,6 +17,7 @@ import {
   respondToInputRequests,
   statelessVersion,
 } from '../../mcp/index.ts'
+import type { Caller } from '../../net/index.ts'
 import { type AuditTrail, type CallNotes, type PolicyRecord, withNotes } from '../../observe/index.ts'
 import { restoreAbilities } from '../model/client.ts'
 import { auditOutcome, type Outcome } from '../model/outcome.ts'
@@ -34,12 +35,43 @@ export interface DirectParts {
 }
 
 /** Performs and audits a call. Rejects with GatehouseError. */
-export async function directCall(call: DirectCall, parts: DirectParts): Promise<DirectResult> {
+export function directCall(call: DirectCall, parts: DirectParts): Promise<DirectResult> {
+  const { tool, toolArguments } = call
+  const params = `{"name":${JSON.stringify(tool)},"arguments":${toolArguments.toString()},"_meta":{"progressToken":"try"}}`
+  return direct({ ...call, method: 'tools/call', name: tool, request: toolArguments }, params, parts)
+}
+
+/** Reads and audits a resource for a caller who can neither be asked nor see progress. Rejects with GatehouseError. */
+export function directRead(
+  { caller, uri, signal }: { readonly caller: Caller; readonly uri: string; readonly signal: AbortSignal },
+  parts: DirectParts,
+): Promise<DirectResult> {
+  const unused = (): void => {}
+  const params = JSON.stringify({ uri })
+  const read = { method: 'resources/read', name: uri, request: Buffer.from(params), caller, signal } as const
+  const ask = () =>
+    Promise.reject(
+      new GatehouseError('CAPABILITY_REQUIRED', {
+        detail: 'the console cannot answer while it reads a page',
+      }),
+    )
+  const silent = { progress: unused, log: unused, decided: unused, routed: unused, ask }
+  return direct({ ...read, ...silent, era: 'stateless' }, params, parts)
+}
+
+/** An operation of a page, with its name in the audit log and its audited arguments. */
+interface DirectOperation extends Omit<DirectCall, 'tool' | 'toolArguments'> {
+  readonly method: 'tools/call' | 'resources/read'
+  readonly name: string
+  readonly request: Buffer
+}
+
+async function direct(call: DirectOperation, params: string, parts: DirectParts): Promise<DirectResult> {
   const startedAt = performance.now()
   let backend: string | undefined
   const session = call.era === 'session' ? makeCallSession(call) : undefined
   let policy: PolicyRecord | undefined
-  const operation = operationOf(call, session, {
+  const operation = operationOf(call, params, session, {
     onRouted(name) {
       backend = name
       call.routed(name)
@@ -67,13 +99,14 @@ export async function directCall(call: DirectCall, parts: DirectParts): Promise<
     if (session) parts.endBackendSessions(session)
     parts.audit.call({
       caller: call.caller,
-      tool: call.tool,
+      method: call.method,
+      tool: call.name,
       backend,
       policy,
       notes,
       outcome: auditOutcome(ended, failure),
       durationMs: Math.round((performance.now() - startedAt) * 10) / 10,
-      request: call.toolArguments,
+      request: call.request,
       response: ended?.kind === 'error' ? ended.error : ended?.result,
     })
   }
@@ -92,7 +125,8 @@ async function performAsking(operation: Operation, perform: Perform): Promise<Ou
 }
 
 function operationOf(
-  { caller, tool, toolArguments, era, signal, progress, log, ask }: DirectCall,
+  { caller, method, era, signal, progress, log, ask }: DirectOperation,
+  params: string,
   session: ClientSession | undefined,
   observers: Pick<OperationContext, 'onRouted' | 'onDecision'>,
 ): Operation {
@@ -105,9 +139,8 @@ function operationOf(
     headers: {},
     session,
   }
-  const params = `{"name":${JSON.stringify(tool)},"arguments":${toolArguments.toString()},"_meta":{"progressToken":"try"}}`
   return {
-    method: 'tools/call',
+    method,
     params: new JsonObject(Buffer.from(params)),
     client,
     context: {
@@ -123,7 +156,7 @@ function operationOf(
 }
 
 /** Returns a call's session. Backends open their sessions on behalf of this session. */
-function makeCallSession({ ask, log, signal }: DirectCall): ClientSession {
+function makeCallSession({ ask, log, signal }: DirectOperation): ClientSession {
   return {
     id: randomUUID(),
     deliver(_backend, method, params) {

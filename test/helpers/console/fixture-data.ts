@@ -320,6 +320,7 @@ export function detailOf(from: Tool, inputSchema: unknown, more: Partial<ToolDet
     description: `${from.summary}\n\nWrites to the repository in the name of the user.`,
     inputSchema: JSON.stringify(inputSchema),
     raw: JSON.stringify({ name: from.original, inputSchema }),
+    page: false,
     ...more,
   }
 }

@@ -24,6 +24,7 @@ export interface RunState {
 }
 
 export interface Run {
+  readonly request: TryRequest
   readonly state: { readonly value: RunState }
   answer(ask: string, answer: AskAnswer): Promise<void>
   cancel(): Promise<void>
@@ -86,6 +87,7 @@ export function startRun(body: TryRequest): Run {
   }
   follow().catch(fail)
   return {
+    request: body,
     state,
     async answer(ask, answer) {
       await send('POST', `tries/${pathPart(id ?? '')}/answers/${pathPart(ask)}`, answer)

@@ -11,6 +11,7 @@ import { Failure, Notice } from '../parts/notices.tsx'
 import { Foreign, LongText } from '../parts/text.tsx'
 import { hrefOf } from '../shell/router.ts'
 import { texts } from '../texts.ts'
+import { App } from './app.tsx'
 import { type ValueDraft, draftOf, fill, isOf, textOfDraft } from './draft.ts'
 import { Field, ObjectFields } from './fields.tsx'
 import { planOf } from './plan.ts'
@@ -191,6 +192,9 @@ function RunPanel({ run, tool }: { readonly run: Run; readonly tool: ToolDetail 
       {done?.result === undefined ? undefined : (
         <Result text={done.result} truncated={done.truncated ?? false} />
       )}
+      {tool.page && done?.result !== undefined && !done.truncated ? (
+        <App key={done.result} tool={tool} request={run.request} result={done.result} />
+      ) : undefined}
       {done ? (
         <p>
           <a href={hrefOf(['calls'], { tool: tool.name })}>{texts.run.itsCalls}</a>

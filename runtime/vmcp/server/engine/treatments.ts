@@ -46,7 +46,11 @@ function appListings(
   { pages, events }: Pick<TreatmentParts, 'pages' | 'events'>,
 ): AppListings | undefined {
   const { enabled = true, allowedOrigins, allowedPermissions } = config.extensions?.apps ?? {}
-  if (!enabled) return undefined
+  if (!enabled) {
+    // Without MCP Apps, pages are not compared.
+    pages.drift.setLocks(new Map())
+    return undefined
+  }
   const origins = allowedOrigins && new Set(allowedOrigins.map((origin) => origin.toLowerCase()))
   return new AppListings({ backends, allowedOrigins: origins, allowedPermissions, ...pages, events })
 }

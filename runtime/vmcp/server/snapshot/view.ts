@@ -29,13 +29,15 @@ import type { Perform } from '../../model/operation.ts'
 import type { ServerSession } from '../../clients/sessions/session.ts'
 import type { SessionTable } from '../../clients/sessions/table.ts'
 import type { VmcpEngine } from '../engine/engine.ts'
-import { directCall } from '../direct-call.ts'
+import { directCall, type DirectParts, directRead } from '../direct-call.ts'
 import { hidingRuleOf, withheldText } from './hidden.ts'
 import type { QuotaUsage } from '../../features/quotas/guard.ts'
 import { type ServerSnapshot, snapshotOf } from './snapshot.ts'
 
 /** Time limit for reading the backends' lists, in milliseconds. */
 const askMs = 2_000
+/** Time limit for reading a page, in milliseconds. */
+const readMs = 30_000
 
 export interface ServerView {
   /** Name of the virtual server. */
@@ -84,6 +86,10 @@ export interface ServerView {
   /** Performs a tool call for a caller, with policies, limits, credentials and audit. Rejects with GatehouseError. */
   call(call: DirectCall): Promise<DirectResult>
   /**
+   * Reads the page of a tool for a caller, like `call`. Resolves to undefined if the tool does not exist or has no page.
+   */
+  readPage(caller: Caller, tool: string): Promise<DirectResult | undefined>
+  /**
    * Returns a caller's tools before policies are applied, sorted by name. Includes the tools of backends that are down.
    * Never rejects.
    */
@@ -123,6 +129,10 @@ export interface ViewParts {
 
 export function makeServerView(parts: ViewParts): ServerView {
   const { config, engine, events, sessions } = parts
+  const directParts: DirectParts = {
+    ...parts,
+    endBackendSessions: (session) => engine.endSession(session, { gone: true }),
+  }
   return {
     server: config().name,
     backends: () => engine.states(),
@@ -154,11 +164,13 @@ export function makeServerView(parts: ViewParts): ServerView {
       return { name, url: incomingAuth.oidc?.resource, requiresAuth: incomingAuth.type !== 'anonymous' }
     },
     recheck: (backend) => engine.recheck(backend),
-    call: (call) =>
-      directCall(call, {
-        ...parts,
-        endBackendSessions: (session) => engine.endSession(session, { gone: true }),
-      }),
+    call: (call) => directCall(call, directParts),
+    async readPage(caller, tool) {
+      const { tools } = await knownCatalog(engine.core, caller)
+      const uri = tools.get(tool)?.ui?.page
+      if (uri === undefined) return undefined
+      return directRead({ caller, uri, signal: AbortSignal.timeout(readMs) }, directParts)
+    },
     async snapshot(caller) {
       const catalog = await knownCatalog(engine.core, caller)
       const listed = new Set(catalog.listings.map(({ backend }) => backend))
