@@ -11,7 +11,7 @@ RUNTIME := node_modules/.gatehouse-runtime
 INSTALLED := node_modules/.gatehouse-installed
 NPM_CI := npm ci --no-fund --no-audit --loglevel=error
 
-.PHONY: help run test check build package binary images lint schemas format fuzz bench scale migration soak recording pictures mutations unit clean
+.PHONY: help run test check build package binary images lint schemas format fuzz bench bench-check scale migration soak recording pictures mutations unit clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -95,6 +95,9 @@ migration: $(INSTALLED) build ## Convert the examples of a ToolHive checkout (CH
 
 bench: $(INSTALLED) build ## Requests per second through proxy and vMCP, as a ratio of direct access
 	@node test/bench/main.ts
+
+bench-check: $(INSTALLED) build ## Check in a few minutes that a call has not become dearer, as ratios against floors in the same run
+	@node test/bench/cost/check.ts
 
 pictures: $(INSTALLED) build ## Take the pictures of the docs from a real run of the quickstart (needs Chromium)
 	@node test/helpers/console/pictures.ts

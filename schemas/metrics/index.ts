@@ -3,7 +3,7 @@
  * and each program takes its metric names from it.
  */
 import { attachMetrics } from './attach.ts'
-import { hooksMetrics, processMetrics, proxyMetrics } from './programs.ts'
+import { hooksMetrics, logMetrics, processMetrics, proxyMetrics } from './programs.ts'
 import type { MetricRow } from './row.ts'
 import { serverMetrics } from './server.ts'
 
@@ -11,7 +11,7 @@ export { type Alert, alertRules, runbookPath } from './alerts.ts'
 export { attachMetrics } from './attach.ts'
 export { MergedPages } from './merge.ts'
 export { processSamples, processText } from './process.ts'
-export { hooksMetrics, processMetrics, proxyMetrics } from './programs.ts'
+export { hooksMetrics, logMetrics, processMetrics, proxyMetrics } from './programs.ts'
 export { durationBounds, type MetricRow, prometheusName } from './row.ts'
 export { serverMetrics } from './server.ts'
 export { histogramText, type HistogramSample, metricsType, metricText, type MetricSample } from './text.ts'
@@ -23,19 +23,19 @@ const authServerMetrics = ['authServerSecretUses', 'authServerEvents'] as const
 
 /** Metrics that each program serves. The embedded authorization server adds its own metrics to its host's page. */
 export const programMetrics: Readonly<Record<Program, readonly MetricRow[]>> = {
-  vmcp: [...Object.values(serverMetrics), ...Object.values(processMetrics)],
+  vmcp: [...Object.values(serverMetrics), logMetrics.logLinesLost, ...Object.values(processMetrics)],
   proxy: [
     ...Object.values(proxyMetrics),
     serverMetrics.authServerSecretUses,
     serverMetrics.authServerEvents,
-    serverMetrics.logLinesLost,
+    logMetrics.logLinesLost,
     ...Object.values(processMetrics),
   ],
   attach: [
     ...Object.values(attachMetrics),
     serverMetrics.problems,
     serverMetrics.events,
-    serverMetrics.logLinesLost,
+    logMetrics.logLinesLost,
     ...Object.values(processMetrics),
   ],
   authserver: authServerMetrics.map((name) => serverMetrics[name]),

@@ -41,6 +41,17 @@ export const processMetrics = {
   },
 } as const satisfies Record<string, MetricRow>
 
+/** Every program except the hooks server exports this metric. */
+export const logMetrics = {
+  logLinesLost: {
+    name: 'gatehouse_log_lines_lost',
+    kind: 'counter',
+    observed: true,
+    help: 'Log lines that were dropped because the reader of standard error was too slow',
+    labels: [],
+  },
+} as const satisfies Record<string, MetricRow>
+
 /** Upper bounds, in seconds. */
 const requestBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const
 const hookBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const

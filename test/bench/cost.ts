@@ -7,94 +7,59 @@
  * of another build, whose servers then take turns with ours; `git worktree add` and `node manifests/bundle/main.ts` make
  * one.
  */
-import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import { missingRedis, startRedis } from '../helpers/redis.ts'
 import { type Parts, runParts } from './common/parts.ts'
-import { type Measured, measureCalls, type Way } from './cost/compare.ts'
-import { folder, startFloor, startProxy, startVmcp, stopServers } from './cost/servers.ts'
+import { type Measured, measureCalls } from './cost/compare.ts'
+import { removeFolder, stopServers } from './cost/servers.ts'
 import { startTokens } from './cost/tokens.ts'
+import { measureCourse, measureStalledLog } from './cost/warmth.ts'
+import { featureWays, floorWay, proxyWay, tokenWay, vmcpWay } from './cost/ways.ts'
 import { pinSelf, startBackends, stopAll } from './vmcp/rig.ts'
 import { type Cell, table } from './vmcp/table.ts'
 
-export const parts: Parts = { paths, features, tokens }
+export const parts: Parts = {
+  paths,
+  features,
+  token,
+  course: async () => measureCourse((await startBackends({ era: 'session' })).url),
+  'stalled-log': async () => measureStalledLog((await startBackends({ era: 'session' })).url),
+}
 
-export function run(wanted: readonly string[] = []): Promise<boolean> {
+/** Measures the named parts, or all. Resolves with true when all were measured. */
+export async function run(wanted: readonly string[] = []): Promise<boolean> {
   pinSelf()
-  return runParts('cost', parts, {
-    wanted,
-    limitMs: 10 * 60_000,
-    cleanUp: () => Promise.all([stopServers(), stopAll()]),
-  })
+  try {
+    return await runParts('cost', parts, {
+      wanted,
+      limitMs: 10 * 60_000,
+      cleanUp: () => Promise.all([stopServers(), stopAll()]),
+    })
+  } finally {
+    removeFolder()
+  }
 }
 
 /** Measures the proxy and the virtual server in both eras against the floor. */
 async function paths(): Promise<string> {
-  const session = await startBackends({ era: 'session' })
-  const stateless = await startBackends({ era: 'stateless' })
-  const vmcp = (client: 'session' | 'stateless', backend: 'session' | 'stateless'): Way => ({
-    name: `vMCP, ${client} client, ${backend} backend`,
-    era: client,
-    tool: 'b0_echo',
-    start: (build) => startVmcp(build, (backend === 'session' ? session : stateless).url),
-  })
+  const { url } = await startBackends({ era: 'session' })
+  const stateless = (await startBackends({ era: 'stateless' })).url
   const measured = await measureCalls([
-    { name: 'floor', era: 'session', tool: 'echo', start: () => startFloor(session.url) },
-    { name: 'proxy', era: 'session', tool: 'echo', start: (build) => startProxy(build, session.url) },
-    vmcp('session', 'session'),
-    vmcp('stateless', 'stateless'),
-    vmcp('stateless', 'session'),
-    vmcp('session', 'stateless'),
+    floorWay(url),
+    proxyWay(url),
+    vmcpWay(url, 'vMCP, session client and backend'),
+    vmcpWay(stateless, 'vMCP, stateless client and backend', 'stateless'),
+    vmcpWay(url, 'vMCP, stateless client, session backend', 'stateless'),
+    vmcpWay(stateless, 'vMCP, session client, stateless backend'),
   ])
   return tableOf(measured, 'of the floor')
 }
 
-/** Fifty policies, most of which do not apply to the called tool. */
-export function fiftyPolicies(): readonly string[] {
-  return [
-    'permit(principal, action == Action::"call_tool", resource == Tool::"b0_echo");',
-    'permit(principal, action, resource) when { principal has claim_role && principal.claim_role == "admin" };',
-    ...Array.from({ length: 48 }, (_, i) =>
-      i % 2 === 1
-        ? `forbid(principal, action == Action::"call_tool", resource == Tool::"b0_forbidden_${i}");`
-        : `permit(principal, action == Action::"call_tool", resource == Tool::"b0_tool_${i}") when { principal has claim_groups && principal.claim_groups.contains("group_${i}") };`,
-    ),
-  ]
-}
-
 /** Measures what each feature adds to a call of the virtual server. */
 async function features(): Promise<string> {
-  const backend = await startBackends({ era: 'session' })
+  const { url } = await startBackends({ era: 'session' })
   const redis = missingRedis ? undefined : await startRedis()
-  const policies = {
-    incomingAuth: { type: 'anonymous', authz: { type: 'cedar', policies: fiftyPolicies() } },
-  }
-  const audit = () => ({
-    audit: { enabled: true, component: 'bench', logFile: join(folder, `audit-${randomUUID()}.log`) },
-  })
-  const sessions = () => ({
-    sessionStorage: { provider: 'redis', address: redis?.addr, db: 0, keyPrefix: `${randomUUID()}:` },
-  })
-  const limit = { rateLimiting: { shared: { maxTokens: 100_000_000, refillPeriod: '1s' } } }
-  const way = (name: string, more: () => Readonly<Record<string, unknown>>): Way => ({
-    name,
-    era: 'session',
-    tool: 'b0_echo',
-    start: (build) => startVmcp(build, backend.url, more()),
-  })
   try {
-    const measured = await measureCalls([
-      way('vMCP', () => ({})),
-      way('50 policies', () => policies),
-      way('audit to a file', audit),
-      ...(redis
-        ? [
-            way('Redis sessions', sessions),
-            way('Redis sessions, shared rate limit', () => ({ ...sessions(), ...limit })),
-            way('all', () => ({ ...policies, ...audit(), ...sessions(), ...limit })),
-          ]
-        : []),
-    ])
+    const measured = await measureCalls([vmcpWay(url), ...featureWays(url, redis)])
     return `${tableOf(measured, 'of a call without features')}${redis ? '' : `\n\n${missingRedis}`}`
   } finally {
     await redis?.stop()
@@ -102,21 +67,11 @@ async function features(): Promise<string> {
 }
 
 /** Measures what a JSON Web Token adds to a call of the proxy. */
-async function tokens(): Promise<string> {
-  const backend = await startBackends({ era: 'session' })
+async function token(): Promise<string> {
+  const { url } = await startBackends({ era: 'session' })
   const issuer = await startTokens()
-  const way = { era: 'session', tool: 'echo' } as const
   try {
-    const measured = await measureCalls([
-      { ...way, name: 'proxy', start: (build) => startProxy(build, backend.url) },
-      {
-        ...way,
-        name: 'one known RS256 token',
-        headers: { authorization: `Bearer ${issuer.token()}` },
-        start: (build) => startProxy(build, backend.url, issuer.flags),
-      },
-    ])
-    return tableOf(measured, 'of a call without a token')
+    return tableOf(await measureCalls([proxyWay(url), tokenWay(url, issuer)]), 'of a call without a token')
   } finally {
     issuer.close()
   }

@@ -20,6 +20,7 @@ const benches = [
   'programs',
   'proxy',
   'vmcp',
+  'cost',
   'hooks',
   'authserver',
   'policy',

@@ -6,10 +6,10 @@
  * number of series to 2000 per metric; any further series are combined into one.
  */
 import type { Meter, MetricOptions } from '@opentelemetry/api'
-import { type MetricRow, processMetrics, serverMetrics } from '../../../schemas/metrics/index.ts'
+import { logMetrics, type MetricRow, processMetrics, serverMetrics } from '../../../schemas/metrics/index.ts'
 import { cutBytes } from '../redact.ts'
 
-const allMetrics = { ...serverMetrics, ...processMetrics }
+const allMetrics = { ...serverMetrics, ...logMetrics, ...processMetrics }
 type Table = typeof allMetrics
 export type MetricName = keyof Table
 

@@ -8,6 +8,7 @@
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import {
   histogramText,
+  logMetrics,
   metricsType,
   metricText,
   processText,
@@ -154,7 +155,7 @@ export function mergedMetrics(
     metricText(proxyMetrics.proxyRpcRequests, samplesOf(calls)),
     histogramText(proxyMetrics.proxyRequestDuration, [durations]),
     metricText(proxyMetrics.proxyWorkers, [[workers]]),
-    metricText(serverMetrics.logLinesLost, [[lostLogLines()]]),
+    metricText(logMetrics.logLinesLost, [[lostLogLines()]]),
     processText(version),
   ].join('')
 }

@@ -14,6 +14,7 @@ import {
   type MetricRow,
   type Program,
   processMetrics,
+  logMetrics,
   programMetrics,
   prometheusName,
   serverMetrics,
@@ -152,7 +153,7 @@ t.test('every row of a server can be recorded and scraped under its name', async
   if (!settings) throw new Error('no settings')
   const sdk = startSdk(settings, { version: '1', log: silentLog, exportIntervalMs: 60_000 })
   t.teardown(() => sdk.shutdown())
-  for (const [name, row] of Object.entries({ ...serverMetrics, ...processMetrics } as Record<
+  for (const [name, row] of Object.entries({ ...serverMetrics, ...logMetrics, ...processMetrics } as Record<
     string,
     MetricRow
   >)) {

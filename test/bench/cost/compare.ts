@@ -36,8 +36,8 @@ export interface Amount {
 
 const usualAmount: Amount = {
   rounds: Number(process.env['BENCH_ROUNDS'] ?? 11),
-  callsOfSlice: 1_000,
-  callsToWarmUp: 12_000,
+  callsOfSlice: 700,
+  callsToWarmUp: 8_000,
 }
 
 const connections = 16
@@ -60,14 +60,11 @@ export async function measureCalls(ways: readonly Way[], amount = usualAmount): 
     microsOf(runner, amount.callsOfSlice),
   )
   await Promise.all(runners.map(({ server }) => server.stop()))
-  const medianOf = (name: string, isOther: boolean): number | undefined => {
-    const found = runners.find((runner) => runner.name === name && runner.isOther === isOther)
-    return found && median(slices.get(found) ?? [])
-  }
+  const medianOf = (found: Runner | undefined): number | undefined => found && median(slices.get(found) ?? [])
   return ways.map(({ name }) => ({
     name,
-    micros: medianOf(name, false) ?? Number.NaN,
-    otherMicros: medianOf(name, true),
+    micros: medianOf(runners.find((one) => one.name === name && !one.isOther)) ?? Number.NaN,
+    otherMicros: medianOf(runners.find((one) => one.name === name && one.isOther)),
   }))
 }
 

@@ -58,16 +58,23 @@ export async function startVmcp(
 export function startProxy(
   build: string,
   target: string,
-  flags: readonly string[] = [],
+  { flags = [], log = 'file' }: { readonly flags?: readonly string[]; readonly log?: LogTo } = {},
 ): Promise<MeasuredServer> {
-  return startProgram(build, ['proxy', 'bench', '--target-uri', new URL(target).origin, ...flags])
+  return startProgram(build, ['proxy', 'bench', '--target-uri', new URL(target).origin, ...flags], log)
 }
 
-async function startProgram(build: string, args: readonly string[]): Promise<MeasuredServer> {
+/** A file, or a pipe that is never read. */
+type LogTo = 'file' | 'unread'
+
+async function startProgram(
+  build: string,
+  args: readonly string[],
+  logTo: LogTo = 'file',
+): Promise<MeasuredServer> {
   const port = await freePort()
   const log = openSync(join(folder, `log-${++files}`), 'w')
   const child = spawn(process.execPath, [join(build, 'gatehouse.js'), ...args, '--port', String(port)], {
-    stdio: ['ignore', log, log],
+    stdio: ['ignore', log, logTo === 'unread' ? 'pipe' : log],
     env: { ...process.env, NODE_ENV: 'production' },
   })
   closeSync(log)
@@ -92,7 +99,7 @@ async function answers({ url, child }: MeasuredServer, args: readonly string[]):
   }
 }
 
-export function register(child: ChildProcess, port: number): MeasuredServer {
+function register(child: ChildProcess, port: number): MeasuredServer {
   const server: MeasuredServer = {
     url: `http://127.0.0.1:${port}/mcp`,
     child,

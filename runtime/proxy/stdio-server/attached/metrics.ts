@@ -4,6 +4,7 @@
  */
 import {
   attachMetrics,
+  logMetrics,
   type MetricRow,
   metricText,
   type MetricSample,
@@ -68,7 +69,7 @@ export function makeAttachMetrics({ server, version, events, now }: AttachMetric
         serverMetrics.events,
         [...types].map(([type, count]): MetricSample => [count, { type }]),
       ),
-      metricText(serverMetrics.logLinesLost, [[lostLogLines()]]),
+      metricText(logMetrics.logLinesLost, [[lostLogLines()]]),
       processText(version),
     ].join('')
   }
