@@ -22,10 +22,13 @@ t.test(
   needsUser,
   async (t) => {
     const up = await makeUpHome(t, ['claude-desktop', 'cursor'])
-    await up.up('--background', '--except', 'postgres')
+    const { code, stdout, stderr } = await up.up('--background', '--except', 'postgres')
+    t.equal(code, 0, 'both servers are ready', { stdout, stderr })
     const client = await connectThroughEntry(up, 'cursor')
     t.teardown(() => client.close())
-    t.equal((await client.listTools()).tools.length, 2)
+    const { tools } = await client.listTools()
+    const status = tools.length === 2 ? undefined : (await up.gatehouse('status')).stdout
+    t.equal(tools.length, 2, 'the first list is complete', { stdout, status })
     // The folders that Gatehouse itself made private stay as they are.
     const temporary = readdirSync(join(up.home, 'tmp')).filter((name) => name.startsWith('gatehouse-'))
     publishHome(up.home, (path) => path === up.state || temporary.some((name) => path.endsWith(name)))

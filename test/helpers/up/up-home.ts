@@ -1,5 +1,13 @@
 /** A home folder with the files of Claude Desktop, Cursor and VS Code, and `gatehouse up` in it. */
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -68,7 +76,8 @@ export async function makeUpHome(
   }
   const gatehouse = (...args: string[]) => runGatehouse(args, '', env)
   t.teardown(async () => {
-    await gatehouse('down')
+    // A running instance owns this file. Most tests stop their instance themselves.
+    if (existsSync(join(state, 'instance.json'))) await gatehouse('down')
     rmSync(home, { recursive: true, force: true, maxRetries: 5 })
   })
   const state = join(home, '.local/state/gatehouse/up')
