@@ -28,8 +28,6 @@ const policies = [
 ]
 const incomingAuth = { type: 'anonymous', authz: { type: 'cedar', policies, entitiesJson: '[]' } }
 const longSeconds = 60
-/** Time until a call has reached the backend, in milliseconds. */
-const startMs = 1_500
 
 /** The tools of the cells, with their arguments. */
 const tools = {
@@ -98,9 +96,14 @@ for (const backendEra of eras)
       t.teardown(() => Promise.all([vmcp.close(), clock.close(), tasks.close()]))
       for (const clientEra of eras) {
         const client = await connect[clientEra](vmcp.url)
-        await t.test(`client of the ${clientEra} era`, (t) => checkCells(t, path, client, tasks.cancelled))
+        await t.test(`client of the ${clientEra} era`, (t) => checkCells(t, path, client, tasks))
       }
     })
+
+/** Waits up to 15 seconds. */
+async function until(isDone: () => boolean): Promise<void> {
+  for (let i = 0; i < 300 && !isDone(); i++) await new Promise((resolve) => setTimeout(resolve, 50))
+}
 
 async function checkCells(t: Test, path: Path, client: MatrixClient, cancelled: () => number): Promise<void> {
   const call = ({ name, args }: ReturnType<Path['through']>) => client.call(name, args)
@@ -115,19 +118,17 @@ async function checkCells(t: Test, path: Path, client: MatrixClient, cancelled: 
   t.match(await asTask(path.through(tools.input)), /deleted notes/, 'input')
 
   const long = path.through(tools.long)
-  const before = cancelled()
+  const [created, cancelled] = [backend.created(), backend.cancelled()]
   const taskId = await client.create(long.name, long.args)
-  // A workflow or a script has not called the tool yet.
-  await new Promise((resolve) => setTimeout(resolve, startMs))
+  // A workflow or a script may not have called the tool yet.
+  await until(() => backend.created() === created + 1)
   t.equal(await client.cancel(taskId), 'cancelled')
-  for (let i = 0; i < 100 && cancelled() === before; i++)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  t.equal(cancelled(), before + 1, 'the task of the backend is cancelled')
+  await until(() => backend.cancelled() === cancelled + 1)
+  t.equal(backend.cancelled(), cancelled + 1, 'the task of the backend is cancelled')
   if (client.abandon) {
-    await client.abandon(long.name, long.args, startMs)
-    for (let i = 0; i < 100 && cancelled() === before + 1; i++)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    t.equal(cancelled(), before + 2, 'also after the client has disconnected')
+    await client.abandon(long.name, long.args, () => until(() => backend.created() === created + 2))
+    await until(() => backend.cancelled() === cancelled + 2)
+    t.equal(backend.cancelled(), cancelled + 2, 'also after the client has disconnected')
   }
 
   const appOnly = await call(path.through(tools.appOnly))

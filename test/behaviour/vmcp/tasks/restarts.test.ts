@@ -1,5 +1,5 @@
 /**
- * Clients finish a task across a restart of the virtual server and a change of replica. Sources: docs/guides/tasks.md,
+ * Clients finish a task across a restart of the virtual server and a change of replica. Source: docs/guides/tasks.md,
  * "Restarts and replicas".
  */
 import { createServer, request as httpRequest } from 'node:http'
@@ -74,7 +74,7 @@ async function startReplicas(t: Test, redis: RedisProcess, backendEra: keyof typ
       const before = current
       current = await start()
       front.setTarget(current.url)
-      await before.close({ graceMs: 0 })
+      await before.close({ graceMs: 2_000 })
     },
   }
 }
