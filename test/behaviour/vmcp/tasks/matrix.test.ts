@@ -105,7 +105,7 @@ async function until(isDone: () => boolean): Promise<void> {
   for (let i = 0; i < 300 && !isDone(); i++) await new Promise((resolve) => setTimeout(resolve, 50))
 }
 
-async function checkCells(t: Test, path: Path, client: MatrixClient, cancelled: () => number): Promise<void> {
+async function checkCells(t: Test, path: Path, client: MatrixClient, backend: TaskServer): Promise<void> {
   const call = ({ name, args }: ReturnType<Path['through']>) => client.call(name, args)
   const asTask = async ({ name, args }: ReturnType<Path['through']>) =>
     client.settle(await client.create(name, args))
