@@ -13,6 +13,8 @@ import { greet, questionSchema, type TaskTool, taskTools } from './task-tools.ts
 
 export interface TaskServer {
   readonly url: string
+  /** Returns the number of tasks. */
+  readonly created: () => number
   /** Returns the number of cancelled tasks. */
   readonly cancelled: () => number
   close(): Promise<void>
@@ -156,6 +158,7 @@ export async function startExtensionTaskServer(): Promise<TaskServer> {
   })
   return {
     url: `${server.origin}/mcp`,
+    created: () => tasks.size,
     cancelled: () => [...tasks.values()].filter(({ isCancelled }) => isCancelled).length,
     close: () => server.close(),
   }
@@ -164,7 +167,13 @@ export async function startExtensionTaskServer(): Promise<TaskServer> {
 /** A task store in which tasks may fail with a protocol error. */
 class FailingTaskStore extends InMemoryTaskStore {
   readonly errors = new Map<string, McpError>()
+  created = 0
   cancelled = 0
+
+  override createTask(...options: Parameters<InMemoryTaskStore['createTask']>) {
+    this.created++
+    return super.createTask(...options)
+  }
 
   override async updateTaskStatus(
     ...[taskId, status, ...rest]: Parameters<InMemoryTaskStore['updateTaskStatus']>
@@ -264,6 +273,7 @@ export async function startSessionTaskServer(): Promise<TaskServer> {
   })
   return {
     url: `${http.origin}/mcp`,
+    created: () => taskStore.created,
     cancelled: () => taskStore.cancelled,
     async close() {
       await Promise.all([...transports.values()].map((transport) => transport.close()))

@@ -103,7 +103,12 @@ export function makeOptimizer(
     )
     return measure
       .call(name, { exists: (known) => search.knows(known), absent }, () =>
-        next({ ...innerOperation(operation, 'tools/call', params), stateFor: operation.stateFor }),
+        // With the id of the request, the tool may respond with a task.
+        next({
+          ...innerOperation(operation, 'tools/call', params),
+          id: operation.id,
+          stateFor: operation.stateFor,
+        }),
       )
       .catch((error: unknown) => {
         if (!absent(error)) throw error

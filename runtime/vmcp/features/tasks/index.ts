@@ -159,6 +159,8 @@ export function makeTasks(options: TasksOptions): TaskFeature {
     async close() {
       inputs.close()
       await owned.close()
+      // Without a shared key, the ids are lost with this process.
+      sessions.close({ gone: secrets().length === 0 })
     },
   }
 }

@@ -50,7 +50,7 @@ export const sessionTaskVersion = '2025-11-25'
 
 /** How a client receives tasks. Undefined if the client gets only finished results. */
 export function receiverOf({ id, client, params }: Operation): TaskShape | undefined {
-  // Calls from scripts, workflows and tool search have no id, and their results must be complete.
+  // Calls from scripts and workflows have no id, and their results must be complete.
   if (id === undefined) return undefined
   if (client.era === 'stateless') return client.abilities.tasks ? 'extension' : undefined
   return client.protocolVersion === sessionTaskVersion && params.raw('task')?.[0] === 0x7b

@@ -68,6 +68,12 @@ export class TaskSessions {
     this.#end(session, { gone: true })
   }
 
+  /** Closes all connections. With `gone`, also ends the sessions at the backends. */
+  close(options: { readonly gone: boolean }): void {
+    for (const session of this.#sessions.values()) this.#end(session, options)
+    this.#sessions.clear()
+  }
+
   /** Returns the operation, for requests in the session in which the task was created. */
   attach(operation: Operation, { hash, session: opened }: TaskRef): Operation {
     if (!opened || operation.client.session) return operation

@@ -12,10 +12,9 @@ export interface MatrixClient {
   /** Calls a tool without a task. Resolves with the result or the error as JSON text. */
   call(name: string, args?: object): Promise<string>
   /**
-   * Calls a tool without a task, and closes the connection after the given time in milliseconds. Undefined for sessions,
-   * because a closed connection does not cancel their calls.
+   * Calls a tool without a task, and closes the connection when `reached` resolves. Undefined for sessions, because a closed connection does not cancel their calls.
    */
-  readonly abandon?: (name: string, args: object, afterMs: number) => Promise<void>
+  readonly abandon?: (name: string, args: object, reached: () => Promise<void>) => Promise<void>
 }
 
 const ui = { 'io.modelcontextprotocol/ui': { mimeTypes: ['text/html;profile=mcp-app'] } }
@@ -82,12 +81,16 @@ export function connectStatelessClient(url: string): Promise<MatrixClient> {
         params = { ...params, requestState, inputResponses: answersTo(result['inputRequests']) }
       }
     },
-    async abandon(name, args, afterMs) {
+    async abandon(name, args, reached) {
       const { body, headers } = statelessRequest('tools/call', { name, arguments: args }, plain)
       const accept = 'application/json, text/event-stream'
       const all = { 'content-type': 'application/json', accept, ...headers }
-      const signal = AbortSignal.timeout(afterMs)
-      await fetch(url, { method: 'POST', body, headers: all, signal }).catch(() => {})
+      const controller = new AbortController()
+      const { signal } = controller
+      const called = fetch(url, { method: 'POST', body, headers: all, signal }).catch(() => {})
+      await reached()
+      controller.abort()
+      await called
     },
   })
 }
