@@ -6,6 +6,8 @@ export interface FileResult {
   readonly failed: number
   readonly skipped: number
   readonly seconds: number
+  /** CPU seconds of the process and of its ended children. */
+  readonly cpuSeconds: number
 }
 
 export interface GroupReport {

@@ -179,6 +179,8 @@ function sumOf(results: readonly FileResult[], key: keyof Counts): number {
 function showSlowest(): void {
   if (finished.length <= slowest) return
   const longest = finished.toSorted((a, b) => b.seconds - a.seconds).slice(0, slowest)
-  const lines = longest.map(({ seconds, file }) => `  ${seconds.toFixed(1)} ${file}\n`)
-  process.stdout.write(`slowest files, in seconds:\n${lines.join('')}`)
+  const lines = longest.map(
+    ({ seconds, cpuSeconds, file }) => `  ${seconds.toFixed(1)} (${cpuSeconds.toFixed(1)}) ${file}\n`,
+  )
+  process.stdout.write(`slowest files, in seconds (and CPU seconds):\n${lines.join('')}`)
 }

@@ -8,8 +8,7 @@ const startedAt = Math.round(performance.timeOrigin) / 1_000
 
 export type ProcessSamples = { readonly [M in keyof typeof processMetrics]: readonly MetricSample[] }
 
-/** `lostLogLines` is the number of dropped log lines, for programs that count them. */
-export function processSamples(version: string, lostLogLines?: number): ProcessSamples {
+export function processSamples(version: string): ProcessSamples {
   const { user, system } = process.cpuUsage()
   const files = openFiles()
   return {
@@ -17,14 +16,13 @@ export function processSamples(version: string, lostLogLines?: number): ProcessS
     processMemory: [[process.memoryUsage.rss()]],
     processStart: [[startedAt]],
     processFiles: files === undefined ? [] : [[files]],
-    logLinesLost: lostLogLines === undefined ? [] : [[lostLogLines]],
     buildInfo: [[1, { version, node: process.versions.node }]],
   }
 }
 
-/** Returns the samples as text. Parameters as for `processSamples`. */
-export function processText(version: string, lostLogLines?: number): string {
-  const samples = processSamples(version, lostLogLines)
+/** Returns the samples as text. */
+export function processText(version: string): string {
+  const samples = processSamples(version)
   return Object.entries(processMetrics)
     .map(([name, row]) => metricText(row, samples[name as keyof typeof processMetrics]))
     .join('')

@@ -32,13 +32,6 @@ export const processMetrics = {
     help: 'Open file descriptors in the process, if the operating system reports them (Linux)',
     labels: [],
   },
-  logLinesLost: {
-    name: 'gatehouse_log_lines_lost',
-    kind: 'counter',
-    observed: true,
-    help: 'Log lines that were dropped because the reader of standard error was too slow (not for the hooks server)',
-    labels: [],
-  },
   buildInfo: {
     name: 'gatehouse_build_info',
     kind: 'gauge',

@@ -229,6 +229,13 @@ export const serverMetrics = {
     help: 'Audit log lines that could not be written',
     labels: [],
   },
+  logLinesLost: {
+    name: 'gatehouse_log_lines_lost',
+    kind: 'counter',
+    observed: true,
+    help: 'Log lines that were dropped because the reader of standard error was too slow',
+    labels: [],
+  },
   backendsDiscovered: {
     name: 'gatehouse_vmcp_backends_discovered',
     kind: 'gauge',

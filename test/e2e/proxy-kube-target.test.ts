@@ -109,7 +109,8 @@ await t.test('proxy stdio NAME with a real API server', { skip: kubeMissing() },
     })
     t.match(await run('', ['stdio', 'notes']), {
       code: 2,
-      stderr: /TARGET: notes is not an http or https URL, and there is no kubeconfig in which to look it up/,
+      stderr:
+        /no server [^]*\nIn the cluster: TARGET: notes is not an http or https URL, and there is no kubeconfig in which to look it up/,
     })
     const gone = join(t.testdir({}), 'gone')
     writeFileSync(

@@ -205,7 +205,11 @@ await t.test('each failure has one message and an exit code', async (t) => {
     [['tools', 'list'], 2, /TARGET is missing/],
     [['tools', 'list', 'ftp://x'], 2, /TARGET: must be/],
     [['tools', 'list', 'http://u:p@127.0.0.1/mcp'], 2, /must not contain credentials/],
-    [['tools', 'list', `http://127.0.0.1:${port}/mcp`], 1, /^Error: .*could not be reached/],
+    [
+      ['tools', 'list', `http://127.0.0.1:${port}/mcp`],
+      1,
+      /^Error: the server could not be reached; run "gatehouse doctor http/,
+    ],
     [
       ['tools', 'list', '--', '/no/such/program'],
       1,

@@ -30,7 +30,7 @@ t.test('group: files report their own counts, failures and skips', async (t) => 
     "t.test('four', async (t) => { t.pass('c') })",
   ])
   t.same(
-    results.map(({ seconds: _, ...result }) => result),
+    results.map(({ seconds: _, cpuSeconds: __, ...result }) => result),
     [
       { file: files[0], passed: 2, failed: 0, skipped: 0 },
       { file: files[1], passed: 0, failed: 1, skipped: 1 },
@@ -56,6 +56,31 @@ t.test('group: teardown and timeout belong to the file', async (t) => {
     results.map(({ failed }) => failed > 0),
     [true, false, false],
   )
+})
+
+t.test('group: an uncaught error fails the test that caused it', async (t) => {
+  const uncaught = (statement: string) => `t.test('waits', async (t) => { t.pass() })
+t.test('breaks', () => new Promise((resolve) => {
+  setTimeout(() => { setTimeout(resolve, 50); ${statement} })
+}))
+t.test('goes on', async (t) => { t.pass() })`
+  const { results, failures, files, status } = runGroup(t, [
+    uncaught("throw new Error('thrown')"),
+    uncaught("Promise.reject(new Error('rejected'))"),
+    "t.test('last', async (t) => { t.pass() })",
+  ])
+  const [first, second] = files
+  t.match(failures[0]?.split('\n')[0], `${first} > breaks > thrown`)
+  t.ok(failures.some((text) => text.startsWith(`${second} > breaks > rejected\n`)))
+  t.same(
+    results.map(({ passed, failed }) => [passed, failed > 0]),
+    [
+      [2, true],
+      [2, true],
+      [1, false],
+    ],
+  )
+  t.equal(status, 1)
 })
 
 t.test('group: a file fails when it leaves changes or open handles behind', async (t) => {

@@ -5,7 +5,7 @@
  * docs/reference/specification/external-auth.md#embeddedAuthServer, embeddedAuthServer.
  */
 import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
-import { MergedPages, processText } from '../../../schemas/metrics/index.ts'
+import { MergedPages, metricText, processText, serverMetrics } from '../../../schemas/metrics/index.ts'
 import { isSwitchedOn, isFields } from '../../../schemas/index.ts'
 import { checkAuthServer } from '../../authserver/index.ts'
 import {
@@ -259,7 +259,7 @@ async function servePrimary(
         return pages.render(
           new Map([
             ...texts.map(({ id, text }): [string, string] => [id, text]),
-            ['', processText(version, lostLogLines())],
+            ['', processText(version) + metricText(serverMetrics.logLinesLost, [[lostLogLines()]])],
           ]),
         )
       }),

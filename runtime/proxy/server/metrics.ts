@@ -154,7 +154,8 @@ export function mergedMetrics(
     metricText(proxyMetrics.proxyRpcRequests, samplesOf(calls)),
     histogramText(proxyMetrics.proxyRequestDuration, [durations]),
     metricText(proxyMetrics.proxyWorkers, [[workers]]),
-    processText(version, lostLogLines()),
+    metricText(serverMetrics.logLinesLost, [[lostLogLines()]]),
+    processText(version),
   ].join('')
 }
 

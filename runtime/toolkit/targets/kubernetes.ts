@@ -53,17 +53,19 @@ export async function urlOfResource(target: string, namespace: string | undefine
   return url
 }
 
+/** The proxy's error for a server that it cannot reach. */
+export const unreachable = 'the server could not be reached'
+
 /**
  * Returns an error message with the next step for an unreachable server. Omits the query, which can contain a secret.
  */
 export function unreachableText(url: URL): string {
-  const what = 'the server could not be reached'
   if (!/\.svc(?:\.|$)/.test(url.hostname))
-    return `${what}; run "gatehouse doctor ${url.origin}${url.pathname}" to find the cause`
+    return `${unreachable}; run "gatehouse doctor ${url.origin}${url.pathname}" to find the cause`
   const [service = '', namespace = ''] = url.hostname.split('.')
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   return (
-    `${what}: this address exists only inside the cluster; forward a port and use its URL:\n` +
+    `${unreachable}: this address exists only inside the cluster; forward a port and use its URL:\n` +
     `  kubectl port-forward -n ${namespace} service/${service} 8080:${port}   (http://127.0.0.1:8080${url.pathname})`
   )
 }
@@ -83,7 +85,7 @@ async function connect(target: string, namespace: string | undefined): Promise<C
   })
   const where = namespace ?? access.namespace ?? 'default'
   const version = apiVersion.split('/').at(-1) ?? apiVersion
-  const unreachable = (what: string, cause?: unknown) =>
+  const failed = (what: string, cause?: unknown) =>
     new GatehouseError('BACKEND_UNREACHABLE', {
       detail: `the cluster ${server} (context ${context}) ${what}`,
       cause,
@@ -94,13 +96,13 @@ async function connect(target: string, namespace: string | undefined): Promise<C
     async find(kind, name) {
       const resource = { group: apiGroup, version, namespace: where, plural: pluralOf(kind), name }
       const { status, body } = await get(resource).catch((error: unknown) => {
-        throw unreachable('did not respond', error)
+        throw failed('did not respond', error)
       })
       // Either the object or its definition does not exist.
       if (status === 404) return { kind }
       if (status === 403) return { kind, forbidden: true }
-      if (status === 401) throw unreachable('rejected your credentials')
-      if (status >= 300) throw unreachable(`responded with status ${status}`)
+      if (status === 401) throw failed('rejected your credentials')
+      if (status >= 300) throw failed(`responded with status ${status}`)
       return { kind, object: body }
     },
   }

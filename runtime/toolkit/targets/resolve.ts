@@ -15,9 +15,12 @@ export async function urlOfTarget(target: string, namespace: string | undefined)
   try {
     return urlFrom(await urlOfResource(target, namespace))
   } catch (error) {
-    if (!(error instanceof GatehouseError) || runningServers().length === 0) throw error
+    if (!(error instanceof GatehouseError) || namespace !== undefined) throw error
     const { code, message, cause } = error
-    const local = `no server named ${target} is running on this machine; ${runningHint({ wanted: target })}`
+    const local =
+      runningServers().length === 0
+        ? runningHint()
+        : `no server named ${target} is running on this machine; ${runningHint({ wanted: target })}`
     throw new GatehouseError(code, { detail: `${local}\nIn the cluster: ${message}`, cause })
   }
 }

@@ -128,7 +128,10 @@ async function warnOfUnknown(server: string): Promise<void> {
   })
 }
 
-/** Returns true if the gateway requires a login. Warns if the gateway does not respond as an MCP server. */
+/**
+ * Returns true if the gateway requires a login. Warns if the gateway does not respond, or if `--url` is the address of
+ * another kind of server.
+ */
 async function probeLogin({ url, server, bearerFile }: AddOptions): Promise<boolean> {
   if (server !== undefined || bearerFile !== undefined) return false
   const address = url ?? defaultUrl
@@ -136,6 +139,8 @@ async function probeLogin({ url, server, bearerFile }: AddOptions): Promise<bool
   const { kind } = greeting
   if (url !== undefined && (kind === 'silent' || kind === 'other'))
     printError(`Warning: ${address} ${textOf(greeting)}; run gatehouse doctor ${address} to find the cause`)
+  else if (kind === 'silent')
+    printError(`Warning: no server responds at ${address}; start one with gatehouse run, up or dev`)
   return kind === 'login'
 }
 

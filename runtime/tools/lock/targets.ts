@@ -16,8 +16,8 @@ import { runningServerAt } from '../../toolkit/targets/running.ts'
 import { lockFolders } from './pages.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { validateResource } from '../../../hooks/index.ts'
-import { type RestService, restBackend, restServicesIn } from './rest-service.ts'
+import { type OfflineService, validateResource } from '../../../hooks/index.ts'
+import { restBackend, restServicesIn } from './openapi-server.ts'
 
 export type BackendKind = ToolLockSpec['backendRef']['kind']
 
@@ -27,7 +27,7 @@ export interface LockTarget {
   readonly url: string
   readonly transport: 'sse' | 'streamable-http' | 'openapi'
   /** Present for transport openapi. */
-  readonly rest?: RestService
+  readonly rest?: OfflineService
 }
 
 /** A backend whose definitions could not be listed. */

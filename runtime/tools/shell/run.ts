@@ -14,7 +14,8 @@ import { commandLog } from '../../toolkit/terminal/log.ts'
 import { exitCode, printError } from '../../toolkit/terminal/output.ts'
 import type { ArgumentFlags } from './arguments.ts'
 import { ConversationOver, type McpClient, ServerError } from './client.ts'
-import { converse } from './conversation.ts'
+import { converse, type Server } from './conversation.ts'
+import { unreachable, unreachableText } from '../../toolkit/targets/kubernetes.ts'
 import { answerElicitation } from './elicitation.ts'
 import type { OutputFormat } from './operations.ts'
 import { forTerminal, oneLine } from '../../toolkit/terminal/plain-text.ts'
@@ -80,7 +81,7 @@ export async function runOperation(
     )
   } catch (error) {
     progress.clear()
-    return reportFailure(error, stop.signal, log)
+    return reportFailure(error, server, stop.signal, log)
   } finally {
     // The operation can fail, or its result can be incomplete, because backends are down.
     if (server.kind === 'url') await warnAbout(server.url)
@@ -121,9 +122,16 @@ function checkCount(
   }
 }
 
-function reportFailure(error: unknown, stop: AbortSignal, log: ReturnType<typeof commandLog>): number {
+function reportFailure(
+  error: unknown,
+  server: Server,
+  stop: AbortSignal,
+  log: ReturnType<typeof commandLog>,
+): number {
   if (error instanceof ServerError) {
-    printError(`Error: ${forTerminal(error.message)}`)
+    const text =
+      server.kind === 'url' && error.message === unreachable ? unreachableText(server.url) : error.message
+    printError(`Error: ${forTerminal(text)}`)
     return httpUnauthorized.has(error.status) ? exitCode.authentication : exitCode.failed
   }
   if (error instanceof ConversationOver) {

@@ -70,7 +70,7 @@ export function observeServer(metrics: Metrics, parts: GaugeParts): void {
   metrics.processMemory(() => processSamples(version).processMemory)
   metrics.processStart(() => processSamples(version).processStart)
   metrics.processFiles(() => processSamples(version).processFiles)
-  metrics.logLinesLost(() => processSamples(version, lostLogLines()).logLinesLost)
+  metrics.logLinesLost(() => [[lostLogLines()]])
   metrics.buildInfo(() => [[1, { version, node: process.versions.node }]])
 }
 

@@ -118,6 +118,11 @@ export const symptomSessions: readonly Session[] = [
     steps: [fails('gatehouse dev -f manifests/examples/quickstart', 2)],
   },
   {
+    name: 'a client without a server',
+    files: { 'home/.cursor/mcp.json': '{"mcpServers":{}}' },
+    steps: [step('gatehouse client add cursor')],
+  },
+  {
     name: 'missing and denied tools',
     files: { 'team.yaml': team },
     steps: [

@@ -124,8 +124,10 @@ export async function stream(
   })
   const ended = (async () => {
     const decoder = new TextDecoder()
+    const isJson = response.headers.get('content-type')?.includes('application/json') ?? false
     try {
-      if (response.body)
+      if (isJson) pending.push((await response.json()) as RpcMessage)
+      else if (response.body)
         for await (const chunk of response.body)
           parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }))
     } catch {

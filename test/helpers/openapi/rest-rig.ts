@@ -26,6 +26,8 @@ export interface RestRigOptions {
   readonly config?: object
   readonly document?: unknown
   readonly env?: Readonly<Record<string, string>>
+  /** Headers of the client's requests. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 export async function startRestRig(t: Test, options: RestRigOptions = {}): Promise<RestRig> {
@@ -51,7 +53,8 @@ export async function startRestRig(t: Test, options: RestRigOptions = {}): Promi
     },
   )
   const client = new Client({ name: 'test', version: '1' })
-  await client.connect(new StreamableHTTPClientTransport(new URL(vmcp.url)))
+  const requestInit = { headers: { ...options.headers } }
+  await client.connect(new StreamableHTTPClientTransport(new URL(vmcp.url), { requestInit }))
   t.teardown(async () => {
     await client.close()
     await vmcp.close()

@@ -45,6 +45,16 @@ export async function startChanging(
 export type Mode = 'observe' | 'warn' | 'freeze' | 'block'
 export const modes: readonly Mode[] = ['observe', 'warn', 'freeze', 'block']
 
+const isFuzz = Number(process.env['FC_RUNS'] ?? 300) > 300
+
+/** The modes without `observe`, which differs from `warn` only in the log. All modes with `make fuzz`. */
+export const distinctModes: readonly Mode[] = isFuzz ? modes : ['warn', 'freeze', 'block']
+
+/** Returns the modes in which a row of a table runs: all modes for the first row. */
+export function modesOfRow(at: number): readonly Mode[] {
+  return at === 0 ? modes : distinctModes
+}
+
 /** Applies one mode to every difference; `freeze` blocks new items. */
 export function pinning(mode: Mode, more: object = {}) {
   return { onChanged: mode, onNew: mode === 'freeze' ? 'block' : mode, ...more }

@@ -111,8 +111,9 @@ type Line = Readonly<Record<string, unknown>>
 export interface Rig {
   readonly vmcp: VmcpServer
   readonly backends: Readonly<Record<string, OfferingBackend>>
-  /** One client of each era, for a server with a workflow and scripts, and for one with tool search. */
+  /** One client of each era, for a server with a workflow and scripts. */
   readonly clients: readonly RuggedClient[]
+  /** The same for a server with tool search. Empty without `search`. */
   readonly searching: readonly RuggedClient[]
   /** Connects more clients to the first server. */
   newClients(): Promise<readonly RuggedClient[]>
@@ -122,7 +123,7 @@ export interface Rig {
   offer(offers: Readonly<Record<string, Offer | OfferFor>>): Promise<void>
   /** Differences that the first server found, in the form of Row.drift. */
   found(): Promise<readonly string[]>
-  /** Waits until both servers find exactly these differences; see Row.drift. */
+  /** Waits until all servers find exactly these differences; see Row.drift. */
   drifted(drift: readonly string[]): Promise<void>
   told(drift: readonly string[]): Promise<{
     readonly lines: readonly Line[]
@@ -132,7 +133,7 @@ export interface Rig {
     /** Differences in the report to the cluster, in the form of Row.drift. */
     readonly reported: readonly string[]
   }>
-  /** Writes other values for some members to the files of both servers. */
+  /** Writes other values for some members to the files of all servers. */
   reload(change: Readonly<Record<string, unknown>>): void
   /** Returns all reports of the first server: the report to the cluster, `/status` and so on. */
   everywhere(): ReturnType<Told['told']>
@@ -144,6 +145,8 @@ export interface RigOptions {
   readonly offers: Readonly<Record<string, Offer | OfferFor>>
   /** The tool of the workflow's step. */
   readonly tool?: string
+  /** Starts a second server, with tool search. */
+  readonly search?: boolean
   readonly config: Readonly<Record<string, unknown>>
   /** Default: all offered items are approved. */
   readonly toolLocks?: readonly object[]
@@ -159,7 +162,7 @@ export interface RigOptions {
 
 export async function startRugPull(
   t: Test,
-  { offers, tool = 'read', config, toolLocks, headers = {}, before, opened, advertise }: RigOptions,
+  { offers, tool = 'read', search, config, toolLocks, headers = {}, before, opened, advertise }: RigOptions,
 ): Promise<Rig> {
   const backends: Record<string, OfferingBackend> = {}
   for (const [name, offer] of Object.entries(offers))
@@ -189,11 +192,13 @@ export async function startRugPull(
   }
   const searchSettings = { ...common, optimizer: {} }
   const main = await toldRig(t, urls, settings, advertise && { advertise })
-  const search = await startTestVmcp(urls, searchSettings)
-  t.teardown(() => search.close())
+  const searchServers = search ? [await startTestVmcp(urls, searchSettings)] : []
+  t.teardown(() => Promise.all(searchServers.map((server) => server.close())))
   const answers: string[] = []
   const clients = await ruggedClients(main.vmcp.url, answers, { headers })
-  const searching = await ruggedClients(search.url, answers, { headers })
+  const searching = (
+    await Promise.all(searchServers.map(({ url }) => ruggedClients(url, answers, { headers })))
+  ).flat()
   const everybody = [...clients, ...searching]
   const statusOf = async (vmcp: VmcpServer) => (await (await fetch(`${vmcp.origin}/status`)).json()) as Status
   return {
@@ -220,7 +225,7 @@ export async function startRugPull(
     },
     found: async () => driftOf((await statusOf(main.vmcp)).backends),
     async drifted(drift) {
-      for (const server of [main.vmcp, search])
+      for (const server of [main.vmcp, ...searchServers])
         await until(async () => {
           await Promise.all(everybody.map((client) => client.request('tools/list')))
           return sameLines(driftOf((await statusOf(server)).backends), drift)
@@ -228,7 +233,7 @@ export async function startRugPull(
     },
     reload(change) {
       main.vmcp.reload(vmcpConfig(urls, { ...settings, ...change }))
-      search.reload(vmcpConfig(urls, { ...searchSettings, ...change }))
+      for (const server of searchServers) server.reload(vmcpConfig(urls, { ...searchSettings, ...change }))
     },
     everywhere: () => main.told(),
     reported: main.reported,

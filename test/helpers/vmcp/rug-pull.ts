@@ -4,7 +4,7 @@
  * through tool search. It also checks where the difference is reported and where not.
  */
 import t, { type Test } from 'tap'
-import { approved, changed, type Mode, modes, other, pinning } from './pinning.ts'
+import { approved, changed, type Mode, modesOfRow, other, pinning } from './pinning.ts'
 import { type Rig, startRugPull, type Offers } from './rug-pull-rig.ts'
 import { type RuggedClient, describedAs, reachedBy, resultOf } from './rug-pull-clients.ts'
 
@@ -51,10 +51,10 @@ export const isOpen = (mode: Mode): boolean => mode === 'observe' || mode === 'w
 
 const untouched: Expected = { description: 'Reads a file', call: { backend: 'files' } }
 
-/** Runs the tests of a table, one for each row and mode. Default: all modes for each row. */
+/** Runs the tests of a table, one for each row and mode. */
 export function rugPulls(
   rows: Readonly<Record<string, Row>>,
-  modesOf: (name: string, at: number) => readonly Mode[] = () => modes,
+  modesOf: (name: string, at: number) => readonly Mode[] = (_, at) => modesOfRow(at),
 ): void {
   // Each test spends most of its time waiting for the report to the cluster.
   t.jobs = 4
@@ -68,6 +68,7 @@ async function rugPull(t: Test, row: Row, mode: Mode): Promise<void> {
   const rig = await startRugPull(t, {
     offers: row.offers,
     tool,
+    search: true,
     config: { ...config, pinning: inMode(mode, row.pinning) },
     ...(toolLocks && { toolLocks }),
   })

@@ -15,8 +15,8 @@ t.test('the page is current', async (t) => {
   t.equal(readFileSync(path, 'utf8'), conformancePage(), 'run make schemas')
 })
 
-t.test('each server run contains every required scenario of its revision', async (t) => {
-  const titles = runs.filter(({ mode }) => mode === 'server')
+t.test('each server run of a revision contains every required scenario', async (t) => {
+  const titles = runs.filter(({ mode, revision }) => mode === 'server' && revision !== undefined)
   t.equal(titles.length, 8)
   for (const { title, revision = '', scenarios } of titles) {
     const missing = requiredScenarios(revision, 'server').filter((name) => !(name in scenarios))

@@ -8,7 +8,7 @@ const root = resolve(import.meta.dirname, '../../..')
 const ours = /\b(?:GATEHOUSE|VMCP)_[A-Z0-9_]*[A-Z0-9]_?/g
 
 /** Names inside a process, which cannot be set from outside. */
-const internal: ReadonlySet<string> = new Set(['GATEHOUSE_LOCK_AUTHORIZATION'])
+const internal: ReadonlySet<string> = new Set(['GATEHOUSE_LOCK_AUTHORIZATION', 'GATEHOUSE_LOCK_HEADERS'])
 
 function namesIn(paths: readonly string[]): ReadonlySet<string> {
   return new Set(paths.flatMap((path) => readFileSync(join(root, path), 'utf8').match(ours) ?? []))

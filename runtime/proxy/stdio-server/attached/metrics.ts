@@ -68,7 +68,8 @@ export function makeAttachMetrics({ server, version, events, now }: AttachMetric
         serverMetrics.events,
         [...types].map(([type, count]): MetricSample => [count, { type }]),
       ),
-      processText(version, lostLogLines()),
+      metricText(serverMetrics.logLinesLost, [[lostLogLines()]]),
+      processText(version),
     ].join('')
   }
 }

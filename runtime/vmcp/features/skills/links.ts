@@ -64,6 +64,12 @@ export interface SkillLinks {
   readonly skillResults: Link
 }
 
+/** A file that a client reads: the backend's URI, and the address that the client sent. */
+interface ReadFile {
+  readonly uri: string
+  readonly address: string
+}
+
 /** An entry can contain 512 files, so pages are smaller than those of other lists. */
 const pageSize = 100
 const maxTtlMs = 60_000
@@ -162,7 +168,10 @@ class Skills {
       throw new GatehouseError('BACKEND_PROTOCOL', {
         detail: `backend ${backend}: the content of the skill file does not match the digest in the skill's entry`,
       })
-    return this.#shown(operation.method, backend, outcome)
+    return this.#shown(operation.method, backend, outcome, {
+      uri,
+      address: operation.params.text('uri') ?? uri,
+    })
   }
 
   /** Reads the skill's entry again if the content differs, because the skill may have changed. */
@@ -218,15 +227,16 @@ class Skills {
   }
 
   /** Returns an outcome with the addresses that clients see. */
-  async #shown(method: string, backend: string, outcome: Outcome): Promise<Outcome> {
+  async #shown(method: string, backend: string, outcome: Outcome, read?: ReadFile): Promise<Outcome> {
     const { addresses } = this.#parts.listings
     if (outcome.kind !== 'result' || !addresses.backends) return outcome
     const { result } = outcome
-    if (!(await workOn(result, mayContainSkills(result)))) return outcome
+    if (!read && !(await workOn(result, mayContainSkills(result)))) return outcome
     const changes: ResultChanges = {
       resource(item) {
         const uri = item.text('uri') ?? ''
-        const address = isSkillAddress(uri) ? addresses.addressOf(backend, uri) : undefined
+        const own = uri === read?.uri ? read.address : undefined
+        const address = own ?? (isSkillAddress(uri) ? addresses.addressOf(backend, uri) : undefined)
         return address === undefined ? item.bytes : item.with({ uri: JSON.stringify(address) })
       },
     }

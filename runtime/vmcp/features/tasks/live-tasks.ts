@@ -27,7 +27,8 @@ export class LiveTasks {
   readonly #now: () => number
   readonly #tasks = new Map<string, LiveTask>()
   readonly #perOwner = new Map<string, number>()
-  readonly #readAt = new LRUCache<string, number>({ max: maxPaced })
+  /** Time at which the next read is due if the client reads at the maximum rate. */
+  readonly #dueAt = new LRUCache<string, number>({ max: maxPaced })
   readonly #ended = new LRUCache<string, true>({ max: maxPaced })
   #sweptAt = Number.NEGATIVE_INFINITY
 
@@ -70,22 +71,26 @@ export class LiveTasks {
     return isFirst
   }
 
-  /** Throws RATE_LIMITED if the previous read was less than half of the poll interval ago. */
+  /**
+   * Throws RATE_LIMITED if reads follow each other faster than half of the poll interval. One read may arrive early,
+   * because clients read a task again after an update or at the beginning of a wait.
+   */
   pace({ hash, pollMs }: TaskRef): void {
     const now = this.#now()
-    const before = this.#readAt.get(hash)
-    if (before !== undefined && now - before < pollMs / 2) {
+    const intervalMs = pollMs / 2
+    const dueAt = Math.max(this.#dueAt.get(hash) ?? now, now)
+    if (dueAt - now > intervalMs) {
       throw new GatehouseError('RATE_LIMITED', {
         detail: `the task was read too soon: wait ${pollMs} ms between reads`,
         data: { pollIntervalMs: pollMs },
       })
     }
-    this.#readAt.set(hash, now)
+    this.#dueAt.set(hash, dueAt + intervalMs)
   }
 
   /** Allows the next read immediately, because the client has changed the task. */
   resetPace({ hash }: TaskRef): void {
-    this.#readAt.delete(hash)
+    this.#dueAt.delete(hash)
   }
 
   #sweep(): void {

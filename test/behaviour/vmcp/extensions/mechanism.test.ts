@@ -1,9 +1,10 @@
 /** Protocol extensions: what clients see, what backends receive, and the routes of unknown methods. */
 import t from 'tap'
+import { startExtensionBackend } from '../../../helpers/mcp/tasks/extension-backend.ts'
 import { openSession, type RpcMessage, stateless } from '../../../helpers/mcp/wire.ts'
 import { startRawBackend, textResult } from '../../../helpers/mcp/raw-backend.ts'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
-import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
+import { bareNames, startTestVmcp, vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 
 const ui = 'io.modelcontextprotocol/ui'
 const declared = {
@@ -58,6 +59,34 @@ await t.test('extensions: backends receive only enabled extensions that this cli
     await plain.request('tools/call', { name: 'raw_echo', arguments: {} })
     t.equal(opened.at(-1)?.['extensions'], undefined, 'from a client without extensions')
   }
+})
+
+await t.test('extensions: an open session loses an extension that a reload disables', async (t) => {
+  const opened: Readonly<Record<string, unknown>>[] = []
+  const modern = await startExtensionBackend()
+  const added = await startRawBackend({ opened: (_session, capabilities) => opened.push(capabilities) })
+  const backends = { modern: modern.url }
+  const vmcp = await startTestVmcp(backends)
+  t.teardown(() => Promise.all([vmcp.close(), modern.close(), added.close()]))
+  const session = await openSession(vmcp.url, { capabilities: declared })
+  const seen = async () => {
+    await session.request('tools/call', { name: 'modern_sync', arguments: {} })
+    const { params } = modern.requests.findLast(({ method }) => method === 'tools/call') ?? {}
+    const meta = Object(params?.['_meta'])['io.modelcontextprotocol/clientCapabilities']
+    return Object(meta)['extensions']
+  }
+  t.same(await seen(), { [ui]: declared.extensions[ui] })
+  const apps = { enabled: false }
+  vmcp.reload(vmcpConfig({ ...backends, added: added.url }, { extensions: { apps } }))
+  t.same(await seen(), undefined)
+  await session.request('tools/call', { name: 'added_echo', arguments: {} })
+  t.ok(opened.length > 0)
+  t.notOk(
+    opened.some((one) => 'extensions' in one),
+    'also not when Gatehouse reads lists for the session',
+  )
+  vmcp.reload(vmcpConfig(backends))
+  t.same(await seen(), { [ui]: declared.extensions[ui] }, 'enabled again')
 })
 
 await t.test('extensions: a declaration with an unknown revision is not used', async (t) => {

@@ -4,7 +4,7 @@
 import t from 'tap'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { json, textResult } from '../../../helpers/mcp/raw-backend.ts'
-import { listChanged, modes } from '../../../helpers/vmcp/pinning.ts'
+import { distinctModes, listChanged } from '../../../helpers/vmcp/pinning.ts'
 import { everyWay, inMode, textPull, told, toldToNoModel } from '../../../helpers/vmcp/rug-pull.ts'
 import { ruggedClients } from '../../../helpers/vmcp/rug-pull-clients.ts'
 import { lockFor, type OfferFor, startRugPull } from '../../../helpers/vmcp/rug-pull-rig.ts'
@@ -17,7 +17,7 @@ const { offer, pulled, drift, untouched, after } = textPull
 /** Another tool for one team. */
 const forVictims: OfferFor = ({ headers }) => (headers['x-team'] === 'victims' ? pulled : offer)
 
-for (const mode of modes) {
+for (const mode of distinctModes) {
   t.test(`for one caller only: ${mode}`, { buffered: true }, async (t) => {
     const rig = await startRugPull(t, {
       offers: { files: forVictims },

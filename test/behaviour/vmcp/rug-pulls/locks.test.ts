@@ -3,7 +3,7 @@ import t from 'tap'
 import { until } from '../../../helpers/redis.ts'
 import { describedAs } from '../../../helpers/vmcp/rug-pull-clients.ts'
 import { parseVmcpConfig } from '../../../../runtime/config/index.ts'
-import { approved, changed, type Mode, modes, other } from '../../../helpers/vmcp/pinning.ts'
+import { approved, changed, type Mode, modes, modesOfRow, other } from '../../../helpers/vmcp/pinning.ts'
 import {
   everyWay,
   inMode,
@@ -79,8 +79,8 @@ const rows: Readonly<Record<string, Row>> = {
   },
 }
 
-for (const [name, row] of Object.entries(rows)) {
-  for (const mode of modes) {
+for (const [at, [name, row]] of Object.entries(rows).entries()) {
+  for (const mode of modesOfRow(at)) {
     t.test(`${name}: ${mode}`, { buffered: true }, async (t) => {
       const rig = await startRugPull(t, {
         offers: { files: offer, mails: {} },

@@ -4,7 +4,7 @@
  */
 import t, { type Test } from 'tap'
 import { until } from '../../../helpers/redis.ts'
-import { modes } from '../../../helpers/vmcp/pinning.ts'
+import { distinctModes } from '../../../helpers/vmcp/pinning.ts'
 import {
   everyWay,
   inMode,
@@ -26,9 +26,11 @@ async function allWays(t: Test, rig: Rig, expected: Expected): Promise<void> {
   for (const client of rig.clients) await everyWay(t, client, 'read', expected)
 }
 
-for (const mode of modes) {
-  const start = (t: Test, toolLocks = [lockFor('files', offer)], offers = { files: offer }) =>
-    startRugPull(t, { offers, config: { pinning: inMode(mode) }, toolLocks })
+for (const mode of distinctModes) {
+  const start = (t: Test, { search = false, offers = { files: offer } } = {}) => {
+    const toolLocks = [lockFor('files', offer)]
+    return startRugPull(t, { offers, search, config: { pinning: inMode(mode) }, toolLocks })
+  }
 
   t.test(`between a list and a call: ${mode}`, { buffered: true }, async (t) => {
     const rig = await start(t)
@@ -60,7 +62,7 @@ for (const mode of modes) {
   })
 
   t.test(`before a start: ${mode}`, { buffered: true }, async (t) => {
-    const rig = await start(t, [lockFor('files', offer)], { files: pulled })
+    const rig = await start(t, { offers: { files: pulled } })
     // The very first response contains the approved definition.
     await allWays(t, rig, after(mode))
     await rig.drifted(drift)
@@ -124,7 +126,7 @@ for (const mode of modes) {
     `approval by a changed lock, while clients are connected: ${mode}`,
     { buffered: true },
     async (t) => {
-      const rig = await start(t)
+      const rig = await start(t, { search: true })
       await rig.offer({ files: pulled })
       await rig.drifted(drift)
       await allWays(t, rig, after(mode))
@@ -148,7 +150,7 @@ for (const mode of modes) {
 }
 
 /** Descriptions that a client is allowed to see. */
-function seen(mode: (typeof modes)[number]): readonly (string | undefined)[] {
+function seen(mode: (typeof distinctModes)[number]): readonly (string | undefined)[] {
   if (mode === 'freeze') return ['Reads a file']
   return mode === 'block' ? ['Reads a file', undefined] : ['Reads a file', evil]
 }

@@ -1,7 +1,7 @@
 /** Prompts, resource templates and instructions that change after they were approved. */
 import t, { type Test } from 'tap'
 import { until } from '../../../helpers/redis.ts'
-import { changed, type Mode, modes } from '../../../helpers/vmcp/pinning.ts'
+import { changed, distinctModes, type Mode, modesOfRow } from '../../../helpers/vmcp/pinning.ts'
 import { inMode, isOpen, told, toldToNoModel, type Expected } from '../../../helpers/vmcp/rug-pull.ts'
 import {
   describedAs,
@@ -133,8 +133,8 @@ const rows: Readonly<Record<string, Row>> = {
   },
 }
 
-for (const [name, row] of Object.entries(rows)) {
-  for (const mode of modes) {
+for (const [at, [name, row]] of Object.entries(rows).entries()) {
+  for (const mode of modesOfRow(at)) {
     t.test(`${name}: ${mode}`, { buffered: true }, async (t) => {
       const { kind, before = kind === prompts ? greets : note, offers, attack, drift } = row
       const rig = await startRugPull(t, { offers, config: { pinning: inMode(mode) } })
@@ -162,7 +162,7 @@ async function oneWay(t: Test, client: RuggedClient, kind: Kind, expected: Expec
   else t.match(resultOf(used), /^error -32602|^error -32002/, `${client.era}: ${call}`)
 }
 
-for (const mode of modes) {
+for (const mode of distinctModes) {
   t.test(`completions of a changed prompt: ${mode}`, { buffered: true }, async (t) => {
     const offers = { files: { prompts: [prompt] } }
     const rig = await startRugPull(t, { offers, config: { pinning: inMode(mode) } })

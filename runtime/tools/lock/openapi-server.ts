@@ -14,13 +14,11 @@ import {
 import { type KubeObject, type OfflineService, offlineService } from '../../../hooks/index.ts'
 import type { Manifest } from '../../toolkit/manifests/read.ts'
 
-export type RestService = OfflineService
-
 /** Returns each service's name and settings. Throws INVALID_CONFIG for an invalid service. */
 export function restServicesIn(
   manifests: readonly Manifest[],
   violationsOf: (doc: unknown) => readonly Violation[],
-): readonly (readonly [string, RestService])[] {
+): readonly (readonly [string, OfflineService])[] {
   return manifests.flatMap(({ doc, file, line }) => {
     if (doc['kind'] !== 'MCPOpenAPIServer') return []
     const violations = violationsOf(doc)
@@ -49,7 +47,7 @@ interface RestBackend {
 const headersVariable = 'GATEHOUSE_LOCK_HEADERS'
 
 /** Writes the document to `path`, unless it is at a URL. `index` makes the name of the variable unique. */
-export function restBackend(service: RestService, path: string, index: number): RestBackend {
+export function restBackend(service: OfflineService, path: string, index: number): RestBackend {
   const { addresses, settings, document, headerNames } = service
   if ('text' in document) writeFileSync(path, document.text, { mode: 0o600 })
   const variable = `${headersVariable}_${index}`
