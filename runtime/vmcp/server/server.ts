@@ -225,6 +225,7 @@ class Vmcp implements VmcpServer {
       accountsUrl: options.authServer?.accountsUrl,
       perform: this.#chain.perform,
       audit: observation.audit,
+      liveTasks: this.#tasks.live,
       quotas,
     })
     observeServer(observation.telemetry.metrics, {
