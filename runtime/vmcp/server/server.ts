@@ -224,8 +224,7 @@ class Vmcp implements VmcpServer {
       requiresToken: options.localTokens !== undefined,
       accountsUrl: options.authServer?.accountsUrl,
       perform: this.#chain.perform,
-      audit: observation.audit,
-      liveTasks: this.#tasks.live,
+      ...{ audit: observation.audit, liveTasks: this.#tasks.live },
       quotas,
     })
     observeServer(observation.telemetry.metrics, {
