@@ -1,5 +1,34 @@
-/** Metrics for quotas, guardrails and pages of apps. */
-import type { MetricRow } from './row.ts'
+/** Metrics for rate limits, quotas, guardrails and pages of apps. */
+import { type MetricRow, seconds } from './row.ts'
+
+const limiter = ['namespace', 'server'] as const
+
+export const rateLimitMetrics = {
+  rateLimitDecisions: {
+    name: 'gatehouse_rate_limit_decisions',
+    kind: 'counter',
+    help: 'Rate limiter decisions',
+    labels: [...limiter, 'decision', 'scope', 'operation_type'],
+  },
+  rateLimitRedisErrors: {
+    name: 'gatehouse_rate_limit_redis_errors',
+    kind: 'counter',
+    help: 'Errors from the rate limiter store',
+    labels: [...limiter, 'error_type'],
+  },
+  rateLimitFailOpen: {
+    name: 'gatehouse_rate_limit_fail_open',
+    kind: 'counter',
+    help: 'Calls allowed because the rate limit could not be checked',
+    labels: limiter,
+  },
+  rateLimitCheckLatency: {
+    name: 'gatehouse_rate_limit_check_latency',
+    ...seconds,
+    help: 'Duration of rate limit checks',
+    labels: limiter,
+  },
+} as const satisfies Record<string, MetricRow>
 
 export const quotaMetrics = {
   quotaUsage: {

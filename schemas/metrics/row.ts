@@ -22,3 +22,10 @@ export function prometheusName(row: MetricRow): string {
   const withUnit = row.unit === 's' ? `${name}_seconds` : name
   return row.kind === 'counter' ? `${withUnit}_total` : withUnit
 }
+
+/** Upper bounds, in seconds. */
+export const durationBounds: readonly number[] = [
+  0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300,
+]
+
+export const seconds = { kind: 'histogram', unit: 's', bounds: durationBounds } as const

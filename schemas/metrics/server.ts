@@ -8,17 +8,12 @@
  * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic
  * conventions for MCP and generative AI.
  */
-import { guardrailMetrics, quotaMetrics } from './features.ts'
-import type { MetricRow } from './row.ts'
+import { guardrailMetrics, quotaMetrics, rateLimitMetrics } from './features.ts'
+import { type MetricRow, seconds } from './row.ts'
 
-/** Upper bounds, in seconds. */
-export const durationBounds: readonly number[] = [
-  0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300,
-]
 const resultBounds: readonly number[] = [0, 1, 2, 3, 5, 10, 20, 50]
 const percentBounds: readonly number[] = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 100]
 
-const seconds = { kind: 'histogram', unit: 's', bounds: durationBounds } as const
 const request = ['method', 'status_code', 'status', 'mcp_method', 'server', 'transport'] as const
 const backend = [
   'target.workload_id',
@@ -34,7 +29,6 @@ const backend = [
   'auth.authenticated',
 ] as const
 const backendLegacy = ['tool_name', 'prompt_name'] as const
-const limiter = ['namespace', 'server'] as const
 
 export const serverMetrics = {
   mcpRequests: {
@@ -374,28 +368,5 @@ export const serverMetrics = {
     labels: ['server'],
   },
   ...quotaMetrics,
-  rateLimitDecisions: {
-    name: 'gatehouse_rate_limit_decisions',
-    kind: 'counter',
-    help: 'Rate limiter decisions',
-    labels: [...limiter, 'decision', 'scope', 'operation_type'],
-  },
-  rateLimitRedisErrors: {
-    name: 'gatehouse_rate_limit_redis_errors',
-    kind: 'counter',
-    help: 'Errors from the rate limiter store',
-    labels: [...limiter, 'error_type'],
-  },
-  rateLimitFailOpen: {
-    name: 'gatehouse_rate_limit_fail_open',
-    kind: 'counter',
-    help: 'Calls allowed because the rate limit could not be checked',
-    labels: limiter,
-  },
-  rateLimitCheckLatency: {
-    name: 'gatehouse_rate_limit_check_latency',
-    ...seconds,
-    help: 'Duration of rate limit checks',
-    labels: limiter,
-  },
+  ...rateLimitMetrics,
 } as const satisfies Record<string, MetricRow>

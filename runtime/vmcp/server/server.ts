@@ -1,5 +1,5 @@
 /**
- * Starts a virtual MCP server in this process and manages its lifetime.
+ * A virtual MCP server in this process, and its lifetime.
  *
  * `reload` applies a changed configuration without a restart. Backends are added and removed, and open sessions are
  * notified of list changes. Changes to the listener, session store, audit and telemetry settings require a restart.
@@ -15,7 +15,7 @@ import {
   makeOriginCheck,
   silentLog,
 } from '../../net/index.ts'
-import { type Events, logEvents, makeEvents } from '../../observe/index.ts'
+import type { Events } from '../../observe/index.ts'
 import { type Clock, systemClock } from '../model/time/clock.ts'
 import { type Edges, makeEdges } from '../clients/codecs.ts'
 import { countSecretUses, readinessNotes, withPrimaryProvider } from './embedded-auth.ts'
@@ -24,7 +24,7 @@ import { countSession, observeServer, makeLoadControl } from './gauges.ts'
 import { healthSettings } from '../backends/health/settings.ts'
 import { mcpPath } from '../model/exchange.ts'
 import { makeHandler } from './http.ts'
-import { makeObservation, type Observation } from './observation.ts'
+import type { Observation } from './observation.ts'
 import type { ClientSession } from '../model/session.ts'
 import { type Chain, type ChainLinks, makeChain } from '../call/chain.ts'
 import { makeLinks, stepPerformer } from '../call/links.ts'
@@ -39,8 +39,8 @@ import {
 import { VmcpReadiness } from './status/readiness.ts'
 import { Reloadable } from './reloadable.ts'
 import { type Reporter, reporterFor } from './status/report.ts'
-import { cardRoute } from './server-card.ts'
-import { signInRoute } from './sign-in-page.ts'
+import { cardRoute } from './routes/server-card.ts'
+import { signInRoute } from './routes/sign-in-page.ts'
 import { makeServerTasks } from './tasks.ts'
 import type { TaskFeature } from '../features/tasks/index.ts'
 import { builtInRoute } from './status/routes.ts'
@@ -52,7 +52,7 @@ import { SharedSecret } from '../clients/sessions/shared-secret.ts'
 import { openSessionStorage, serverScope, type SessionStorage } from '../clients/sessions/storage.ts'
 import type { ServerSession } from '../clients/sessions/session.ts'
 import { SessionTable } from '../clients/sessions/table.ts'
-import { checkStart, checkStartWithLocks, requireKeeper, startParts, startWarnings } from './start-check.ts'
+import { checkStart, requireKeeper, startParts, startWarnings } from './start-check.ts'
 import { statusReport } from './status/status.ts'
 import { type ServerView, makeServerView } from './snapshot/view.ts'
 
@@ -61,37 +61,7 @@ const evictMs = 5_000
 const idleMs = 5 * 60_000
 const keepAliveEvictions = 5
 
-/** Starts the server. Rejects with INVALID_CONFIG, or with the system's error if the address cannot be bound. */
-export async function startVmcp(fileConfig: VmcpConfig, more: StartOptions = {}): Promise<VmcpServer> {
-  const { env = {}, log = silentLog, version = '0.0.0', clock = systemClock, authServer } = more
-  const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more
-  const config = withPrimaryProvider(fileConfig, authServer?.config)
-  const { excluded, recorder } = options
-  requireKeeper(config, options.lockKeeper)
-  const parts = startParts(options)
-  await checkStartWithLocks(config, parts, excluded)
-  // With several processes, the primary process logs the warnings.
-  if (!more.worker) for (const warning of startWarnings(config, parts)) log.warn(warning)
-  const events = options.events ?? makeEvents(clock.now)
-  const stopLog = options.events ? () => {} : logEvents(events, log, clock)
-  const observation = await makeObservation(config, {
-    ...{ env, version, log, events, clock, recorder },
-    worker: more.worker?.link,
-  })
-  let server: Vmcp | undefined
-  try {
-    server = new Vmcp(config, options, { observation, events, stopLog })
-    await server.listen()
-    return server
-  } catch (error) {
-    // Open connections to backends would keep the process alive.
-    await (server?.close({ graceMs: 0 }) ?? observation.close())
-    stopLog()
-    throw error
-  }
-}
-
-class Vmcp implements VmcpServer {
+export class Vmcp implements VmcpServer {
   url = ''
   /**
    * The server's origin. Set before the server listens unless the kernel chooses the port, because health checks start

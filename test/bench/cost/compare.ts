@@ -34,7 +34,7 @@ export interface Amount {
   readonly callsToWarmUp: number
 }
 
-export const usualAmount: Amount = {
+const usualAmount: Amount = {
   rounds: Number(process.env['BENCH_ROUNDS'] ?? 11),
   callsOfSlice: 1_000,
   callsToWarmUp: 12_000,

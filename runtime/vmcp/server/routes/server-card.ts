@@ -5,10 +5,10 @@
  * documents contain the published name, texts and address, and nothing about backends or tools.
  * Source: SEP-2127 (MCP server cards), "Discovery".
  */
-import type { VmcpConfig } from '../../config/index.ts'
-import { allVersions } from '../../mcp/index.ts'
-import { type LoadControl, sendDocument, type Stage } from '../../net/index.ts'
-import { mcpPath, type VmcpExchange } from '../model/exchange.ts'
+import type { VmcpConfig } from '../../../config/index.ts'
+import { allVersions } from '../../../mcp/index.ts'
+import { type LoadControl, sendDocument, type Stage } from '../../../net/index.ts'
+import { mcpPath, type VmcpExchange } from '../../model/exchange.ts'
 
 const cardPath = `${mcpPath}/server-card`
 const catalogPath = '/.well-known/ai-catalog.json'

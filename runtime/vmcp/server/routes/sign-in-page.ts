@@ -3,11 +3,11 @@
  * key, the server's own host name, and an allowed origin. Neither a web page nor another user can therefore start a
  * login.
  */
-import { GatehouseError } from '../../../schemas/index.ts'
-import { html, type OriginCheck, page, sendBody, type Stage } from '../../net/index.ts'
-import type { SignInStep } from '../../outgoing/index.ts'
-import { signInPath, type SignIns } from '../backends/sign-ins.ts'
-import type { VmcpExchange } from '../model/exchange.ts'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { html, type OriginCheck, page, sendBody, type Stage } from '../../../net/index.ts'
+import type { SignInStep } from '../../../outgoing/index.ts'
+import { signInPath, type SignIns } from '../../backends/sign-ins.ts'
+import type { VmcpExchange } from '../../model/exchange.ts'
 
 const texts = {
   done: ['You are signed in', 'You can close this window.'],
