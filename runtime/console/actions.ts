@@ -7,11 +7,11 @@ import { connectPage } from './data/connect.ts'
 import { type Explain, explained } from './data/explain.ts'
 import { limitOf, pageOf } from './data/pages.ts'
 import { policiesPage } from './data/policies.ts'
-import { sessionRow } from './data/sessions.ts'
+import { sessionRow, taskRow } from './data/sessions.ts'
 import type { ApiRequest, ApiRoute } from './http/api-route.ts'
 import type { AppPages } from './tries/app-pages.ts'
 import type { Tries } from './tries/tries.ts'
-import type { ShownSession } from '../observe/index.ts'
+import type { ShownSession, ShownTask } from '../observe/index.ts'
 import type { ConsoleView } from './view.ts'
 
 export interface ActionParts {
@@ -48,6 +48,23 @@ export function actionRoutes({
       path: 'sessions/{}',
       action: 'console_session_ended',
       handle: (request) => endSession(view, request),
+    },
+    {
+      method: 'GET',
+      path: 'tasks',
+      handle: (request) => {
+        const { query, visitor } = request
+        const page = { cursor: query.get('cursor') ?? undefined, limit: limitOf(query) }
+        const facts = { replica: recorder.replica, now: now() }
+        const found = pageOf(tasksOf(view, request), page, ({ hash }) => hash, facts)
+        return { ...found, items: found.items.map((task) => taskRow(task, visitor.caller.key)) }
+      },
+    },
+    {
+      method: 'DELETE',
+      path: 'tasks/{}',
+      action: 'console_task_cancelled',
+      handle: (request) => cancelTask(view, request),
     },
     { method: 'GET', path: 'policies', needs: 'policies', handle: () => policiesPage(view, recorder) },
     {
@@ -107,15 +124,43 @@ async function endSession(
   const [hash = ''] = names
   const facts = view.sessions().find((session) => session.hash === hash)
   const isOwn = facts?.owner === visitor.caller.key
-  if (!isOwn && !permissions.has('sessions.all')) throw gone()
-  if (!isOwn && !permissions.has('sessions.end'))
-    throw new GatehouseError('FORBIDDEN', { detail: 'the permission sessions.end is required' })
-  if (!isOwn && !visitor.freshLogin) throw new GatehouseError('LOGIN_TOO_OLD')
-  if (!(await view.endSession(hash))) throw gone()
+  if (!isOwn) requireOperator({ visitor, permissions }, 'session')
+  if (!(await view.endSession(hash))) throw unknown('session')
 }
 
-function gone(): GatehouseError {
-  return new GatehouseError('NOT_FOUND', { detail: 'unknown session' })
+/** Throws NOT_FOUND, FORBIDDEN or LOGIN_TOO_OLD unless the visitor may end the sessions and tasks of other users. */
+function requireOperator(
+  { visitor, permissions }: Pick<ApiRequest, 'visitor' | 'permissions'>,
+  what: string,
+): void {
+  if (!permissions.has('sessions.all')) throw unknown(what)
+  if (!permissions.has('sessions.end'))
+    throw new GatehouseError('FORBIDDEN', { detail: 'the permission sessions.end is required' })
+  if (!visitor.freshLogin) throw new GatehouseError('LOGIN_TOO_OLD')
+}
+
+function unknown(what: string): GatehouseError {
+  return new GatehouseError('NOT_FOUND', { detail: `unknown ${what}` })
+}
+
+/** Returns the visitor's tasks, or all tasks, sorted by hash. */
+function tasksOf(view: ConsoleView, { visitor, permissions }: ApiRequest): readonly ShownTask[] {
+  const seesAll = permissions.has('sessions.all')
+  return view
+    .tasks()
+    .filter(({ owner }) => seesAll || owner === visitor.caller.key)
+    .sort((a, b) => byText(a.hash, b.hash))
+}
+
+/** Cancels the visitor's own task; operators can cancel any task. Throws NOT_FOUND, FORBIDDEN or LOGIN_TOO_OLD. */
+async function cancelTask(
+  view: ConsoleView,
+  { visitor, permissions, names }: ApiRequest,
+): Promise<undefined> {
+  const [hash = ''] = names
+  const isOwn = view.tasks().some((task) => task.hash === hash && task.owner === visitor.caller.key)
+  if (!isOwn) requireOperator({ visitor, permissions }, 'task')
+  if (!(await view.cancelTask(hash))) throw unknown('task')
 }
 
 async function recheck(view: ConsoleView, recorder: CallRecorder, request: ApiRequest) {

@@ -51,3 +51,17 @@ export interface ListedSession {
   readonly streams: number
   readonly mine: boolean
 }
+
+/** Item of GET `tasks`. DELETE `tasks/{hash}` cancels a task. */
+export interface ListedTask {
+  readonly hash: string
+  readonly caller: CallerView
+  readonly tool: string
+  /** Absent for a task that Gatehouse itself runs, such as a workflow. */
+  readonly backend?: string
+  /** The state when the client last read the task. */
+  readonly state: 'working' | 'input_required'
+  readonly startedAt: string
+  readonly expiresAt: string
+  readonly mine: boolean
+}

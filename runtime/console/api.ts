@@ -12,7 +12,7 @@
  * location }`, the address to open next. `index.html` contains `{{base}}` in `<base href>`, which the server replaces
  * with the base path.
  */
-import type { CallResultKind, CallView, ListedSession, PayloadView } from './api-calls.ts'
+import type { CallResultKind, CallView, ListedSession, ListedTask, PayloadView } from './api-calls.ts'
 import type { BackendView, Health, Overview } from './api-overview.ts'
 import type { ApprovalResult, LockDifferenceDetail, LockDifference, PinnedBackend } from './api-pins.ts'
 
@@ -279,6 +279,8 @@ export interface Answers {
   readonly 'calls/{}/payload': PayloadView
   readonly sessions: ListPage<ListedSession>
   readonly 'sessions/{}': undefined
+  readonly tasks: ListPage<ListedTask>
+  readonly 'tasks/{}': undefined
   readonly policies: Policies
   readonly 'policies/explain': ExplainResponse
   readonly config: ConfigView

@@ -11,6 +11,7 @@ import type {
   PolicyRecord,
   RecentFailure,
   ShownSession,
+  ShownTask,
   ShownTool,
 } from '../observe/index.ts'
 import type { DescribedPolicies } from '../policy/index.ts'
@@ -76,6 +77,10 @@ export interface ConsoleView {
   sessions(): readonly ShownSession[]
   /** Ends a session. Returns false when no session has this hash. */
   endSession(hash: string): Promise<boolean>
+  /** The live tasks that were created through this replica. */
+  tasks(): readonly ShownTask[]
+  /** Cancels a task. Returns false when no live task has this hash. Rejects with GatehouseError. */
+  cancelTask(hash: string): Promise<boolean>
   /** The current configuration. */
   config(): unknown
   /** Returns the current policies: the same object while the policies are unchanged. Undefined without policies. */

@@ -53,6 +53,24 @@ export interface ShownSession {
   readonly streams: number
 }
 
+/** A live task of a client. */
+export interface ShownTask {
+  /** Hash of the task's id. It cannot be used as an id. */
+  readonly hash: string
+  /** `Caller.key` of the owner. */
+  readonly owner: string
+  readonly subject: string
+  readonly displayName: string
+  readonly actor: string | undefined
+  readonly tool: string
+  /** Undefined for a task that Gatehouse itself runs. */
+  readonly backend: string | undefined
+  readonly state: 'working' | 'input_required'
+  readonly startedAt: number
+  /** Time at which the task expires. */
+  readonly endsAt: number
+}
+
 /** Returns a short hash of a session id for display. The hash cannot be used as an id. */
 export function sessionHash(id: string): string {
   return hash('sha256', id, 'hex').slice(0, 12)

@@ -28,6 +28,7 @@ const pages = [
   ['#/pins/jira/tool/search', 'search'],
   ['#/calls?open=c8', 'Calls'],
   ['#/sessions', 'Sessions'],
+  ['#/tasks', 'Tasks'],
   ['#/policies', 'Policies'],
   ['#/accounts', 'Accounts'],
   ['#/config', 'Config'],

@@ -1,7 +1,7 @@
-/** Client sessions with their owners, and short hashes instead of ids. */
+/** Client sessions and tasks with their owners, and hashes instead of ids. */
 import { JsonObject } from '../../mcp/index.ts'
-import type { ListedSession } from '../api.ts'
-import type { ShownSession } from '../../observe/index.ts'
+import type { ListedSession, ListedTask } from '../api.ts'
+import type { ShownSession, ShownTask } from '../../observe/index.ts'
 import { given, iso } from './pages.ts'
 
 const maxText = 128
@@ -20,6 +20,24 @@ export function sessionRow(facts: ShownSession, viewer: string): ListedSession {
     openedAt: iso(openedAt),
     lastUsedAt: iso(usedAt),
     streams,
+    mine: owner === viewer,
+  }
+}
+
+export function taskRow(task: ShownTask, viewer: string): ListedTask {
+  const { hash, owner, subject, displayName, actor, tool, backend, state, startedAt, endsAt } = task
+  return {
+    hash,
+    caller: {
+      sub: subject.slice(0, maxText),
+      name: displayName.slice(0, maxText),
+      ...given('actor', actor?.slice(0, maxText)),
+    },
+    tool: tool.slice(0, maxText),
+    ...given('backend', backend),
+    state,
+    startedAt: iso(startedAt),
+    expiresAt: iso(endsAt),
     mine: owner === viewer,
   }
 }

@@ -69,6 +69,7 @@ export const auditEvents = {
   console_logout: { when: 'a user signed out of the console' },
   console_payload_viewed: { when: 'the arguments and result of a call were shown in the console' },
   console_session_ended: { when: 'a session was ended from the console' },
+  console_task_cancelled: { when: 'a task was cancelled from the console' },
   console_backend_rechecked: { when: 'a backend was checked from the console' },
   console_pin_approved: {
     when: 'a difference between a backend and its lock was approved in the console; the target contains the digest',

@@ -174,14 +174,7 @@ export interface EventFields extends AttachEventFields, DecisionEventFields {
    * A page that a client has read differs from the lock of its backend, or no longer differs. All counts are 0 when no
    * known page differs, or when `compared` is false because the lock no longer contains pages.
    */
-  readonly pages_drifted: {
-    readonly backend: string
-    readonly compared: boolean
-    readonly changed: number
-    readonly new: number
-    readonly quiet: boolean
-    readonly examples: readonly string[]
-  }
+  readonly pages_drifted: Omit<EventFields['tools_drifted'], 'removed'>
   /**
    * A backend's lock cannot be used. `failure` is absent when the lock is active again or no longer exists. If
    * `missing` is true, the backend has no lock and therefore offers nothing.

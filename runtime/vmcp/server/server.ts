@@ -194,7 +194,7 @@ export class Vmcp implements VmcpServer {
       requiresToken: options.localTokens !== undefined,
       accountsUrl: options.authServer?.accountsUrl,
       perform: this.#chain.perform,
-      audit: observation.audit,
+      ...{ audit: observation.audit, liveTasks: this.#tasks.live },
       quotas,
     })
     observeServer(observation.telemetry.metrics, {

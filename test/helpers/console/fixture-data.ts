@@ -18,6 +18,7 @@ import type {
   Policies,
   Role,
   ListedSession,
+  ListedTask,
   Tool,
   ToolDetail,
   ToolList,
@@ -376,6 +377,19 @@ const policies: Policies = {
   problems: [],
 }
 
+const tasks: readonly ListedTask[] = [
+  {
+    hash: '0f2d7c3a9be14f5688c1d2e3f4a5b6c7',
+    caller: { sub: 'u-417', name: 'Ana' },
+    tool: 'github_search_code',
+    backend: 'github',
+    state: 'input_required',
+    startedAt: before(3),
+    expiresAt: before(-600),
+    mine: true,
+  },
+]
+
 const sessions: readonly ListedSession[] = [
   {
     hash: '9f2c41aa07be',
@@ -508,6 +522,7 @@ export function fixtureData(me: Me = meOf(['operator', 'auditor'])): FixtureData
     pins,
     'pins/item': pinDetail,
     sessions: page(sessions),
+    tasks: page(tasks),
     policies,
     config,
     connect,

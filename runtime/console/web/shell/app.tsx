@@ -24,6 +24,7 @@ const loaders: Readonly<Record<PageName, Page>> = {
   tools: lazy(() => import('../pages/tools.tsx').then(({ ToolsPage }) => ToolsPage)),
   pins: lazy(() => import('../pages/pins.tsx').then(({ PinsPage }) => PinsPage)),
   sessions: lazy(() => import('../pages/sessions.tsx').then(({ SessionsPage }) => SessionsPage)),
+  tasks: lazy(() => import('../pages/tasks.tsx').then(({ TasksPage }) => TasksPage)),
   policies: lazy(() => import('../pages/policies.tsx').then(({ PoliciesPage }) => PoliciesPage)),
   config: lazy(() => import('../pages/config.tsx').then(({ ConfigPage }) => ConfigPage)),
   connect: lazy(() => import('../pages/connect.tsx').then(({ ConnectPage }) => ConnectPage)),

@@ -4,7 +4,7 @@
  */
 import { effect } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ToolDetail, ToolList, TryRequest } from '../../api.ts'
+import type { AppRequest, ToolDetail, ToolList, TryRequest } from '../../api.ts'
 import { ApiError, get, queryOf, send } from '../data/client.ts'
 import { indented, readJson } from '../data/json-text.ts'
 import { Failure, Notice } from '../parts/notices.tsx'
@@ -28,7 +28,8 @@ export function App({ tool, request, result }: AppProps) {
   const open = async (): Promise<void> => {
     setState('busy')
     try {
-      const opened = await send<{ readonly path: string }>('POST', 'apps', { name: tool.name })
+      const body: AppRequest = { name: tool.name }
+      const opened = await send<{ readonly path: string }>('POST', 'apps', body)
       setPath(opened?.path)
     } catch (error) {
       setState(error instanceof ApiError ? error : new ApiError(0, 'page', String(error)))

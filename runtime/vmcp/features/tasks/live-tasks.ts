@@ -12,9 +12,16 @@ import type { TaskRef } from '../../model/task.ts'
 const maxPaced = 20_000
 const sweepMs = 1_000
 
-interface LiveTask {
+/** A task that has not ended, as far as this replica knows. */
+export interface LiveTask {
   readonly owner: string
+  readonly ref: TaskRef
+  /** The client that created the task. */
+  readonly client: OperationClient
+  readonly startedAt: number
   readonly endsAt: number
+  /** The state at the last read. */
+  state: 'working' | 'input_required'
 }
 
 export interface LiveTaskLimits {
@@ -52,10 +59,23 @@ export class LiveTasks {
   }
 
   /** Counts a new task. */
-  add({ hash, notAfter }: TaskRef, client: OperationClient): void {
+  add(ref: TaskRef, client: OperationClient): void {
     const owner = callerOf(client)
-    this.#tasks.set(hash, { owner, endsAt: notAfter })
+    const startedAt = this.#now()
+    this.#tasks.set(ref.hash, { owner, ref, client, startedAt, endsAt: ref.notAfter, state: 'working' })
     this.#perOwner.set(owner, (this.#perOwner.get(owner) ?? 0) + 1)
+  }
+
+  /** Returns the live tasks that have not expired. */
+  all(): readonly LiveTask[] {
+    const now = this.#now()
+    return [...this.#tasks.values()].filter(({ endsAt }) => endsAt > now)
+  }
+
+  /** Records the state of a task that a client has read. */
+  setState({ hash }: Pick<TaskRef, 'hash'>, state: string): void {
+    const task = this.#tasks.get(hash)
+    if (task && (state === 'working' || state === 'input_required')) task.state = state
   }
 
   /** Forgets a task that has ended. */

@@ -207,6 +207,7 @@ export class TaskRelay {
     const isInlined = ref.shape === 'session' && to === 'extension'
     const more = isInlined ? await this.#inlined(task, ref, read) : {}
     if (isTerminal(read.status)) this.#recordEnd(ref)
+    else this.#parts.live.setState(ref, read.status)
     const shown = taskFor(read, ref.id, { from: ref.shape, to }, more)
     requireInputs(client, shown.object('inputRequests'))
     return { kind: 'result', result: shown.bytes }

@@ -13,6 +13,7 @@ import {
   type RecentFailure,
   sessionHash,
   type ShownSession,
+  type ShownTask,
   type ShownTool,
 } from '../../../observe/index.ts'
 import { type DescribedPolicies, describePolicies, externalPoint } from '../../../policy/index.ts'
@@ -31,7 +32,9 @@ import type { SessionTable } from '../../clients/sessions/table.ts'
 import type { VmcpEngine } from '../engine/engine.ts'
 import { directCall, type DirectParts, directRead } from '../direct-call.ts'
 import { hidingRuleOf, withheldText } from './hidden.ts'
+import type { LiveTasks } from '../../features/tasks/live-tasks.ts'
 import type { QuotaUsage } from '../../features/quotas/guard.ts'
+import { cancelTask, shownTasks } from './tasks.ts'
 import { type ServerSnapshot, snapshotOf } from './snapshot.ts'
 
 /** Time limit for reading the backends' lists, in milliseconds. */
@@ -57,6 +60,10 @@ export interface ServerView {
   sessions(): readonly ShownSession[]
   /** Ends a session. Resolves to false if no session has this hash. Rejects with SESSION_STORE_DOWN. */
   endSession(hash: string): Promise<boolean>
+  /** Returns the live tasks that were created through this replica. */
+  tasks(): readonly ShownTask[]
+  /** Cancels a task. Resolves to false if no live task has this hash. Rejects with the error of the cancellation. */
+  cancelTask(hash: string): Promise<boolean>
   /** Returns the active configuration, with defaults and in the same form as the file. */
   config(): unknown
   /**
@@ -121,6 +128,7 @@ export interface ViewParts {
   readonly accountsUrl: string | undefined
   readonly perform: Perform
   readonly audit: AuditTrail
+  readonly liveTasks: LiveTasks
   readonly engine: Pick<VmcpEngine, 'core' | 'states' | 'pins' | 'recheck' | 'endSession' | 'signIns'>
   readonly config: () => VmcpConfig
   readonly events: Pick<Events, 'problems' | 'recent'>
@@ -149,6 +157,8 @@ export function makeServerView(parts: ViewParts): ServerView {
       if (found) await sessions.end(found.id, found.client.caller)
       return found !== undefined
     },
+    tasks: () => shownTasks(parts.liveTasks),
+    cancelTask: (hash) => cancelTask(parts.liveTasks, parts.perform, hash),
     config,
     console: () => config().console,
     policies: () => policiesOf(config()),

@@ -23,7 +23,7 @@ for (const era of eras)
       const events = makeEvents()
       const emitted: Fields[] = []
       events.listen(({ type, fields }) => {
-        if (type === 'pages_drifted') emitted.push(fields as unknown as Fields)
+        if (type === 'pages_drifted') emitted.push({ ...fields })
       })
       const backends = { clock: clock.url }
       const telemetry = { enablePrometheusMetricsPath: true }

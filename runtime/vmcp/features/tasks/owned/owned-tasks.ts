@@ -127,6 +127,7 @@ export class OwnedTasks {
       records: this.#records,
       reserve: (bytes) => this.#budget.reserve(client, bytes, ref.notAfter),
       onChange: (record) => {
+        live.setState(ref, record.status)
         client.session?.deliver('', statusNotification, this.#shown(record, ref, 'session').bytes)
       },
       onWriteFailed: (err) => log.warn('failed to store the state of a task', { task: ref.hash, err }),
