@@ -41,7 +41,7 @@ export async function measureCourse(backend: string): Promise<string> {
   return table(head, rows)
 }
 
-/** Compares a proxy whose log nobody reads with a proxy that writes its log to a file. */
+/** Compares a proxy whose log is not read with a proxy that writes its log to a file. */
 export async function measureStalledLog(backend: string): Promise<string> {
   const requests = [callOf('session', 'echo')]
   const [file, stalled] = [
