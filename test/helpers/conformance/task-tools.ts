@@ -15,7 +15,7 @@ export interface TaskTool {
   work(args: Record<string, unknown>, ask: AskUser, name?: string): Promise<CallToolResult>
 }
 
-export const text = (value: string): CallToolResult => ({ content: [{ type: 'text', text: value }] })
+const text = (value: string): CallToolResult => ({ content: [{ type: 'text', text: value }] })
 
 const wait = (seconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, seconds * 1_000).unref())

@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import {
   startExtensionTaskServer,
   startSessionTaskServer,
+  type TaskServer,
 } from '../../../helpers/conformance/task-servers.ts'
 import {
   connectSessionClient,
