@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
-import { invalidConfig } from '../../../schemas/index.ts'
-import { home } from '../../../schemas/home.ts'
+import { home, invalidConfig } from '../../../schemas/index.ts'
+
 import { systemReason } from '../../config/index.ts'
 import { visibleText } from '../../observe/index.ts'
 import { print } from '../../toolkit/terminal/output.ts'

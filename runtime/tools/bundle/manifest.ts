@@ -23,7 +23,7 @@ export interface BundleFile {
   readonly text: string
 }
 
-export interface Bundle {
+export interface BundleContent {
   readonly name: string
   readonly files: readonly BundleFile[]
 }
@@ -33,7 +33,7 @@ const versionPattern = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/
 const launcher = 'server/index.mjs'
 
 /** `program` is the name and version of the npm package. Throws INVALID_CONFIG for invalid options. */
-export function bundleOf(options: BundleOptions, program: { name: string; version: string }): Bundle {
+export function bundleOf(options: BundleOptions, program: { name: string; version: string }): BundleContent {
   const { bundleVersion, title, author, remoteAuth, installed } = options
   const url = urlOf(options.url)
   const name = options.name ?? nameOf(url)
