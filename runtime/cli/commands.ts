@@ -159,5 +159,13 @@ function configurationCommands(program: Command): Readonly<Record<string, Comman
       summary: 'add the gateway to MCP clients, or remove it',
       load: async () => (await import('../tools/clients/command.ts')).addClientCommand(program),
     },
+    bundle: {
+      summary: 'write an MCPB file for clients that accept only local servers',
+      load: async () => (await import('../tools/bundle/command.ts')).addBundleCommand(program),
+    },
+    unbundle: {
+      summary: 'unpack an MCPB file after checking its digest',
+      load: async () => (await import('../tools/bundle/command.ts')).addUnbundleCommand(program),
+    },
   }
 }

@@ -91,6 +91,8 @@ const gates: Record<string, readonly string[]> = {
   'jsonc-parser': ['runtime/toolkit'],
   'smol-toml': ['runtime/toolkit'],
   diff: ['runtime/toolkit'],
+  yazl: ['runtime/tools/bundle'],
+  yauzl: ['runtime/tools/bundle'],
 }
 
 /**

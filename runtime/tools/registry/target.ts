@@ -127,7 +127,8 @@ const reservedVariable =
 /** Returns why a package cannot be used. */
 function packageProblem(one: RegistryPackage): string | undefined {
   const { registryType: type, identifier, version = '', transport } = one
-  if (type === 'mcpb') return 'MCPB files are not supported; use another package or the remote'
+  if (type === 'mcpb')
+    return 'gatehouse cannot run MCPB files; download the file and unpack it with "gatehouse unbundle", or use another package or the remote'
   if (type !== 'npm' && type !== 'pypi' && type !== 'oci') return `the package type ${type} is not supported`
   if (transport.type !== 'stdio')
     return `the transport ${transport.type} of a package is not supported; only stdio is`

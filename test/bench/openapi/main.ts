@@ -50,7 +50,7 @@ function cells(row: Row): readonly unknown[] {
   return [row.operations, row.tools, row.tokens, reasonsText(row.skipped ?? [])]
 }
 
-console.log('| Document | KiB | Selection | Operations | Tools | Tokens | Skipped | ms | Peak MiB |')
+console.log('| Document | KiB | Selection | Operations | Tools | Tokens | Skipped | CPU ms | Peak MiB |')
 console.log('|---|---|---|---|---|---|---|---|---|')
 const invalid: string[] = []
 for (const document of documents) {

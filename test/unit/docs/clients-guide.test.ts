@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import t from 'tap'
+import { addBundleCommand } from '../../../runtime/tools/bundle/command.ts'
 import { addClientCommand, addImportCommand } from '../../../runtime/tools/clients/command.ts'
 import { addImportToolhiveCommand } from '../../../runtime/tools/migration/command.ts'
 import { addRunCommand } from '../../../runtime/tools/run/command.ts'
@@ -13,6 +14,7 @@ t.test('guide: every flag in it exists', async (t) => {
   const program = new Command().enablePositionalOptions()
   addImportCommand(program, addImportToolhiveCommand)
   addClientCommand(program)
+  addBundleCommand(program)
   addRunCommand(program)
   const all = program.commands.flatMap((command) => [command, ...command.commands])
   const known = new Set(all.flatMap(({ options }) => options.map(({ long }) => long)))

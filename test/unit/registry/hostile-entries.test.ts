@@ -106,7 +106,7 @@ t.test('unknown members are listed and have no effect', async (t) => {
 
 const rejectedPackages: readonly (readonly [what: string, members: object, reason: RegExp])[] = [
   ['nuget', { registryType: 'nuget' }, /the package type nuget is not supported/],
-  ['mcpb', { registryType: 'mcpb' }, /MCPB files are not supported/],
+  ['mcpb', { registryType: 'mcpb' }, /cannot run MCPB files; .*gatehouse unbundle/],
   ['a flag as a name', { identifier: '--registry=https://evil.example' }, /not a valid name/],
   ['a URL as a name', { identifier: 'https://evil.example/x.tgz' }, /not a valid name/],
   ['a path as a name', { identifier: '../x' }, /not a valid name/],
