@@ -2960,6 +2960,8 @@ export type RuntimeToolLock = {
   readonly prompts?: readonly RuntimeLockedItem[]
   /** Approved resource templates; name is the URI template. */
   readonly resourceTemplates?: readonly RuntimeLockedItem[]
+  /** Approved skills; name is the URI of the SKILL.md. When set, other skills count as new. When unset, skills are not compared. */
+  readonly skills?: readonly RuntimeLockedItem[]
   /** Approved pages of MCP Apps. When set, other pages count as new. When unset, pages are not compared. */
   readonly pages?: readonly LockedPage[]
   /** Overrides the server's config.pinning.onChanged. */
@@ -3386,13 +3388,13 @@ export type ToolLockCounts = {
 
 /** An item that does not match the lock. */
 export type ToolLockDrift = {
-  /** Kind of the item: tool, prompt, resourceTemplate or instructions. */
+  /** Kind of the item: tool, prompt, resourceTemplate, skill or instructions. */
   readonly kind: string
   /** Name of the item on the backend; hidden characters are escaped. */
   readonly name: string
   /** How the item differs from the lock: new, changed or removed. */
   readonly state: "new" | "changed" | "removed"
-  /** Parts that differ: text, input, output, hints, execution, icons, meta or other. */
+  /** Parts that differ: text, input, output, hints, execution, icons, meta, files or other. */
   readonly parts?: readonly string[]
   /** Digest of the offered definition. */
   readonly digest?: string
@@ -3412,6 +3414,8 @@ export type ToolLockSpec = {
   readonly prompts?: readonly LockedItem[]
   /** Approved resource templates; name is the URI template. */
   readonly resourceTemplates?: readonly LockedItem[]
+  /** Approved skills; name is the URI of the SKILL.md. When set, other skills count as new. When unset, skills are not compared. */
+  readonly skills?: readonly LockedItem[]
   /** Approved pages of MCP Apps. When set, other pages count as new. When unset, pages are not compared. */
   readonly pages?: readonly LockedPage[]
   /** Overrides the server's config.pinning.onChanged. */

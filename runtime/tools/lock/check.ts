@@ -36,6 +36,7 @@ const nouns = {
   tool: 'tool',
   prompt: 'prompt',
   resourceTemplate: 'resource template',
+  skill: 'skill',
   instructions: 'instructions',
 }
 

@@ -133,6 +133,7 @@ export function surveyConfig(
       },
       aggregation: {},
       backends: targets.map(({ name, url, transport }) => ({ name, url, transport })),
+      extensions: { skills: { enabled: true } },
       pinning: { onChanged: 'observe', onNew: 'observe', onRemoved: 'observe' },
     }),
   )

@@ -36,7 +36,6 @@ import { ResourceUpdates } from '../../catalog/changes/resource-updates.ts'
 import { Evaluator, makeWorkflows } from '../../features/workflows/index.ts'
 import { updatedMethod } from '../../../mcp/index.ts'
 import { PageReads } from '../../features/apps/page-reads.ts'
-import { onlyBackend } from './only-backend.ts'
 import { listingTreatment, makeTreatments, shownUpdates } from './treatments.ts'
 import { GuardSlot } from '../../features/guardrails/slot.ts'
 import { ListMarks } from '../../features/guardrails/lists/list-marks.ts'
@@ -216,7 +215,8 @@ export class VmcpEngine {
 
   #parts(config: VmcpConfig): CallParts {
     const { clock, events, observation } = this.#options
-    const treatments = makeTreatments(config, this.#invalid, { events, clock, reads: this.#pageReads })
+    const parts = { reads: this.#pageReads, locks: this.#pins.locks }
+    const treatments = makeTreatments(config, this.#invalid, { events, clock, ...parts })
     return {
       members: this.#fleet.members,
       views: new Views(
@@ -235,7 +235,6 @@ export class VmcpEngine {
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
       guard: this.#guards.for(config),
-      onlyBackend: onlyBackend(config, this.#invalid),
       links: this.#links,
       extensions: new ExtensionSet(config.extensions),
     }

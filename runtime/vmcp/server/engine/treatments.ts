@@ -2,6 +2,7 @@
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import type { Listing } from '../../catalog/listing.ts'
+import type { ActiveLocks } from '../../catalog/pinning/active-locks.ts'
 import { AppListings } from '../../features/apps/listing.ts'
 import type { PageReads } from '../../features/apps/page-reads.ts'
 import { makeSkillShelf, type SkillShelf } from '../../features/skills/index.ts'
@@ -13,6 +14,8 @@ interface ListingTreatment {
 }
 
 export interface Treatments {
+  /** The only backend. Undefined if there are several backends. */
+  readonly onlyBackend: string | undefined
   /** Undefined if MCP Apps is disabled. */
   readonly apps: AppListings | undefined
   /** Undefined if skills are disabled. */
@@ -23,18 +26,26 @@ export interface TreatmentParts {
   readonly reads: PageReads
   readonly events: Events
   readonly clock: Clock
+  readonly locks: Pick<ActiveLocks, 'skillRefusal'>
 }
 
 export function makeTreatments(
   config: VmcpConfig,
   invalid: readonly ExcludedBackend[],
-  { reads, events, clock }: TreatmentParts,
+  { reads, events, clock, locks }: TreatmentParts,
 ): Treatments {
   const backends = backendNames(config, invalid)
   const only = onlyBackend(config, invalid)
   return {
+    onlyBackend: only,
     apps: appListings(config, only === undefined ? backends : undefined, { reads, events }),
-    skills: makeSkillShelf(config, { backends, onlyBackend: only, events, now: clock.now }),
+    skills: makeSkillShelf(config, {
+      backends,
+      onlyBackend: only,
+      events,
+      now: clock.now,
+      refusalOf: (...skill) => locks.skillRefusal(...skill),
+    }),
   }
 }
 
@@ -50,7 +61,10 @@ function appListings(
 }
 
 /** Returns the treatment of listings. Each feature receives the listing that the previous feature returned. */
-export function listingTreatment({ apps, skills }: Treatments): ListingTreatment | undefined {
+export function listingTreatment({
+  apps,
+  skills,
+}: Omit<Treatments, 'onlyBackend'>): ListingTreatment | undefined {
   const listings = skills?.listings
   if (!apps || !listings) return apps ?? listings
   return { apply: (listing) => listings.apply(apps.apply(listing)) }
