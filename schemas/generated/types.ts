@@ -975,7 +975,7 @@ export type Extensions = {
   readonly apps?: AppsExtension
   /** Tasks: tool calls that continue after the response. Covers the tasks of 2025-11-25 and the extension io.modelcontextprotocol/tasks. */
   readonly tasks?: TasksExtension
-  /** Skills (io.modelcontextprotocol/skills): directories of instructions that backends publish for models. */
+  /** Skills (io.modelcontextprotocol/skills): instructions for models. */
   readonly skills?: SkillsExtension
   /** Extensions that Gatehouse does not implement, with a route for each of their methods. Each method belongs to one extension. Methods without a route are rejected. */
   readonly custom?: readonly CustomExtension[]
@@ -3092,11 +3092,11 @@ export type SizeRule = {
   readonly except?: readonly GuardrailPlace[]
 }
 
-/** Skills (io.modelcontextprotocol/skills): directories of instructions that backends publish for models. */
+/** Skills (io.modelcontextprotocol/skills): instructions for models. */
 export type SkillsExtension = {
-  /** Offers the skills of all backends to clients. With several backends, the URI of a skill begins with the name of its backend, as in skill://<backend>/<path>/SKILL.md. */
+  /** Offers the skills of all backends to clients. */
   readonly enabled: boolean
-  /** Kinds of skills that are neither listed nor readable. dynamic: skills without digests, whose files cannot be verified. allowedTools: skills whose frontmatter requests permission to use tools (allowed-tools). */
+  /** Skills to refuse. dynamic: skills without digests. allowedTools: skills that request allowed-tools. */
   readonly refuse?: readonly ("dynamic" | "allowedTools")[]
 }
 
