@@ -8,7 +8,7 @@ export const pinScheme = 'gatehouse.pin.v1'
 
 /** `name` is the name of the MCPToolLock. */
 export function runtimeToolLock(spec: ToolLockSpec, backend: string, name?: string): RuntimeToolLock {
-  const { backendRef: _, server, tools, prompts, resourceTemplates, ...settings } = spec
+  const { backendRef: _, server, tools, prompts, resourceTemplates, skills, ...settings } = spec
   return {
     ...(name !== undefined && { name }),
     backend,
@@ -16,6 +16,7 @@ export function runtimeToolLock(spec: ToolLockSpec, backend: string, name?: stri
     ...(server?.instructions !== undefined && { instructions: server.instructions }),
     ...(tools && { tools: tools.map(runtimeItem) }),
     ...(prompts && { prompts: prompts.map(runtimeItem) }),
+    ...(skills && { skills: skills.map(runtimeItem) }),
     ...(resourceTemplates && { resourceTemplates: resourceTemplates.map(runtimeItem) }),
   }
 }

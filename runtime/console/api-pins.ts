@@ -1,6 +1,6 @@
 /** Console API for differences from the locks; part of `api.ts`. */
 
-export type LockedKind = 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
+export type LockedKind = 'tool' | 'prompt' | 'resourceTemplate' | 'skill' | 'instructions'
 export type PinDriftState = 'new' | 'changed' | 'removed'
 
 /** Item of GET `pins?backend&state&cursor&limit`: a definition that differs from the lock. */

@@ -90,7 +90,13 @@ function driftRow({ backend, kind, name, state, parts, digest, renamedFrom }: Lo
   return { backend, kind, name, state, parts, digest, ...given('renamedFrom', renamedFrom) }
 }
 
-const kinds: readonly string[] = ['tool', 'prompt', 'resourceTemplate', 'instructions'] satisfies LockedKind[]
+const kinds: readonly string[] = [
+  'tool',
+  'prompt',
+  'resourceTemplate',
+  'skill',
+  'instructions',
+] satisfies LockedKind[]
 const states: readonly string[] = ['new', 'changed', 'removed'] satisfies PinDriftState[]
 
 function pinDetail(

@@ -1003,7 +1003,7 @@ export type Extensions = {
   readonly apps?: AppsExtension
   /** Tasks: tool calls that continue after the response. Covers the tasks of 2025-11-25 and the extension io.modelcontextprotocol/tasks. */
   readonly tasks?: TasksExtension
-  /** Skills (io.modelcontextprotocol/skills): directories of instructions that backends publish for models. */
+  /** Skills (io.modelcontextprotocol/skills): instructions for models. */
   readonly skills?: SkillsExtension
   /** Extensions that Gatehouse does not implement, with a route for each of their methods. Each method belongs to one extension. Methods without a route are rejected. */
   readonly custom?: readonly CustomExtension[]
@@ -3014,6 +3014,8 @@ export type RuntimeToolLock = {
   readonly prompts?: readonly RuntimeLockedItem[]
   /** Approved resource templates; name is the URI template. */
   readonly resourceTemplates?: readonly RuntimeLockedItem[]
+  /** Approved skills; name is the URI of the SKILL.md. When set, other skills count as new. When unset, skills are not compared. */
+  readonly skills?: readonly RuntimeLockedItem[]
   /** Approved pages of MCP Apps. When set, other pages count as new. When unset, pages are not compared. */
   readonly pages?: readonly LockedPage[]
   /** Overrides the server's config.pinning.onChanged. */
@@ -3144,11 +3146,11 @@ export type SizeRule = {
   readonly except?: readonly GuardrailPlace[]
 }
 
-/** Skills (io.modelcontextprotocol/skills): directories of instructions that backends publish for models. */
+/** Skills (io.modelcontextprotocol/skills): instructions for models. */
 export type SkillsExtension = {
-  /** Offers the skills of all backends to clients. With several backends, the URI of a skill begins with the name of its backend, as in skill://<backend>/<path>/SKILL.md. */
+  /** Offers the skills of all backends to clients. */
   readonly enabled: boolean
-  /** Kinds of skills that are neither listed nor readable. dynamic: skills without digests, whose files cannot be verified. allowedTools: skills whose frontmatter requests permission to use tools (allowed-tools). */
+  /** Skills to refuse. dynamic: skills without digests. allowedTools: skills that request allowed-tools. */
   readonly refuse?: readonly ("dynamic" | "allowedTools")[]
 }
 
@@ -3440,13 +3442,13 @@ export type ToolLockCounts = {
 
 /** An item that does not match the lock. */
 export type ToolLockDrift = {
-  /** Kind of the item: tool, prompt, resourceTemplate or instructions. */
+  /** Kind of the item: tool, prompt, resourceTemplate, skill or instructions. */
   readonly kind: string
   /** Name of the item on the backend; hidden characters are escaped. */
   readonly name: string
   /** How the item differs from the lock: new, changed or removed. */
   readonly state: "new" | "changed" | "removed"
-  /** Parts that differ: text, input, output, hints, execution, icons, meta or other. */
+  /** Parts that differ: text, input, output, hints, execution, icons, meta, files or other. */
   readonly parts?: readonly string[]
   /** Digest of the offered definition. */
   readonly digest?: string
@@ -3466,6 +3468,8 @@ export type ToolLockSpec = {
   readonly prompts?: readonly LockedItem[]
   /** Approved resource templates; name is the URI template. */
   readonly resourceTemplates?: readonly LockedItem[]
+  /** Approved skills; name is the URI of the SKILL.md. When set, other skills count as new. When unset, skills are not compared. */
+  readonly skills?: readonly LockedItem[]
   /** Approved pages of MCP Apps. When set, other pages count as new. When unset, pages are not compared. */
   readonly pages?: readonly LockedPage[]
   /** Overrides the server's config.pinning.onChanged. */

@@ -5,7 +5,7 @@
 import { fieldsOf, isFields, type MCPToolLock, type Violation } from '../../../schemas/index.ts'
 import { parseEmbeddedJson } from '../../base/json-bounds.ts'
 
-const lists = { tools: 'name', prompts: 'name', resourceTemplates: 'uriTemplate' } as const
+const lists = { tools: 'name', prompts: 'name', resourceTemplates: 'uriTemplate', skills: 'uri' } as const
 
 export function toolLockViolations({ spec }: MCPToolLock): Violation[] {
   return (Object.keys(lists) as (keyof typeof lists)[]).flatMap((list) =>

@@ -66,6 +66,7 @@ const nouns = {
   tool: 'tool',
   prompt: 'prompt',
   resourceTemplate: 'resource template',
+  skill: 'skill',
   instructions: 'instructions',
 }
 

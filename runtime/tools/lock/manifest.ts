@@ -24,9 +24,11 @@ export interface LockableItems {
   readonly tools: readonly ListedItem[]
   readonly prompts: readonly ListedItem[]
   readonly templates: readonly ListedItem[]
+  /** Undefined if the skills have not been read. A previous lock then keeps its skills. */
+  readonly skills?: readonly ListedItem[] | undefined
 }
 
-export function offeredIn({ server, tools, prompts, templates }: Listing): LockableItems {
+export function offeredIn({ server, tools, prompts, templates, skills }: Listing): LockableItems {
   const listItems = (items: readonly { readonly key: string; readonly json: Buffer }[]): ListedItem[] =>
     items.map(({ key, json }) => ({ key, text: json.toString() }))
   return {
@@ -34,6 +36,7 @@ export function offeredIn({ server, tools, prompts, templates }: Listing): Locka
     tools: listItems(tools),
     prompts: listItems(prompts),
     templates: listItems(templates),
+    ...(skills && { skills: listItems(skills) }),
   }
 }
 
@@ -50,7 +53,11 @@ export function lockSpec(
     tools,
     prompts,
     resourceTemplates,
+<<<<<<< HEAD
     pages: pagesBefore,
+=======
+    skills,
+>>>>>>> sk
     ...settings
   } = before ?? {
     scheme: pinScheme,
@@ -66,7 +73,11 @@ export function lockSpec(
     ...list('tools', offered.tools, tools),
     ...list('prompts', offered.prompts, prompts),
     ...list('resourceTemplates', offered.templates, resourceTemplates),
+<<<<<<< HEAD
     ...(lockedPages && { pages: lockedPages }),
+=======
+    ...(offered.skills ? list('skills', offered.skills, skills) : skills && { skills }),
+>>>>>>> sk
   }
 }
 

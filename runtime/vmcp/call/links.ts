@@ -150,6 +150,7 @@ function skillLinks(
       requirePermission: (operation, uri) =>
         permission(operation, 'skills/get', new JsonObject(Buffer.from(JSON.stringify({ uri })))),
     }),
+    refusalError: (entry, method) => refusal(entry, method, core.pins),
     cursors: core.cursors,
   })
 }

@@ -32,6 +32,8 @@ export interface Listing {
   readonly resources: readonly CatalogItem[]
   readonly templates: readonly CatalogItem[]
   readonly prompts: readonly CatalogItem[]
+  /** The backend's skills. Present only if a command has read them in addition to the lists. */
+  readonly skills?: readonly CatalogItem[]
   readonly violations: ListErrors
   /** Problems with whole lists. Undefined if there are no such problems. */
   readonly defects?: readonly ListDefect[]

@@ -7,6 +7,10 @@ import type { VmcpConfig } from '../../config/index.ts'
 import { localIssuer, type Log, makeCaller } from '../../net/index.ts'
 import { makeEvents } from '../../observe/index.ts'
 import type { Listing } from '../catalog/listing.ts'
+import { digestsOf } from '../catalog/pinning/digest.ts'
+import { send } from '../call/send.ts'
+import { declaresSkills } from '../features/skills/listing.ts'
+import type { Perform } from '../model/operation.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
 import { evaluate, pinnableItems } from '../catalog/pinning/evaluate.ts'
 import { detailOf, summarize, type PinDetail, type PinReport } from '../catalog/pinning/report.ts'
@@ -59,6 +63,7 @@ export async function surveyBackends(
   try {
     engine.apply(unchecked(config))
     const { members, leftOut } = engine.core.parts
+<<<<<<< HEAD
     const seen = [...members].map(async ([name, { listings, backend }]): Promise<SurveyedBackend> => {
       const unlisted = { backend: name, listing: undefined, pages: [] }
       try {
@@ -72,6 +77,16 @@ export async function surveyBackends(
               pages: await surveyPages(backend, surveyor, listing, morePages?.(name) ?? []),
               error: undefined,
             }
+=======
+    const perform = send(engine.core)
+    const seen = [...members].map(async ([backend, { listings }]): Promise<SurveyedBackend> => {
+      try {
+        const listing = await listings.get(surveyor, { waitForFresh: true })
+        const failed = listing.defects?.find(({ isTransient }) => isTransient)
+        if (failed)
+          return { backend, listing: undefined, error: new Error(failed.problem, { cause: failed.error }) }
+        return { backend, listing: await withSkills(engine, listing, perform), error: undefined }
+>>>>>>> sk
       } catch (error) {
         return { ...unlisted, error: error instanceof Error ? error : new Error('unknown') }
       }
@@ -88,11 +103,31 @@ export async function surveyBackends(
   }
 }
 
+<<<<<<< HEAD
 /** Turns off health checks, so that a survey sends only requests for lists. */
 function unchecked(config: VmcpConfig): VmcpConfig {
   const { operational } = config
   const failureHandling = { ...operational.failureHandling, healthCheckInterval: '0s' }
   return { ...config, operational: { ...operational, failureHandling } }
+=======
+/** Adds the skills of a backend that declares skills. Rejects if the backend does not return its skills. */
+async function withSkills(
+  { core: { parts } }: VmcpEngine,
+  listing: Listing,
+  perform: Perform,
+): Promise<Listing> {
+  const { backend } = listing
+  const settings = parts.members.get(backend)?.backend.settings
+  if (!parts.skills || !settings || !declaresSkills(listing)) return listing
+  const source = { backend, key: '', client: surveyor, timeoutMs: settings.timeoutMs, perform }
+  const { skills } = await parts.skills.library.list(source)
+  const items = skills.map(async ({ uri, received }) => ({
+    key: uri,
+    json: received,
+    pin: await digestsOf('skill', received, settings.pins?.ignore),
+  }))
+  return { ...listing, skills: await Promise.all(items) }
+>>>>>>> sk
 }
 
 const surveyor: OperationClient = {
@@ -117,7 +152,11 @@ export async function compareWithLocks(
 ): Promise<LockComparison> {
   const { backend } = listing
   const lock = await compileLocks(backend, locks)
-  const evaluation = [evaluate(pinnableItems(listing), lock)]
+  const { items, skills } = lock
+  // A lock without skills does not compare them.
+  const compared = skills ? listing : { ...listing, skills: [] }
+  const whole = { ...lock, items: new Map([...items, ...(skills ?? [])]) }
+  const evaluation = [evaluate(pinnableItems(compared), whole)]
   const { counts, drift } = summarize(backend, evaluation, { perCaller: false })
   const details = drift.flatMap(
     ({ kind, name }) => detailOf(backend, evaluation, { perCaller: false, kind, name }) ?? [],

@@ -11,7 +11,7 @@ t.test('unknown types, actions and attributes cause warnings', (t) => {
     'policies[0] refers to entities of the unknown type Group; groups of callers are of type ServiceGroup',
   ])
   t.match(warn('permit(principal, action == Action::"call", resource);'), [
-    'policies[0] refers to the unknown action Action::"call"; known actions: call_tool, get_prompt, read_resource',
+    'policies[0] refers to the unknown action Action::"call"; known actions: call_tool, get_prompt, get_skill, read_resource',
   ])
   t.match(
     warn(

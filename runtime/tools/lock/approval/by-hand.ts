@@ -57,7 +57,7 @@ function patchOf(lock: input.RuntimeToolLock, reviewed: Reviewed): Patch {
 function itemPatch(
   lock: input.RuntimeToolLock,
   reviewed: Reviewed,
-  member: 'tools' | 'prompts' | 'resourceTemplates',
+  member: (typeof memberOf)[keyof typeof memberOf],
 ): readonly PatchStep[] {
   const { name, offered, perCaller } = reviewed
   const items = lock[member] ?? []

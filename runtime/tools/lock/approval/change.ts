@@ -9,7 +9,7 @@ import { lockedItem, plainForm } from '../manifest.ts'
 
 /** A difference between a backend and its lock that a user has reviewed. */
 export interface Reviewed {
-  readonly kind: 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
+  readonly kind: 'tool' | 'prompt' | 'resourceTemplate' | 'skill' | 'instructions'
   readonly name: string
   readonly state: 'new' | 'changed' | 'removed'
   /** JSON text of the offered definition. Undefined for a removed item. */
@@ -27,7 +27,12 @@ export type Change =
 
 type Item = NonNullable<ToolLockSpec['tools']>[number]
 
-export const memberOf = { tool: 'tools', prompt: 'prompts', resourceTemplate: 'resourceTemplates' } as const
+export const memberOf = {
+  tool: 'tools',
+  prompt: 'prompts',
+  resourceTemplate: 'resourceTemplates',
+  skill: 'skills',
+} as const
 
 const maxVariants = 8
 

@@ -119,7 +119,7 @@ function apply(document: Document, change: Change): void {
   } else document.setIn(path, node)
 }
 
-const order = ['server', 'tools', 'prompts', 'resourceTemplates']
+const order = ['server', 'tools', 'prompts', 'resourceTemplates', 'skills']
 
 /** Returns the members that `gatehouse lock` writes after this member. */
 function laterMembers(name: string): readonly string[] {

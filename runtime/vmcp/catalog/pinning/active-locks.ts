@@ -10,9 +10,10 @@ import type { Listing } from '../listing.ts'
 import { hasFailedLists } from '../listing.ts'
 import { applyPins, closingReason, type PinSettings, settingsFor } from './apply.ts'
 import { compileLocks } from './compile.ts'
+import { digestsOf } from './digest.ts'
 import { forReview } from './diff.ts'
 import { evaluate, type Evaluation, pinnableItems } from './evaluate.ts'
-import type { PinKind, PinRules } from '../../model/catalog/pinning.ts'
+import type { PinKind, PinReason, PinRules } from '../../model/catalog/pinning.ts'
 import { FirstSeen, type LockKeeper } from './first-seen.ts'
 import { detailOf, summarize, type PinDetail, type PinReport } from './report.ts'
 import { type CompiledLock, pinKey, type PinState } from './types.ts'
@@ -143,6 +144,26 @@ export class ActiveLocks {
     const closed = closingReason(settings, lock)
     const evaluation = lock && !settings.invalid ? this.#evaluationOf(listing, lock) : undefined
     return applyPins(listing, evaluation, settings, closed)
+  }
+
+  /**
+   * Resolves to the reason why a skill is refused, or to undefined. `uri` is the backend's URI, and `json` the entry as
+   * the backend sent it. An old skill cannot be served instead of a changed skill, so `freeze` refuses it, as `block`
+   * does.
+   */
+  async skillRefusal(backend: string, uri: string, json: Buffer): Promise<PinReason | undefined> {
+    const pinning = this.#pinning
+    if (!pinning) return undefined
+    await this.#waitForCompilation(backend)
+    const lock = this.#locks.get(backend)?.lock
+    const settings = settingsFor(pinning, lock)
+    const closed = closingReason(settings, lock)
+    if (closed || !lock?.skills) return closed
+    const approved = lock.skills.get(pinKey('skill', uri))
+    if (!approved) return settings.onNew === 'block' ? 'tool_new' : undefined
+    if (settings.onChanged !== 'freeze' && settings.onChanged !== 'block') return undefined
+    const { digest } = await digestsOf('skill', json, lock.ignore)
+    return approved.forms.some(({ digests }) => digests.digest === digest) ? undefined : 'tool_changed'
   }
 
   #evaluationOf(listing: Listing, lock: CompiledLock): Evaluation {

@@ -3,13 +3,16 @@
  * work is done in slices, so a large lock does not block other work. A lock that contains an error is not used at all.
  */
 import type { RuntimeLockedItem, RuntimeToolLock } from '../../../../schemas/index.ts'
-import { JsonError, nextShare, shareIsOver } from '../../../mcp/index.ts'
+import { JsonError, JsonObject, nextShare, shareIsOver } from '../../../mcp/index.ts'
 import { checkItem, callableTool } from '../items/check.ts'
 import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
 import { promptArgumentCheck, toolArgumentCheck } from './arguments.ts'
 import { digestsOf } from './digest.ts'
 import type { ArgumentCheck, PinKind } from '../../model/catalog/pinning.ts'
 import { type Approved, type ApprovedForm, type CompiledLock, pinKey } from './types.ts'
+
+/** The kinds of items in a backend's lists. */
+type ListedKind = Exclude<PinKind, 'instructions' | 'skill'>
 
 const maxNamed = 120
 
@@ -34,7 +37,8 @@ export async function compileLocks(
   backend: string,
   locks: readonly RuntimeToolLock[],
 ): Promise<CompiledLock> {
-  const compiler = new Compiler(locks.flatMap(({ ignore = [] }) => ignore))
+  const ignore = locks.flatMap((lock) => lock.ignore ?? [])
+  const compiler = new Compiler(ignore)
   for (const lock of locks) await compiler.add(lock)
   const settings = <K extends 'onChanged' | 'onNew' | 'onRemoved'>(name: K) =>
     compiler.resolveSetting(locks, name)
@@ -43,6 +47,8 @@ export async function compileLocks(
     backend,
     names: locks.flatMap(({ name }) => name ?? []),
     items: compiler.items,
+    skills: locks.some(({ skills }) => skills) ? compiler.skills : undefined,
+    ignore,
     accept: new Set(locks.flatMap(({ accept = [] }) => accept)),
     onChanged,
     onNew,
@@ -53,6 +59,7 @@ export async function compileLocks(
 
 class Compiler {
   readonly items = new Map<string, Approved>()
+  readonly skills = new Map<string, Approved>()
   readonly failures: string[] = []
   readonly #ignore: readonly string[]
 
@@ -64,6 +71,7 @@ class Compiler {
     if (lock.failure !== undefined) this.#fail(lock.failure)
     for (const [member, kind] of lists)
       for (const item of lock[member] ?? []) await this.#item(kind, member, item)
+    for (const skill of lock.skills ?? []) await this.#skill(skill)
     if (lock.instructions !== undefined) await this.#instructions(lock.instructions)
   }
 
@@ -80,8 +88,30 @@ class Compiler {
     return strictestFirst.find((value) => values.has(value)) as RuntimeToolLock[K] | undefined
   }
 
+  async #skill({ name, definition, variants = [] }: RuntimeLockedItem): Promise<void> {
+    const path = `skills[${JSON.stringify(name.slice(0, maxNamed))}]`
+    const key = pinKey('skill', name)
+    const forms: ApprovedForm[] = []
+    try {
+      for (const text of [definition, ...variants]) {
+        await this.#turn()
+        const json = Buffer.from(text)
+        if (new JsonObject(json).text('uri') !== name)
+          this.#fail(`${path}: the definition belongs to another skill`)
+        const digests = await digestsOf('skill', json, this.#ignore)
+        forms.push({ digests, item: { key: name, json }, check: undefined })
+      }
+    } catch (error) {
+      if (!(error instanceof JsonError)) throw error
+      this.#fail(`${path}: invalid definition: ${error.message}`)
+    }
+    const [first, ...more] = forms
+    if (this.skills.has(key)) this.#fail(`${path}: duplicate name in the locks for this backend`)
+    else if (first) this.skills.set(key, { kind: 'skill', name, forms: [first, ...more] })
+  }
+
   async #item(
-    kind: Exclude<PinKind, 'instructions'>,
+    kind: ListedKind,
     member: string,
     { name, definition, variants = [] }: RuntimeLockedItem,
   ): Promise<void> {
@@ -100,11 +130,7 @@ class Compiler {
     if (first) this.items.set(pinKey(kind, name), { kind, name, forms: [first, ...more] })
   }
 
-  async #form(
-    kind: Exclude<PinKind, 'instructions'>,
-    name: string,
-    text: string,
-  ): Promise<ApprovedForm | string> {
+  async #form(kind: ListedKind, name: string, text: string): Promise<ApprovedForm | string> {
     await this.#turn()
     const checked = checkItem(catalogKinds[kind], Buffer.from(text))
     if ('failure' in checked) return `invalid definition: ${checked.failure}`

@@ -88,8 +88,14 @@ function linesOf(part: PinnedPart, raw: Buffer): readonly string[] {
   if (part === 'text' && typeof value === 'object' && value !== null)
     return Object.entries(value)
       .sort(([a], [b]) => byText(a, b))
-      .flatMap(([name, text]) => `${name}: ${String(text)}`.split('\n').map(visibleText))
-  return JSON.stringify(sortMembers(value), undefined, 2).split('\n').map(visibleText)
+      .flatMap(([name, text]) =>
+        `${name}: ${typeof text === 'string' ? text : indented(text)}`.split('\n').map(visibleText),
+      )
+  return indented(value).split('\n').map(visibleText)
+}
+
+function indented(value: unknown): string {
+  return JSON.stringify(sortMembers(value), undefined, 2)
 }
 
 function sortMembers(value: unknown): unknown {

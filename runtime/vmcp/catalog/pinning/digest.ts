@@ -38,6 +38,7 @@ const memberParts: Readonly<Record<Exclude<PinKind, 'instructions'>, PartOf>> = 
     _meta: 'meta',
   },
   prompt: { title: 'text', description: 'text', arguments: 'input', icons: 'icons', _meta: 'meta' },
+  skill: { frontmatter: 'text', resources: 'files', _meta: 'meta' },
   resourceTemplate: { name: 'text', title: 'text', description: 'text', icons: 'icons', _meta: 'meta' },
 }
 
@@ -46,6 +47,7 @@ const keyMembers: Readonly<Record<Exclude<PinKind, 'instructions'>, string>> = {
   tool: 'name',
   prompt: 'name',
   resourceTemplate: 'uriTemplate',
+  skill: 'uri',
 }
 
 /**

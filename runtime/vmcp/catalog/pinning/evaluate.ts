@@ -40,6 +40,7 @@ export function pinnableItems({
   templates,
   server,
   instructionsPin,
+  skills = [],
 }: Listing): OfferedItem[] {
   const of = (kind: PinKind, items: readonly CatalogItem[]): OfferedItem[] =>
     items.map(({ key, json, pin }) => ({ kind, name: key, json, pin }))
@@ -48,6 +49,7 @@ export function pinnableItems({
     ...of('tool', tools),
     ...of('prompt', prompts),
     ...of('resourceTemplate', templates),
+    ...of('skill', skills),
     ...(instructions === undefined
       ? []
       : [

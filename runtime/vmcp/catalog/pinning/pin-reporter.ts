@@ -8,6 +8,7 @@ const kindNames = {
   tool: 'tool',
   prompt: 'prompt',
   resourceTemplate: 'resource template',
+  skill: 'skill',
   instructions: 'instructions',
 }
 

@@ -117,7 +117,7 @@ function driftOf(backend: string, found: ItemState): PinDrift | undefined {
   }
 }
 
-const order: readonly PinKind[] = ['tool', 'prompt', 'resourceTemplate', 'instructions']
+const order: readonly PinKind[] = ['tool', 'prompt', 'resourceTemplate', 'skill', 'instructions']
 
 function byKindAndName(
   a: { readonly kind: PinKind; readonly name: string },

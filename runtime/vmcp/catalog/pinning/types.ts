@@ -51,6 +51,10 @@ export interface CompiledLock {
   readonly names: readonly string[]
   /** Approved items, keyed by `<kind> <name>`. */
   readonly items: ReadonlyMap<string, Approved>
+  /** Approved skills, keyed like `items`. Undefined if no lock contains skills, which are then not compared. */
+  readonly skills: ReadonlyMap<string, Approved> | undefined
+  /** JSON pointers to members of `_meta` that are not compared. */
+  readonly ignore: readonly string[]
   /** Kinds of differences that are ignored. */
   readonly accept: ReadonlySet<string>
   /** The lock's settings, which take precedence over the server's settings. */

@@ -6,6 +6,7 @@
 import { hiddenInLine, hiddenInText, isFields, type Fields } from '../../../../schemas/index.ts'
 import { JsonError, JsonObject, scanElements } from '../../../mcp/index.ts'
 import { joinedItems } from '../../catalog/pages.ts'
+import type { PinReason } from '../../model/catalog/pinning.ts'
 
 /** Limits for one skill. Hosts support skills up to these limits. */
 const maxFiles = 512
@@ -37,6 +38,10 @@ export interface Skill {
   readonly files: ReadonlyMap<string, SkillFile> | undefined
   /** The entry that clients see. */
   readonly json: Buffer
+  /** The entry as the backend sent it. */
+  readonly received: Buffer
+  /** The reason why pinning refuses the skill. */
+  readonly refused?: PinReason | undefined
 }
 
 export interface EntryRules {
@@ -114,7 +119,7 @@ function read(
     ...(files && { resources: files.shown }),
     _meta: meta ? meta.with(own) : new JsonObject(Buffer.from('{}')).with(own),
   })
-  return { uri, address, backend, name, description, files: files?.byUri, json: shown }
+  return { uri, address, backend, name, description, files: files?.byUri, json: shown, received: entry.bytes }
 }
 
 interface ReadFiles {

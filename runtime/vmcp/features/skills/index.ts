@@ -2,7 +2,7 @@
 import type { VmcpConfig } from '../../../config/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import { SkillAddresses } from '../../catalog/names/skill-addresses.ts'
-import { SkillLibrary } from './library.ts'
+import { type LibraryOptions, SkillLibrary } from './library.ts'
 import { SkillListings } from './listing.ts'
 import { SkillReports } from './reports.ts'
 
@@ -28,12 +28,13 @@ export interface SkillShelfParts {
   readonly onlyBackend: string | undefined
   readonly events: Pick<Events, 'emit'>
   readonly now: () => number
+  readonly refusalOf: LibraryOptions['refusalOf']
 }
 
 /** Returns undefined if skills are disabled. */
 export function makeSkillShelf(
   { extensions }: VmcpConfig,
-  { backends, onlyBackend, events, now }: SkillShelfParts,
+  { backends, onlyBackend, events, now, refusalOf }: SkillShelfParts,
 ): SkillShelf | undefined {
   const { enabled = false, refuse = [] } = extensions?.skills ?? {}
   if (!enabled) return undefined
@@ -45,6 +46,7 @@ export function makeSkillShelf(
       addresses,
       refuse,
       now,
+      refusalOf,
       onProblem: (backend, { uri, reason }) => reports.refused(backend, uri, reason),
     }),
     reports,

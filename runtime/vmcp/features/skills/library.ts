@@ -15,6 +15,7 @@ import {
   workOn,
 } from '../../../mcp/index.ts'
 import { isSkillAddress, type SkillAddresses } from '../../catalog/names/skill-addresses.ts'
+import type { PinReason } from '../../model/catalog/pinning.ts'
 import { type Operation, ownOperation, type Perform } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import type { OperationClient } from '../../model/session.ts'
@@ -58,6 +59,8 @@ export interface LibraryOptions {
   readonly addresses: SkillAddresses
   readonly refuse: readonly string[]
   readonly now: () => number
+  /** Compares an entry with the backend's lock. Resolves to the reason why the skill is refused. */
+  readonly refusalOf: (backend: string, uri: string, json: Buffer) => Promise<PinReason | undefined>
   readonly onProblem: (backend: string, problem: SkillProblem) => void
 }
 
@@ -118,7 +121,7 @@ export class SkillLibrary {
           this.#options.onProblem(source.backend, new SkillProblem('', reason))
           return this.#listOf(skills, ttlMs)
         }
-        const skill = this.#read(source, json)
+        const skill = await this.#read(source, json)
         if (skill) skills.set(skill.uri, skill)
         if (performance.now() - began < turnMs) continue
         await setImmediate()
@@ -139,10 +142,14 @@ export class SkillLibrary {
     }
   }
 
-  #read({ backend }: SkillSource, json: Buffer): Skill | undefined {
-    const { addresses, refuse, onProblem } = this.#options
+  async #read(source: SkillSource, json: Buffer): Promise<Skill | undefined> {
+    const { backend } = source
+    const { addresses, refuse, onProblem, refusalOf } = this.#options
     const skill = readSkill(json, { backend, refuse, addressOf: (uri) => addresses.addressOf(backend, uri) })
-    if (!(skill instanceof SkillProblem)) return skill
+    if (!(skill instanceof SkillProblem)) {
+      const refused = await readable(source, () => refusalOf(backend, skill.uri, json))
+      return refused ? { ...skill, refused } : skill
+    }
     onProblem(backend, skill)
     return undefined
   }
@@ -159,7 +166,7 @@ export class SkillLibrary {
     const outcome = await send(source, 'skills/get', { uri })
     const result = isNotFound(outcome) ? undefined : await resultOf(source, outcome)
     const raw = result?.raw('skill')
-    const read = raw && this.#read(source, raw)
+    const read = raw && (await this.#read(source, raw))
     const skill = read?.uri === uri ? read : undefined
     this.#found.set(key, { skill: skill ?? 'none', until: this.#options.now() + foundMs })
     return result && skill && { skill, ttlMs: lifetimeIn(result) }

@@ -23,6 +23,7 @@ import { isSkillAddress } from '../../catalog/names/skill-addresses.ts'
 import { backendUri } from '../../catalog/names/ui-addresses.ts'
 import { renderPage } from '../../catalog/pages.ts'
 import { type ResultChanges, withChangedResources } from '../../catalog/result-resources.ts'
+import type { RefusedEntry } from '../../model/catalog/entries.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import type { Link, Operation, Perform, Target } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
@@ -53,6 +54,8 @@ export interface SkillParts {
   readonly failsWithoutAll: boolean
   /** Rejects with FORBIDDEN if policies do not permit `get_skill` on an address. Undefined without policies. */
   readonly requirePermission?: (operation: Operation, address: string) => Promise<void>
+  /** Returns the error for a skill that pinning refuses, and reports the refusal. */
+  readonly refusalError: (entry: RefusedEntry, method: string) => GatehouseError
   readonly cursors: Cursors
   readonly reports: Pick<SkillReports, 'listFailed' | 'sameName'>
 }
@@ -120,7 +123,8 @@ class Skills {
       const cause = failed.map(({ error }) => error).find((error) => error instanceof Error)
       throw unavailableError(failed.map(({ backend }) => backend).sort(), { list: 'skills/list', cause })
     }
-    const skills = lists.flatMap((list) => list.skills).sort((a, b) => (a.address < b.address ? -1 : 1))
+    const offered = lists.flatMap((list) => list.skills.filter(({ refused }) => !refused))
+    const skills = offered.sort((a, b) => (a.address < b.address ? -1 : 1))
     this.#reportNames(skills)
     const ttlMs = failed.length > 0 ? 0 : Math.min(...lists.map((list) => list.ttlMs), maxTtlMs)
     const page = { era: client.era, cursor: params.text('cursor'), cursors, size: pageSize, ttlMs }
@@ -142,6 +146,7 @@ class Skills {
     const source = this.#source(entry.backend, operation.client, next)
     const { skill, ttlMs } = (source && (await this.#parts.library.get(source, entry.original))) ?? {}
     if (!skill) throw unknownSkill(entry.key)
+    this.#requireApproved(skill, operation)
     const result = Buffer.from(`{"skill":${skill.json.toString()},"ttlMs":${ttlMs}}`)
     return { kind: 'result', result }
   }
@@ -162,6 +167,7 @@ class Skills {
       return this.#shown(operation.method, backend, await next(withWholeResult(operation, target)))
     }
     await this.#parts.requirePermission?.(operation, skill.address)
+    this.#requireApproved(skill, operation)
     const outcome = await next(withWholeResult(operation, target))
     if (outcome.kind !== 'result') return outcome
     if (!(await this.#isVerified(source, skill, uri, outcome.result)))
@@ -178,7 +184,12 @@ class Skills {
   async #isVerified(source: SkillSource, skill: Skill, uri: string, result: Buffer): Promise<boolean> {
     if (await matches(skill, uri, result)) return true
     const found = await this.#parts.library.get(source, skill.uri)
-    return found !== undefined && matches(found.skill, uri, result)
+    return found !== undefined && !found.skill.refused && matches(found.skill, uri, result)
+  }
+
+  /** Throws FORBIDDEN if pinning refuses the skill. */
+  #requireApproved({ address, backend, uri, refused }: Skill, { method }: Operation): void {
+    if (refused) throw this.#parts.refusalError({ key: address, backend, original: uri, refused }, method)
   }
 
   async #readDirectory(operation: Operation, target: Target, next: Perform): Promise<Outcome> {
@@ -190,6 +201,7 @@ class Skills {
       source && isSafeUri(directory) ? await this.#parts.library.skillAt(source, directory) : undefined
     if (!skill) throw noDirectory(address)
     await this.#parts.requirePermission?.(operation, skill.address)
+    this.#requireApproved(skill, operation)
     const addressOf = (uri: string): string | undefined =>
       this.#parts.listings.addresses.addressOf(backend, uri)
     if (!listing || !listsDirectories(listing)) {

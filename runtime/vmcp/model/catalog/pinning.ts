@@ -1,9 +1,19 @@
 /** Types for pinning: item kinds, item parts, digests, reasons and checks. This module imports nothing. */
 
 /** The kind `instructions` refers to a server's instructions, which have an empty name. */
-export type PinKind = 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
+export type PinKind = 'tool' | 'prompt' | 'resourceTemplate' | 'skill' | 'instructions'
 
-export const parts = ['text', 'input', 'output', 'hints', 'execution', 'icons', 'meta', 'other'] as const
+export const parts = [
+  'text',
+  'input',
+  'output',
+  'hints',
+  'execution',
+  'icons',
+  'meta',
+  'files',
+  'other',
+] as const
 
 /** An aspect of an item that clients rely on. Each part has a separate digest. */
 export type PinnedPart = (typeof parts)[number]

@@ -37,7 +37,6 @@ import { Evaluator, makeWorkflows } from '../../features/workflows/index.ts'
 import { updatedMethod } from '../../../mcp/index.ts'
 import { PageDrift } from '../../features/apps/page-drift.ts'
 import { PageReads } from '../../features/apps/page-reads.ts'
-import { onlyBackend } from './only-backend.ts'
 import { listingTreatment, makeTreatments, shownUpdates } from './treatments.ts'
 import { CurrentGuard } from '../../features/guardrails/current-guard.ts'
 import { ListMarks } from '../../features/guardrails/lists/list-marks.ts'
@@ -211,7 +210,12 @@ export class VmcpEngine {
 
   #parts(config: VmcpConfig): CallParts {
     const { clock, events, observation } = this.#options
+<<<<<<< HEAD
     const treatments = makeTreatments(config, this.#invalid, { events, clock, pages: this.#pages })
+=======
+    const parts = { reads: this.#pageReads, locks: this.#pins.locks }
+    const treatments = makeTreatments(config, this.#invalid, { events, clock, ...parts })
+>>>>>>> sk
     return {
       members: this.#fleet.members,
       views: new Views(
@@ -229,8 +233,12 @@ export class VmcpEngine {
       leftOut: this.#leftOut.names,
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
+<<<<<<< HEAD
       guard: this.#guard.for(config),
       onlyBackend: onlyBackend(config, this.#invalid),
+=======
+      guard: this.#guards.for(config),
+>>>>>>> sk
       links: this.#links,
       extensions: new ExtensionSet(config.extensions),
     }

@@ -2,6 +2,7 @@
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import type { Listing } from '../../catalog/listing.ts'
+import type { ActiveLocks } from '../../catalog/pinning/active-locks.ts'
 import { AppListings } from '../../features/apps/listing.ts'
 import type { PageDrift } from '../../features/apps/page-drift.ts'
 import type { PageReads } from '../../features/apps/page-reads.ts'
@@ -14,6 +15,8 @@ interface ListingTreatment {
 }
 
 export interface Treatments {
+  /** The only backend. Undefined if there are several backends. */
+  readonly onlyBackend: string | undefined
   /** Undefined if MCP Apps is disabled. */
   readonly apps: AppListings | undefined
   /** Undefined if skills are disabled. */
@@ -25,18 +28,35 @@ export interface TreatmentParts {
   readonly pages: { readonly reads: PageReads; readonly drift: PageDrift }
   readonly events: Events
   readonly clock: Clock
+  readonly locks: Pick<ActiveLocks, 'skillRefusal'>
 }
 
 export function makeTreatments(
   config: VmcpConfig,
   invalid: readonly ExcludedBackend[],
+<<<<<<< HEAD
   { pages, events, clock }: TreatmentParts,
+=======
+  { reads, events, clock, locks }: TreatmentParts,
+>>>>>>> sk
 ): Treatments {
   const backends = backendNames(config, invalid)
   const only = onlyBackend(config, invalid)
   return {
+<<<<<<< HEAD
     apps: appListings(config, only === undefined ? backends : undefined, { pages, events }),
     skills: makeSkillShelf(config, { backends, onlyBackend: only, events, now: clock.now }),
+=======
+    onlyBackend: only,
+    apps: appListings(config, only === undefined ? backends : undefined, { reads, events }),
+    skills: makeSkillShelf(config, {
+      backends,
+      onlyBackend: only,
+      events,
+      now: clock.now,
+      refusalOf: (...skill) => locks.skillRefusal(...skill),
+    }),
+>>>>>>> sk
   }
 }
 
@@ -56,7 +76,10 @@ function appListings(
 }
 
 /** Returns the treatment of listings. Each feature receives the listing that the previous feature returned. */
-export function listingTreatment({ apps, skills }: Treatments): ListingTreatment | undefined {
+export function listingTreatment({
+  apps,
+  skills,
+}: Omit<Treatments, 'onlyBackend'>): ListingTreatment | undefined {
   const listings = skills?.listings
   if (!apps || !listings) return apps ?? listings
   return { apply: (listing) => listings.apply(apps.apply(listing)) }
