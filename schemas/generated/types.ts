@@ -1377,7 +1377,7 @@ export type MCPCatalogueStatus = {
   /** Base URL of the registry API for clients outside the cluster. Present only while spec.exposure is set. */
   readonly externalUrl?: string
   /** Number of listed servers. */
-  readonly serverCount?: number
+  readonly publishedCount?: number
   /** Observed number of replicas, for the scale subresource. */
   readonly replicas?: number
   /** Label selector of the pods, for the scale subresource. */

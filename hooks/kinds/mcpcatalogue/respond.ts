@@ -48,7 +48,7 @@ export function respond(context: Context, built: BuiltCatalogue): SyncResponse {
       message,
       url: built.url,
       externalUrl: built.externalUrl,
-      serverCount: built.servers,
+      publishedCount: built.servers,
       replicas: pods?.replicas ?? 0,
       selector: labelSelectorText(selectorLabels(app, context.name)),
       ...built.hashes,

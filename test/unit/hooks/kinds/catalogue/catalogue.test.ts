@@ -13,7 +13,7 @@ import { authzConfig, entry, oidc, oidcConfig, virtual, world } from '../../../.
 import type { Condition, Stored, World } from '../../../../hooks/world.ts'
 
 interface Status {
-  readonly serverCount?: number
+  readonly publishedCount?: number
   readonly conditions: readonly Condition[]
 }
 
@@ -60,7 +60,7 @@ t.test('an anonymous catalogue lists public servers only', (t) => {
     .apply(catalogue({ incomingAuth: catalogueAuth }))
     .settle()
   t.strictSame(namesIn(w), ['com.example/a', 'com.example/b'])
-  t.equal(statusOf(w).serverCount, 2)
+  t.equal(statusOf(w).publishedCount, 2)
   t.end()
 })
 
@@ -105,7 +105,7 @@ t.test('a catalogue lists at most 500 servers', (t) => {
     w.apply(open(name)).setStatus('VirtualMCPServer', name, status)
   }
   w.sync('MCPCatalogue', 'tools')
-  t.equal(statusOf(w).serverCount, 500)
+  t.equal(statusOf(w).publishedCount, 500)
   t.match(condition(w, 'ServersListed'), {
     status: 'False',
     reason: 'TooManyServers',
