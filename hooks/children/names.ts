@@ -84,6 +84,11 @@ export function embeddingNames(name: string): { readonly server: string } {
   return { server: label('embedding-', name, '', maxStatefulSet) }
 }
 
+/** Returns the names of an MCPCatalogue's children: the Deployment, Service and service account, and the ConfigMap. */
+export function catalogueNames(name: string): { readonly server: string; readonly config: string } {
+  return { server: label('mcp-', name, '-catalogue'), config: label('mcp-', name, '-catalogue-config') }
+}
+
 /** Returns `http://<service>.<namespace>.svc.<domain>:<port>`. */
 export function serviceUrl(service: string, namespace: string, clusterDomain: string, port: number): string {
   return `http://${service}.${namespace}.svc.${clusterDomain}:${port}`

@@ -8,11 +8,13 @@
 import { byText, type KindName, type WorkloadReference } from '../../schemas/index.ts'
 import { namesOf, type ReferenceTable } from '../references/reference.ts'
 import type { AnyContext } from '../sync/context.ts'
+import { catalogueReferences } from './mcpcatalogue/references.ts'
 import { proxyReferences } from './common/proxy/references.ts'
 import { remoteReferences } from './common/remote-member.ts'
 import { virtualServerReferences } from './virtualmcpserver/references.ts'
 
 const tables = {
+  MCPCatalogue: catalogueReferences,
   MCPServer: proxyReferences,
   MCPRemoteProxy: proxyReferences,
   MCPServerEntry: remoteReferences,

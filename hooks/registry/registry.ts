@@ -3,6 +3,7 @@ import type { KindName } from '../../schemas/index.ts'
 import type { KindHooks } from '../kinds/kind-hooks.ts'
 import { embeddingServer } from '../kinds/embeddingserver/index.ts'
 import { mcpAuthzConfig } from '../kinds/mcpauthzconfig/index.ts'
+import { mcpCatalogue } from '../kinds/mcpcatalogue/index.ts'
 import { mcpExternalAuthConfig } from '../kinds/mcpexternalauthconfig/index.ts'
 import { mcpGroup } from '../kinds/mcpgroup/index.ts'
 import { mcpOidcConfig } from '../kinds/mcpoidcconfig/index.ts'
@@ -20,6 +21,7 @@ import { virtualMcpServer } from '../kinds/virtualmcpserver/index.ts'
 const registry: { readonly [K in KindName]: KindHooks<K> } = {
   EmbeddingServer: embeddingServer,
   MCPAuthzConfig: mcpAuthzConfig,
+  MCPCatalogue: mcpCatalogue,
   MCPExternalAuthConfig: mcpExternalAuthConfig,
   MCPGroup: mcpGroup,
   MCPOIDCConfig: mcpOidcConfig,

@@ -13,6 +13,8 @@ import type {
   BearerTokenConfig,
   BearerTokenStrategy,
   CABundleConfigStatus,
+  CatalogueAuth,
+  CatalogueSelector,
   ClientCredentialsStrategy,
   ClientJwk,
   ClientKeySet,
@@ -48,6 +50,9 @@ import type {
   MCPAuthzConfig,
   MCPAuthzConfigSpec,
   MCPAuthzConfigStatus,
+  MCPCatalogue,
+  MCPCatalogueSpec,
+  MCPCatalogueStatus,
   MCPExternalAuthConfigStatus,
   MCPGroupSpec,
   MCPOIDCConfigReference,
@@ -125,6 +130,8 @@ export type {
   BearerTokenConfig,
   BearerTokenStrategy,
   CABundleConfigStatus,
+  CatalogueAuth,
+  CatalogueSelector,
   ClientCredentialsStrategy,
   ClientJwk,
   ClientKeySet,
@@ -160,6 +167,9 @@ export type {
   MCPAuthzConfig,
   MCPAuthzConfigSpec,
   MCPAuthzConfigStatus,
+  MCPCatalogue,
+  MCPCatalogueSpec,
+  MCPCatalogueStatus,
   MCPExternalAuthConfigStatus,
   MCPGroupSpec,
   MCPOIDCConfigReference,
@@ -1185,6 +1195,7 @@ export type XaaStrategy = Omit<filled.XaaStrategy, "insecureTargetTokenUrl"> & {
 export interface Kinds {
   readonly EmbeddingServer: EmbeddingServer
   readonly MCPAuthzConfig: MCPAuthzConfig
+  readonly MCPCatalogue: MCPCatalogue
   readonly MCPExternalAuthConfig: MCPExternalAuthConfig
   readonly MCPGroup: MCPGroup
   readonly MCPOIDCConfig: MCPOIDCConfig
@@ -1204,6 +1215,7 @@ export interface Kinds {
 export interface Statuses {
   readonly EmbeddingServer: EmbeddingServerStatus
   readonly MCPAuthzConfig: MCPAuthzConfigStatus
+  readonly MCPCatalogue: MCPCatalogueStatus
   readonly MCPExternalAuthConfig: MCPExternalAuthConfigStatus
   readonly MCPGroup: MCPGroupStatus
   readonly MCPOIDCConfig: MCPOIDCConfigStatus

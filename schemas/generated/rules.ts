@@ -494,12 +494,18 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => notEqual(select(self, "type"), "externalAuthConfigRef"), () => has(self, "externalAuthConfigRef")),
   "self.type != 'oidc' || has(self.oidc)": (self) =>
     or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidc")),
+  "self.type != 'oidc' || has(self.oidcConfigRef)": (self) =>
+    or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidcConfigRef")),
   "self.type != 'oidc' || has(self.oidcConfigRef) || has(self.oidcConfigRefs)": (self) =>
     or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidcConfigRef"), () => has(self, "oidcConfigRefs")),
+  "self.type == 'oidc' || !has(self.authzConfigRef)": (self) =>
+    or(() => equal(select(self, "type"), "oidc"), () => not(has(self, "authzConfigRef"))),
   "self.type == 'oidc' || !has(self.dpop)": (self) =>
     or(() => equal(select(self, "type"), "oidc"), () => not(has(self, "dpop"))),
   "self.type == 'oidc' || !has(self.issuers)": (self) =>
     or(() => equal(select(self, "type"), "oidc"), () => not(has(self, "issuers"))),
+  "self.type == 'oidc' || !has(self.oidcConfigRef)": (self) =>
+    or(() => equal(select(self, "type"), "oidc"), () => not(has(self, "oidcConfigRef"))),
   "self.url.startsWith('https://') || !(has(self.caBundlePath) || has(self.clientCertificatePath) || has(self.bearerTokenPath))": (self) =>
     or(() => startsWith(select(self, "url"), "https://"), () => not(or(() => has(self, "caBundlePath"), () => has(self, "clientCertificatePath"), () => has(self, "bearerTokenPath")))),
   "self.url.startsWith('https://') || !(has(self.caBundlePath) || has(self.clientCertificatePath))": (self) =>

@@ -3,6 +3,7 @@ import type { SchemaError } from '../schema.ts'
 type Validator = ((data: unknown) => boolean) & { errors?: readonly SchemaError[] | null }
 export declare const EmbeddingServerStatus: Validator
 export declare const MCPAuthzConfigStatus: Validator
+export declare const MCPCatalogueStatus: Validator
 export declare const MCPExternalAuthConfigStatus: Validator
 export declare const MCPGroupStatus: Validator
 export declare const MCPOIDCConfigStatus: Validator

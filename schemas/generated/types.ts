@@ -339,6 +339,16 @@ export type CABundleSource = {
   readonly configMapRef: ConfigMapKeyRef
 }
 
+/** How clients are authenticated. To disable authentication, set type to anonymous explicitly. */
+export type CatalogueAuth = {
+  /** anonymous: every client sees the servers whose spec.publish.public is true; oidc: callers with a token see every listed server that the policies permit. */
+  readonly type: "anonymous" | "oidc"
+  /** Reference to a shared MCPOIDCConfig, with the values that are specific to this server. */
+  readonly oidcConfigRef?: MCPOIDCConfigReference
+  /** Shared MCPAuthzConfig of type cedarv1, whose policies decide which servers a caller sees. Each server is the resource Resource::"<spec.publish.name>" of the action read_resource. Default: every caller sees every listed server. */
+  readonly authzConfigRef?: ObjectRef
+}
+
 /** Configuration file of a catalogue. */
 export type CatalogueFile = {
   /** Name of the catalogue. Policies can refer to all of its servers as MCP::"<name>". */
@@ -349,13 +359,19 @@ export type CatalogueFile = {
   readonly servers: readonly CatalogueServer[]
 }
 
+/** Selects virtual servers in the namespace of the catalogue. Only servers with spec.publish are listed. Default: all of them. */
+export type CatalogueSelector = {
+  /** Labels that a virtual server must have. */
+  readonly matchLabels?: { readonly [name: string]: string }
+}
+
 /** A server in the catalogue. */
 export type CatalogueServer = {
-  /** Published name: a reversed domain name, a slash and the name of the server, such as com.example/tools. */
+  /** Published name, such as com.example/tools: a reversed domain name, a slash, and a name. */
   readonly name: string
   /** Display name. */
   readonly title?: string
-  /** Description of what the server is for. */
+  /** Purpose of the server. */
   readonly description: string
   /** Lists the server in a catalogue of type anonymous. */
   readonly public: boolean
@@ -829,7 +845,7 @@ export type DiscoveredBackend = {
   readonly authConfigRef?: string
   /** Time of the last health check. */
   readonly lastHealthCheck?: string
-  /** Number of consecutive failed health checks; 0 when the backend is healthy. */
+  /** Number of consecutive failed health checks. */
   readonly consecutiveFailures?: number
   /** State of the circuit breaker; open means that calls are rejected. Empty when the circuit breaker is off. */
   readonly circuitBreakerState?: "closed" | "open" | "half-open" | ""
@@ -1325,6 +1341,58 @@ export type MCPAuthzConfigSpec = {
 }
 
 export type MCPAuthzConfigStatus = CABundleConfigStatus
+
+/** Serves the published virtual servers of a namespace as a read-only MCP registry. */
+export type MCPCatalogue = {
+  readonly apiVersion: "gatehouse.dev/v1beta1"
+  readonly kind: "MCPCatalogue"
+  /** Object metadata. */
+  readonly metadata: ObjectMeta
+  /** The virtual servers in the catalogue (selector), and the authentication of its clients (incomingAuth). */
+  readonly spec: MCPCatalogueSpec
+  /** Observed state. */
+  readonly status?: MCPCatalogueStatus
+}
+
+/** The virtual servers in the catalogue (selector), and the authentication of its clients (incomingAuth). */
+export type MCPCatalogueSpec = {
+  /** Selects virtual servers in the namespace of the catalogue. Only servers with spec.publish are listed. Default: all of them. */
+  readonly selector?: CatalogueSelector
+  /** How clients are authenticated. To disable authentication, set type to anonymous explicitly. */
+  readonly incomingAuth: CatalogueAuth
+  /** Public address through an existing Gateway or Ingress controller. Clients reach the server at https://<hostname>, followed by the server's usual path. */
+  readonly exposure?: Exposure
+  /** Number of replicas. When unset, an autoscaler or another controller sets the number. */
+  readonly replicas?: number
+  /** Strategic merge patch for the pod, whose container is named catalogue. The webhook validates the patch; the schema does not. */
+  readonly podTemplateSpec?: { readonly [name: string]: unknown }
+}
+
+/** Observed state. */
+export type MCPCatalogueStatus = {
+  /** Current phase: Pending, Ready, Degraded (a rollout is stuck while pods of the previous version are still serving), Failed or Terminating. */
+  readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed" | "Terminating"
+  /** Reason for the phase. */
+  readonly message?: string
+  /** Base URL of the registry API for clients inside the cluster. */
+  readonly url?: string
+  /** Base URL of the registry API for clients outside the cluster. Present only while spec.exposure is set. */
+  readonly externalUrl?: string
+  /** Number of listed servers. */
+  readonly publishedCount?: number
+  /** Observed number of replicas, for the scale subresource. */
+  readonly replicas?: number
+  /** Label selector of the pods, for the scale subresource. */
+  readonly selector?: string
+  /** Hash of the MCPOIDCConfig in use. */
+  readonly oidcConfigHash?: string
+  /** Hash of the MCPAuthzConfig in use. */
+  readonly authzConfigHash?: string
+  /** Latest observed generation. */
+  readonly observedGeneration?: number
+  /** Latest observations of the state, one condition per type. */
+  readonly conditions?: readonly Condition[]
+}
 
 /** How an MCP server or proxy authenticates to external services. */
 export type MCPExternalAuthConfig = {
@@ -2535,13 +2603,13 @@ export type ProxyTools = {
 
 /** Description of this server for catalogues and for clients that discover servers. */
 export type Publication = {
-  /** Published name: a reversed domain name, a slash and the name of the server, such as com.example/tools. */
+  /** Published name, such as com.example/tools: a reversed domain name, a slash, and a name. */
   readonly name: string
   /** Display name. */
   readonly title?: string
-  /** Description of what the server is for. */
+  /** Purpose of the server. */
   readonly description: string
-  /** Publishes the name, title, description and address to every client, without authentication: the server serves its server card and an AI catalog, and anonymous catalogues list it. Calls to the server still require the authentication of incomingAuth. */
+  /** Publishes this description and the address without authentication, in the server card and in anonymous catalogues. Calls still require incomingAuth. */
   readonly public: boolean
 }
 
@@ -2974,13 +3042,13 @@ export type RuntimeOutgoingAuth = {
 
 /** Description of this server for catalogues and for clients that discover servers. */
 export type RuntimePublication = {
-  /** Published name: a reversed domain name, a slash and the name of the server, such as com.example/tools. */
+  /** Published name, such as com.example/tools: a reversed domain name, a slash, and a name. */
   readonly name: string
   /** Display name. */
   readonly title?: string
-  /** Description of what the server is for. */
+  /** Purpose of the server. */
   readonly description: string
-  /** Publishes the name, title, description and address to every client, without authentication: the server serves its server card and an AI catalog, and anonymous catalogues list it. Calls to the server still require the authentication of incomingAuth. */
+  /** Publishes this description and the address without authentication, in the server card and in anonymous catalogues. Calls still require incomingAuth. */
   readonly public: boolean
   /** Public address of the MCP endpoint. Default: the address that the server listens on. */
   readonly url?: string
@@ -3095,7 +3163,7 @@ export type ServerAutoscaling = {
   readonly maxReplicas: number
   /** Target CPU utilization, as a percentage of the container's CPU request. Defaults to 80 if no other target is set. */
   readonly targetCPU?: number
-  /** Target number of client sessions per pod. Requires an adapter that provides the gatehouse_vmcp_sessions metric to autoscalers. */
+  /** Target number of client sessions per pod. Requires an adapter for the metric gatehouse_vmcp_sessions. */
   readonly targetSessions?: number
 }
 
@@ -3701,13 +3769,13 @@ export type VirtualMCPServer = {
   readonly kind: "VirtualMCPServer"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** The virtual server's backends (groupRef), its authentication of clients (incomingAuth), its authentication to backends (outgoingAuth), and its behavior (config). */
+  /** Backends (groupRef), authentication of clients (incomingAuth) and to backends (outgoingAuth), and behavior (config). */
   readonly spec: VirtualMCPServerSpec
   /** Observed state. */
   readonly status?: VirtualMCPServerStatus
 }
 
-/** The virtual server's backends (groupRef), its authentication of clients (incomingAuth), its authentication to backends (outgoingAuth), and its behavior (config). */
+/** Backends (groupRef), authentication of clients (incomingAuth) and to backends (outgoingAuth), and behavior (config). */
 export type VirtualMCPServerSpec = {
   /** The MCPGroup that defines the backends. */
   readonly groupRef: ObjectRef
@@ -3729,7 +3797,7 @@ export type VirtualMCPServerSpec = {
   readonly passthroughHeaders?: readonly string[]
   /** Strategic merge patch for the pod, whose container is named vmcp. The webhook validates the patch; the schema does not. */
   readonly podTemplateSpec?: { readonly [name: string]: unknown }
-  /** Description of this server for catalogues and for clients that discover servers. Default: the server is not published. */
+  /** Description of this server for catalogues. Default: not published. */
   readonly publish?: Publication
   /** Number of replicas. When unset, an autoscaler or another controller sets the number. */
   readonly replicas?: number
@@ -3739,9 +3807,9 @@ export type VirtualMCPServerSpec = {
   readonly tls?: ServingTLS
   /** Lets a HorizontalPodAutoscaler set the number of pods. */
   readonly autoscaling?: ServerAutoscaling
-  /** Existing service account for the pod. When unset, a service account is generated. */
+  /** Existing service account for the pod. Default: a generated one. */
   readonly serviceAccount?: string
-  /** Type of the Service that clients connect to. */
+  /** Type of the Service. */
   readonly serviceType: "ClusterIP" | "NodePort" | "LoadBalancer"
   /** Session affinity for the Service. The value None is suitable for stateless servers and for load balancers with their own affinity. */
   readonly sessionAffinity: SessionAffinity
@@ -3755,7 +3823,7 @@ export type VirtualMCPServerSpec = {
 
 /** Observed state. */
 export type VirtualMCPServerStatus = {
-  /** Current phase: Pending, Ready, Degraded (some backends are unavailable, or a rollout is stuck while pods of the previous version are still serving) or Failed. See message and the Ready condition for the reason. */
+  /** Current phase: Pending, Ready, Degraded (some backends are unavailable, or a rollout is stuck while pods of the previous version are still serving) or Failed. */
   readonly phase: "Pending" | "Ready" | "Degraded" | "Failed"
   /** Reason for the phase. */
   readonly message?: string
@@ -4049,6 +4117,7 @@ export type XaaStrategy = {
 export interface Kinds {
   readonly EmbeddingServer: EmbeddingServer
   readonly MCPAuthzConfig: MCPAuthzConfig
+  readonly MCPCatalogue: MCPCatalogue
   readonly MCPExternalAuthConfig: MCPExternalAuthConfig
   readonly MCPGroup: MCPGroup
   readonly MCPOIDCConfig: MCPOIDCConfig
@@ -4068,6 +4137,7 @@ export interface Kinds {
 export interface Statuses {
   readonly EmbeddingServer: EmbeddingServerStatus
   readonly MCPAuthzConfig: MCPAuthzConfigStatus
+  readonly MCPCatalogue: MCPCatalogueStatus
   readonly MCPExternalAuthConfig: MCPExternalAuthConfigStatus
   readonly MCPGroup: MCPGroupStatus
   readonly MCPOIDCConfig: MCPOIDCConfigStatus

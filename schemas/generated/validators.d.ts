@@ -3,6 +3,7 @@ import type { SchemaError } from '../schema.ts'
 type Validator = ((data: unknown) => boolean) & { errors?: readonly SchemaError[] | null }
 export declare const EmbeddingServer: Validator
 export declare const MCPAuthzConfig: Validator
+export declare const MCPCatalogue: Validator
 export declare const MCPExternalAuthConfig: Validator
 export declare const MCPGroup: Validator
 export declare const MCPOIDCConfig: Validator

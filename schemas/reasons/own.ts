@@ -48,6 +48,18 @@ export const ownReasons: readonly ReasonRow[] = [
     step: 'set `storage` to type `redis`',
   },
   {
+    reasons: ['PublishedNameClaimed'],
+    means: 'several virtual servers have the same `spec.publish.name`; catalogues list the oldest one',
+    isWarning: true,
+    step: 'change `spec.publish.name` of the other servers: the message lists the names',
+  },
+  {
+    reasons: ['TooManyServers'],
+    means: 'a catalogue selects more published servers than it can list',
+    isWarning: true,
+    step: 'select fewer servers with `spec.selector`, and add another MCPCatalogue',
+  },
+  {
     reasons: ['NoOutgoingStrategy'],
     means: 'a backend refers to a configuration of type `embeddedAuthServer`',
     step: 'use another type: `embeddedAuthServer` does not authenticate to backends, so Gatehouse calls the backend without credentials',

@@ -1,4 +1,5 @@
 /** The scenarios of the golden cases: `<Kind>/<case>` -> the request of one sync. */
+import { catalogueCases } from '../helpers/hooks/catalogue-cases.ts'
 import { clientCases } from '../helpers/hooks/client-cases.ts'
 import { certificateCases } from '../helpers/hooks/certificate-cases.ts'
 import { dayTwo } from './day-two-cases.ts'
@@ -961,6 +962,7 @@ export const cases: Readonly<Record<string, () => Request>> = {
   ...groups,
   ...entries,
   ...openApiCases,
+  ...catalogueCases,
   ...servers,
   ...proxies,
   ...virtualServers,

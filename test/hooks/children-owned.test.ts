@@ -4,6 +4,7 @@
  */
 import t from 'tap'
 import { hookSettings, makeHooks } from '../../hooks/index.ts'
+import { catalogue } from '../helpers/hooks/catalogue-cases.ts'
 import { group, redis, remote, server, virtual } from './resources.ts'
 import { type Condition, resource, type Stored, testSettings, World } from './world.ts'
 
@@ -38,6 +39,8 @@ const parents: Readonly<Record<string, Stored>> = {
     ...redis,
   }),
   'a virtual server behind an Ingress': virtual({ exposure: ingress }),
+  'a catalogue of several pods behind an Ingress': catalogue({ replicas: 2, exposure: ingress }),
+  'a catalogue behind a Gateway': catalogue({ exposure: gateway }),
   'an embedding server': resource('EmbeddingServer', 'embed', {}),
 }
 

@@ -90,7 +90,8 @@ t.test('golden cases: every kind has a case, and every scenario is recorded', as
   t.strictSame(recorded.sort(), Object.keys(cases).sort())
 })
 
-const runtimeFiles: Readonly<Record<string, 'vmcp' | 'authserver' | 'proxy'>> = {
+const runtimeFiles: Readonly<Record<string, 'vmcp' | 'authserver' | 'catalogue' | 'proxy'>> = {
+  'catalogue.yaml': 'catalogue',
   'config.yaml': 'vmcp',
   'authserver-config.yaml': 'authserver',
   'proxy.yaml': 'proxy',

@@ -14,7 +14,7 @@ import type { AnyContext } from '../../sync/context.ts'
 type Context = AnyContext & { readonly spec: { readonly exposure?: Exposure | undefined } }
 
 /** Kinds with a `spec.exposure` field. */
-export const exposedKinds = ['MCPServer', 'MCPRemoteProxy', 'VirtualMCPServer'] as const
+export const exposedKinds = ['MCPCatalogue', 'MCPServer', 'MCPRemoteProxy', 'VirtualMCPServer'] as const
 
 /** Returns the related objects that `customize` must request. `spec` may be invalid. */
 export function exposureRelated(spec: Fields): {

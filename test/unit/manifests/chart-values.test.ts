@@ -179,7 +179,7 @@ const effects: Readonly<Record<string, Effect>> = {
     found: [
       variable('GATEHOUSE_GATEWAY_API'),
       (objects) =>
-        String(JSON.stringify(of('CompositeController', 'spec')(objects)).split('"httproutes"').length === 4),
+        String(JSON.stringify(of('CompositeController', 'spec')(objects)).split('"httproutes"').length === 5),
     ],
     as: 'true',
   },

@@ -57,7 +57,7 @@ const examples = readdirSync(root).toSorted()
 
 await t.test('examples: one for each main use, and the quickstart', async (t) => {
   const wanted =
-    'authz cloud-sts composite-tools decision-point embedded-auth-server header-injection machine-clients oidc optimizer platform-identities quickstart quotas redis-sessions remote-entry rest-service token-exchange tool-locks webhooks workflows'
+    'authz catalogue cloud-sts composite-tools decision-point embedded-auth-server header-injection machine-clients oidc optimizer platform-identities quickstart quotas redis-sessions remote-entry rest-service token-exchange tool-locks webhooks workflows'
   for (const name of wanted.split(' ')) t.ok(examples.includes(name), name)
 })
 

@@ -177,7 +177,7 @@ await t.test(
       t.ok(at(schema, 'status', 'properties', 'replicas'), `${file}: status.replicas`)
       t.ok(at(schema, 'status', 'properties', 'selector'), `${file}: status.selector`)
     }
-    t.same(scaled.sort(), ['MCPRemoteProxy', 'MCPServer', 'VirtualMCPServer'])
+    t.same(scaled.sort(), ['MCPCatalogue', 'MCPRemoteProxy', 'MCPServer', 'VirtualMCPServer'])
   },
 )
 

@@ -119,6 +119,28 @@ const entryBundle: Table = {
   ],
 }
 
+const catalogueClients = { type: 'oidc', oidcConfigRef: { name: 'x', audience: 'https://x.example.com' } }
+const catalogue: Table = {
+  name: 'MCPCatalogue',
+  base: document('MCPCatalogue', { incomingAuth: catalogueClients }),
+  rows: [
+    { id: '', at: 'spec.incomingAuth', required: true, bad: [{}, 'oidc'], failure: '*' },
+    { id: '', at: 'spec.incomingAuth.type', required: true, bad: ['', 'local', 'OIDC'] },
+    { id: '', at: 'spec.incomingAuth.oidcConfigRef', required: true, bad: [{ name: 'x' }], failure: '*' },
+    { id: '', at: 'spec.incomingAuth.authzConfigRef', good: [absent, ref], bad: [{}, 'x'], failure: '*' },
+    {
+      id: '',
+      at: 'spec.selector',
+      good: [absent, {}, { matchLabels: { a: 'b' } }],
+      bad: [{ matchLabels: { a: 1 } }, { matchExpressions: [] }],
+      failure: '*',
+    },
+    { id: '', at: 'spec.replicas', good: [absent, 0, 3], bad: [-1, ...notInteger] },
+    { id: '', at: 'spec.podTemplateSpec', good: [absent, {}], bad: ['x'] },
+    { id: '', at: 'spec.namespaces', bad: [['other']] },
+  ],
+}
+
 const digest = '0'.repeat(64)
 const openApiDocument = { configMapRef: { name: 'x', key: 'openapi.yaml' } }
 const openApi: Table = {
@@ -670,6 +692,7 @@ const boundTokens: readonly Table[] = [
 
 export const otherKindTables: readonly Table[] = [
   ...boundTokens,
+  catalogue,
   group,
   entry,
   entryBundle,
