@@ -53,11 +53,8 @@ export function lockSpec(
     tools,
     prompts,
     resourceTemplates,
-<<<<<<< HEAD
     pages: pagesBefore,
-=======
     skills,
->>>>>>> sk
     ...settings
   } = before ?? {
     scheme: pinScheme,
@@ -73,11 +70,8 @@ export function lockSpec(
     ...list('tools', offered.tools, tools),
     ...list('prompts', offered.prompts, prompts),
     ...list('resourceTemplates', offered.templates, resourceTemplates),
-<<<<<<< HEAD
     ...(lockedPages && { pages: lockedPages }),
-=======
     ...(offered.skills ? list('skills', offered.skills, skills) : skills && { skills }),
->>>>>>> sk
   }
 }
 

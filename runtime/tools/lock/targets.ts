@@ -166,15 +166,11 @@ export function surveyConfig(
         ),
       },
       aggregation: {},
-<<<<<<< HEAD
       backends: targets.map(({ name, url, transport }) => ({
         ...{ name, url, transport },
         ...rest.find((service) => service.name === name)?.backend,
       })),
-=======
-      backends: targets.map(({ name, url, transport }) => ({ name, url, transport })),
       extensions: { skills: { enabled: true } },
->>>>>>> sk
       pinning: { onChanged: 'observe', onNew: 'observe', onRemoved: 'observe' },
     }),
   )

@@ -63,7 +63,7 @@ export async function surveyBackends(
   try {
     engine.apply(unchecked(config))
     const { members, leftOut } = engine.core.parts
-<<<<<<< HEAD
+    const perform = send(engine.core)
     const seen = [...members].map(async ([name, { listings, backend }]): Promise<SurveyedBackend> => {
       const unlisted = { backend: name, listing: undefined, pages: [] }
       try {
@@ -73,20 +73,10 @@ export async function surveyBackends(
           ? { ...unlisted, error: new Error(failed.problem, { cause: failed.error }) }
           : {
               backend: name,
-              listing,
+              listing: await withSkills(engine, listing, perform),
               pages: await surveyPages(backend, surveyor, listing, morePages?.(name) ?? []),
               error: undefined,
             }
-=======
-    const perform = send(engine.core)
-    const seen = [...members].map(async ([backend, { listings }]): Promise<SurveyedBackend> => {
-      try {
-        const listing = await listings.get(surveyor, { waitForFresh: true })
-        const failed = listing.defects?.find(({ isTransient }) => isTransient)
-        if (failed)
-          return { backend, listing: undefined, error: new Error(failed.problem, { cause: failed.error }) }
-        return { backend, listing: await withSkills(engine, listing, perform), error: undefined }
->>>>>>> sk
       } catch (error) {
         return { ...unlisted, error: error instanceof Error ? error : new Error('unknown') }
       }
@@ -103,13 +93,13 @@ export async function surveyBackends(
   }
 }
 
-<<<<<<< HEAD
 /** Turns off health checks, so that a survey sends only requests for lists. */
 function unchecked(config: VmcpConfig): VmcpConfig {
   const { operational } = config
   const failureHandling = { ...operational.failureHandling, healthCheckInterval: '0s' }
   return { ...config, operational: { ...operational, failureHandling } }
-=======
+}
+
 /** Adds the skills of a backend that declares skills. Rejects if the backend does not return its skills. */
 async function withSkills(
   { core: { parts } }: VmcpEngine,
@@ -127,7 +117,6 @@ async function withSkills(
     pin: await digestsOf('skill', received, settings.pins?.ignore),
   }))
   return { ...listing, skills: await Promise.all(items) }
->>>>>>> sk
 }
 
 const surveyor: OperationClient = {

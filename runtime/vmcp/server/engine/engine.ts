@@ -210,12 +210,8 @@ export class VmcpEngine {
 
   #parts(config: VmcpConfig): CallParts {
     const { clock, events, observation } = this.#options
-<<<<<<< HEAD
-    const treatments = makeTreatments(config, this.#invalid, { events, clock, pages: this.#pages })
-=======
-    const parts = { reads: this.#pageReads, locks: this.#pins.locks }
+    const parts = { pages: this.#pages, locks: this.#pins.locks }
     const treatments = makeTreatments(config, this.#invalid, { events, clock, ...parts })
->>>>>>> sk
     return {
       members: this.#fleet.members,
       views: new Views(
@@ -233,12 +229,7 @@ export class VmcpEngine {
       leftOut: this.#leftOut.names,
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
-<<<<<<< HEAD
       guard: this.#guard.for(config),
-      onlyBackend: onlyBackend(config, this.#invalid),
-=======
-      guard: this.#guards.for(config),
->>>>>>> sk
       links: this.#links,
       extensions: new ExtensionSet(config.extensions),
     }

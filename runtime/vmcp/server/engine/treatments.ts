@@ -34,21 +34,13 @@ export interface TreatmentParts {
 export function makeTreatments(
   config: VmcpConfig,
   invalid: readonly ExcludedBackend[],
-<<<<<<< HEAD
-  { pages, events, clock }: TreatmentParts,
-=======
-  { reads, events, clock, locks }: TreatmentParts,
->>>>>>> sk
+  { pages, events, clock, locks }: TreatmentParts,
 ): Treatments {
   const backends = backendNames(config, invalid)
   const only = onlyBackend(config, invalid)
   return {
-<<<<<<< HEAD
-    apps: appListings(config, only === undefined ? backends : undefined, { pages, events }),
-    skills: makeSkillShelf(config, { backends, onlyBackend: only, events, now: clock.now }),
-=======
     onlyBackend: only,
-    apps: appListings(config, only === undefined ? backends : undefined, { reads, events }),
+    apps: appListings(config, only === undefined ? backends : undefined, { pages, events }),
     skills: makeSkillShelf(config, {
       backends,
       onlyBackend: only,
@@ -56,7 +48,6 @@ export function makeTreatments(
       now: clock.now,
       refusalOf: (...skill) => locks.skillRefusal(...skill),
     }),
->>>>>>> sk
   }
 }
 

@@ -24,7 +24,7 @@ const auditFiles: Files = { 'SKILL.md': manifestText('audit') }
 /** Lists a server as `gatehouse lock` does. */
 async function listed(url: string) {
   const target: LockTarget = { kind: 'Backend', name: 'alpha', url, transport: 'streamable-http' }
-  const { config } = surveyConfig([target], () => undefined)
+  const { config } = surveyConfig([target], () => undefined, '')
   const [found] = await surveyBackends(config, { env: {}, version: '0', log: silentLog })
   if (!found?.listing) throw new Error('not listed', { cause: found?.error })
   return { target, listing: found.listing }
