@@ -11,7 +11,7 @@ import { join, resolve } from 'node:path'
 
 const root = resolve(import.meta.dirname, '../..')
 const target = resolve(process.argv[2] ?? root)
-const manifest: Record<string, unknown> = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 for (const key of ['dependencies', 'devDependencies', 'allowScripts', 'imports']) delete manifest[key]
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-package-'))
@@ -25,7 +25,7 @@ try {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   for (const packed of globSync('*.tgz', { cwd: folder }))
-    cpSync(join(folder, packed), join(target, `gatehouse-${manifest['version']}.tgz`))
+    cpSync(join(folder, packed), join(target, `gatehouse-${manifest.version}.tgz`))
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

@@ -335,6 +335,7 @@ export const texts = {
       tool: 'tool',
       prompt: 'prompt',
       resourceTemplate: 'resource template',
+      skill: 'skill',
       instructions: 'server instructions',
     },
     means: {

@@ -105,8 +105,7 @@ function unixMode({ externalFileAttributes }: Entry): number {
 }
 
 /** Names that Windows reserves, and characters that it does not allow. */
-const unsafeName =
-  /[\u0000-\u001f\u007f<>:"|?*\\]|(?:^|\/)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\/|$)|[. ](?:\/|$)/i
+const unsafeName = /[\p{Cc}<>:"|?*\\]|(?:^|\/)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\/|$)|[. ](?:\/|$)/iu
 
 function entryProblem(entry: Entry): string | undefined {
   const { fileName, compressedSize, uncompressedSize } = entry

@@ -230,11 +230,7 @@ export async function startSessionTaskServer(): Promise<TaskServer> {
           const ask = async (_key: string, message: string) => {
             if (open++ === 0) await extra.taskStore.updateTaskStatus(taskId, 'input_required')
             const options = { relatedTask: { taskId } }
-            const answer = await server.server.request(
-              question(message) as never,
-              ElicitResultSchema,
-              options,
-            )
+            const answer = await server.server.request(question(message), ElicitResultSchema, options)
             if (--open === 0) await extra.taskStore.updateTaskStatus(taskId, 'working')
             return answer
           }

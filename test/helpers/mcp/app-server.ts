@@ -113,7 +113,10 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
       if (id === undefined) return void res.writeHead(202).end()
       requests.push({ method, params })
       const result = resultOf(method, params)
-      const known = result ?? { code: method === 'resources/read' || method in methods ? -32602 : -32601, message: 'not found' }
+      const known = result ?? {
+        code: method === 'resources/read' || method in methods ? -32602 : -32601,
+        message: 'not found',
+      }
       const complete = era === 'stateless' && result ? { resultType: 'complete', ...known } : known
       res.writeHead(result || era === 'session' ? 200 : 404, {
         'content-type': 'application/json',
