@@ -22,8 +22,8 @@ const maxLevels = 32
 const maxSteps = 100_000
 
 /**
- * Entity types for the origin of a tool, prompt, resource or skill. Only the gateway may add entities below entities of these
- * types.
+ * Entity types for the origin of a tool, prompt, resource or skill. Only the gateway may add entities below
+ * entities of these types.
  */
 export const originTypes: ReadonlySet<string> = new Set([
   'Backend',

@@ -359,7 +359,7 @@ export type CatalogueFile = {
   readonly servers: readonly CatalogueServer[]
 }
 
-/** Selects virtual servers in the namespace of the catalogue. Only servers with spec.publish are listed. Default: all of them. */
+/** Selects virtual servers in the namespace of the catalogue. Only servers with spec.publish are listed. Default: all published servers. */
 export type CatalogueSelector = {
   /** Labels that a virtual server must have. */
   readonly matchLabels?: { readonly [name: string]: string }
@@ -1356,7 +1356,7 @@ export type MCPCatalogue = {
 
 /** The virtual servers in the catalogue (selector), and the authentication of its clients (incomingAuth). */
 export type MCPCatalogueSpec = {
-  /** Selects virtual servers in the namespace of the catalogue. Only servers with spec.publish are listed. Default: all of them. */
+  /** Selects virtual servers in the namespace of the catalogue. Only servers with spec.publish are listed. Default: all published servers. */
   readonly selector?: CatalogueSelector
   /** How clients are authenticated. To disable authentication, set type to anonymous explicitly. */
   readonly incomingAuth: CatalogueAuth
