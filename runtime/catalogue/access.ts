@@ -1,5 +1,5 @@
 /**
- * Decides which servers a client sees: the authentication of clients, and the policies.
+ * Authenticates clients, and decides which servers each client sees.
  *
  * Without authentication, clients see only public servers. With authentication, they see the servers for which a policy
  * permits `read_resource` on `Resource::"<published name>"`, or all servers if there are no policies.

@@ -70,7 +70,10 @@ export const policyActions: Readonly<Record<Action | ConsolePolicyAction, Action
 /** A request that policies decide on. */
 export interface PolicyRequest {
   readonly action: Action | ConsolePolicyAction
-  /** Advertised name of the tool or prompt, exact URI of the resource, URI of the skill, literal URI template, or name of the console. */
+  /**
+   * Advertised name of the tool or prompt, exact URI of the resource, URI of the skill, literal URI template, or name of
+   * the console.
+   */
   readonly id: string
   /** A tool call's arguments as raw JSON. */
   readonly arguments?: Buffer | undefined

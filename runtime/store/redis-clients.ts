@@ -50,8 +50,8 @@ const sharedMs = 100
 const maxShared = 256
 
 /**
- * Signals that drop the commands which a client has not written in time. The library's own timeout creates a signal
- * with a timer for each command, and costs as much as the rest of a command. Here, the commands of a tenth of a second
+ * Signals that drop commands that a client has not written in time. The library's own timeout creates a signal with a
+ * timer for each command, which costs as much as the rest of the command. Here, the commands of a tenth of a second
  * share a signal, so an unwritten command may be dropped a tenth of a second early.
  */
 class WriteLimits {

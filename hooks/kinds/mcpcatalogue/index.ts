@@ -2,8 +2,8 @@
  * MCPCatalogue: serves the published virtual servers of its namespace as a read-only MCP registry.
  *
  * The hook writes the servers into the configuration file. The running catalogue reloads the file, so only changes to
- * the environment or the volumes restart the pods. Servers of other namespaces are never listed, because a reference
- * does not leave its namespace.
+ * the environment or the volumes restart the pods. Servers from other namespaces are never listed, because references
+ * cannot cross namespaces.
  */
 import {
   hashOf,

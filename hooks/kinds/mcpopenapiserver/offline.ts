@@ -62,7 +62,7 @@ function documentOf(
   return failure ? { problem: failure.message } : { text: value }
 }
 
-/** Returns the names that are not restricted anyway, such as `Authorization`. */
+/** Returns the names of the headers, without names that are always restricted, such as `Authorization`. */
 function headersOfAuth(auth: KubeObject | undefined): readonly string[] {
   const { resource } = validManifest(auth)
   if (resource?.kind !== 'MCPExternalAuthConfig') return []

@@ -119,7 +119,7 @@ export const vmcpEnvironment = {
   headerSecret: 'GATEHOUSE_SECRET_',
   /** Key material that replicas share, for state that clients store; at least 32 bytes, encoded in base64. */
   stateKey: 'VMCP_SESSION_HMAC_SECRET',
-  /** Earlier or upcoming values of `stateKey`, separated by commas. These keys open values, but do not seal any. */
+  /** Previous or upcoming values of `stateKey`, separated by commas. These keys open values but never seal them. */
   previousStateKeys: 'VMCP_SESSION_HMAC_SECRET_PREVIOUS',
   enableObo: 'GATEHOUSE_ENABLE_OBO',
   /** API key for tool search's embedding service, when the provider is `compat`. */

@@ -1,6 +1,6 @@
 /**
  * The Content Security Policy of an app's page. The gateway has already narrowed the declared origins to the allowed
- * origins; this module also removes the console's own host, and never trusts the form of an origin.
+ * origins; this module also removes the console's own host, and drops malformed origins.
  * Source: MCP Apps, "UI resource metadata"; Content Security Policy Level 3.
  */
 import { isFields, listOf } from '../../../schemas/index.ts'
@@ -42,7 +42,7 @@ export function appPolicy(csp: unknown, host: string): string {
   ].join('; ')
 }
 
-/** True if an origin matches the console's host on any port. For a console on this machine, every loopback host. */
+/** True if an origin matches the console's host on any port. A console on this machine matches every loopback host. */
 function coversHost(origin: string, consoleName: string): boolean {
   const [, wildcard, name = ''] = /^[a-z]+:\/\/(\*\.)?([^:]*)/i.exec(origin.toLowerCase()) ?? []
   if (isLoopbackHost(consoleName) && (isLoopbackHost(name) || name.endsWith('.localhost'))) return true

@@ -220,7 +220,7 @@ export const texts = {
   },
   tasks: {
     yours: 'Your tasks',
-    what: 'Calls that continue after the response, and that were started through this replica.',
+    what: 'Tool calls that were started through this replica and continue after the response.',
     none: 'No tasks are running.',
     mine: 'yours',
     own: 'Gatehouse',

@@ -1,7 +1,7 @@
 /**
  * Writes and reads MCPB archives, which are zip files.
  *
- * Archives come from other parties. `readArchive` rejects names outside the folder, links, encrypted entries, names that
+ * Archives come from third parties. `readArchive` rejects names outside the folder, links, encrypted entries, names that
  * occur twice, and archives that are too large or expand too much. The bounds apply to the declared sizes, and a file
  * that is larger than its declared size is an error.
  */
@@ -50,7 +50,7 @@ export async function readArchive(archive: Buffer): Promise<readonly UnpackedFil
     for await (const entry of zip.eachEntry()) {
       const problem = entryProblem(entry)
       if (problem !== undefined) throw invalidConfig(`${shown(entry)}: ${problem}`)
-      // Some file systems ignore case and the form of accented letters.
+      // Some file systems ignore case and Unicode normalization.
       const key = entry.fileName.replace(/\/$/, '').normalize('NFC').toLowerCase()
       if (names.has(key)) throw invalidConfig(`${shown(entry)}: the name occurs twice`)
       names.add(key)
@@ -84,7 +84,7 @@ async function openArchive(archive: Buffer) {
   }
 }
 
-/** Returns the library's errors as INVALID_CONFIG. */
+/** Converts an error of the library to INVALID_CONFIG. */
 function readable(error: unknown): Error {
   if (!(error instanceof Error)) return invalidConfig('the archive cannot be read')
   return error.name === 'GatehouseError'

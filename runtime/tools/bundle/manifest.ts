@@ -94,7 +94,7 @@ function nameOf({ hostname }: URL): string {
     .replace(/-+$/, '')
 }
 
-/** Starts the command of the manifest, for clients that start the entry point. */
+/** Runs the manifest's command, for clients that run the entry point instead. */
 const launcherText = `import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 

@@ -193,7 +193,7 @@ async function lockWith(options: Options, remote: readonly string[], folder: str
   return unlisted.length + unread.length > 0 || !isWritten ? exitCode.usage : exitCode.ok
 }
 
-/** Warns about REST services whose tools may have arguments that the running server leaves out. */
+/** Warns about REST services whose tools may have arguments that the running server omits. */
 function warnOfHeaders(targets: readonly LockTarget[]): void {
   for (const { name, rest } of targets)
     if (rest?.missingAuth !== undefined)

@@ -40,7 +40,10 @@ export function offeredIn({ server, tools, prompts, templates, skills }: Listing
   }
 }
 
-/** Returns the spec of a lock. `pages` replaces the previous pages, unless undefined. Keeps the previous lock's settings, notes and variants where they still apply. */
+/**
+ * Returns the spec of a lock. `pages` replaces the previous pages, unless undefined. Keeps the previous lock's settings,
+ * notes and variants where they still apply.
+ */
 export function lockSpec(
   target: LockTarget,
   offered: LockableItems,

@@ -127,7 +127,7 @@ function diffOf(
   return { lines: [], cut: false, isWithoutDiff: true }
 }
 
-/** Returns the lines that describe a difference to a reader. */
+/** Returns the readable lines that describe a difference. */
 export function differenceLines({ uri, state, lines, isWithoutDiff }: PageDifference): readonly string[] {
   const head = `  page ${visibleText(uri)} ${state}`
   if (state !== 'changed') return [head]

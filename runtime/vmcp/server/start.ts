@@ -8,7 +8,10 @@ import type { StartOptions, VmcpServer } from './options.ts'
 import { Vmcp } from './server.ts'
 import { checkStartWithLocks, requireKeeper, startParts, startWarnings } from './start-check.ts'
 
-/** Starts a virtual MCP server in this process. Rejects with INVALID_CONFIG, or with the system's error if the address cannot be bound. */
+/**
+ * Starts a virtual MCP server in this process. Rejects with INVALID_CONFIG, or with the system's error if the address
+ * cannot be bound.
+ */
 export async function startVmcp(fileConfig: VmcpConfig, more: StartOptions = {}): Promise<VmcpServer> {
   const { env = {}, log = silentLog, version = '0.0.0', clock = systemClock, authServer } = more
   const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more

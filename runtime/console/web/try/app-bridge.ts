@@ -38,7 +38,7 @@ export interface AppBridgeOptions {
   readonly input: unknown
   readonly result: unknown
   readonly theme: 'light' | 'dark'
-  /** Runs a tool of the app's own server. Resolves with the end of the run, or rejects with the reason. */
+  /** Runs a tool of the app's own server. Resolves with the outcome of the run, or rejects with the reason. */
   readonly call: (name: string, args: string) => Promise<CallEnd>
   readonly onCalls: (waiting: readonly AppCall[]) => void
   readonly onHeight: (height: number) => void

@@ -122,9 +122,9 @@ async function ownTool({ backend }: ToolDetail, name: string): Promise<string> {
   const { items } = await get<ToolList>(`tools${queryOf({ backend, text: name, limit: '200' })}`)
   const own = items.filter((tool) => tool.backend === backend && tool.hidden === undefined)
   const found = own.find(({ original }) => original === name) ?? own.find((tool) => tool.name === name)
-  if (!found) throw new Error('The server of the app has no such tool.')
+  if (!found) throw new Error('The app’s server does not offer this tool.')
   const { raw } = await get<ToolDetail>(`tools/${pathPart(found.name)}`)
-  if (!isForApp(readJson(raw))) throw new Error('The tool is not for apps.')
+  if (!isForApp(readJson(raw))) throw new Error('The tool is not available to apps.')
   return found.name
 }
 

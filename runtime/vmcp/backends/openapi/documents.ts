@@ -152,7 +152,7 @@ export class RestDocument {
         void this.#load()
       })
     } catch {
-      // The file cannot be read either, which is reported.
+      // Reading the file fails too, and reports the problem.
     }
   }
 

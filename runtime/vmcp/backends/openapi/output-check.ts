@@ -2,8 +2,8 @@
  * Compares structured content with the response schema of the OpenAPI document.
  *
  * With `output: enforce`, a call waits for the check and fails on a mismatch. With `output: warn`, the check runs in the
- * background, and mismatches and failed checks are reported. At most one check per backend then runs at a time, and other results are not
- * checked, so that checks cannot slow down calls.
+ * background, and mismatches and failed checks are reported. At most one check per backend then runs at a time, and
+ * other results are not checked, so that checks cannot slow down calls.
  */
 import { GatehouseError, type OpenApiResponse } from '../../../../schemas/index.ts'
 import { type Caller, signalOf } from '../../../net/index.ts'

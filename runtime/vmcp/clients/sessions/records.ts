@@ -21,7 +21,7 @@ export interface SessionRecords {
   keep(id: string): Promise<void>
   /**
    * Reads a session and renews its lifetime. Returns undefined if the session does not exist, and `unchanged` if the
-   * stored text is `known`, because parsing a record costs more than reading it.
+   * stored text equals `known`, because parsing a record costs more than reading it.
    */
   read(id: string, known: string | undefined): Promise<SessionRecord | 'unchanged' | undefined>
   update(session: ServerSession): Promise<void>

@@ -118,7 +118,7 @@ export class SessionTable {
       return undefined
     }
     if (record === 'unchanged') {
-      // The session left this process during the read.
+      // The session was removed from this process during the read.
       if (!live) return this.#findShared(id, caller, records)
       live.readAt = readAt
       return live

@@ -51,7 +51,7 @@ const maxFactsBytes = 1024
 const maxState = Math.ceil(((sealHeadBytes + maxFactsBytes + maxBackendStateBytes) * 4) / 3)
 
 /**
- * Makes the sealer. `secrets` returns key material that the replicas share; see `SealerOptions`. `server` is the same for
+ * Creates the sealer. `secrets` returns key material that the replicas share; see `SealerOptions`. `server` is the same for
  * all replicas of a server, and differs between servers.
  */
 export function makeStateSealer(options: {

@@ -21,7 +21,7 @@ const maxRetryMs = 60_000
 export type ReadTaskState = (client: OperationClient, taskId: string, signal: AbortSignal) => Promise<Outcome>
 
 /**
- * Watches one task until it ends, its id is no longer valid, or `signal` fires. Repeats failed reads, because backends
+ * Watches one task until it ends, its id is no longer valid, or `signal` fires. Retries failed reads, because backends
  * and policies may recover. Never rejects.
  */
 export async function watchTask(

@@ -40,7 +40,7 @@ export class PageDrift {
     this.#now = now
   }
 
-  /** Sets the locks with pages, keyed by backend. Forgets what was compared with other locks. */
+  /** Sets the locks with pages, keyed by backend. Discards the results of comparisons with other locks. */
   setLocks(locks: ReadonlyMap<string, Pick<RuntimeToolLock, 'pages'>>): void {
     for (const [backend, { pages, locked }] of this.#backends) {
       const lock = locks.get(backend)

@@ -101,8 +101,7 @@ function read(
   if (typeof name !== 'string' || typeof description !== 'string')
     return problem('frontmatter must contain a name and a description')
   if (description.length > maxDescription) return problem('the description is too long')
-  if (nameIn(rootOf(uri)) !== name)
-    return problem('the directory of the skill must have the name of the skill')
+  if (nameIn(rootOf(uri)) !== name) return problem('the directory must have the same name as the skill')
   if (hasHiddenText(frontmatter)) return problem('the frontmatter contains hidden characters')
   if (refuse.includes('allowedTools') && Object.hasOwn(frontmatter, 'allowed-tools'))
     return problem('the skill requests permission to use tools, which the configuration refuses')
@@ -127,7 +126,7 @@ interface ReadFiles {
   readonly shown: Buffer
 }
 
-/** Returns a text that describes the problem if the list of files is invalid. */
+/** Returns a description of the problem if the list of files is invalid. */
 function readFiles(
   raw: Buffer | undefined,
   uri: string,
@@ -151,7 +150,7 @@ function readFiles(
     if (!digestPattern.test(digest) || !isSize(size)) return 'each file must have a digest and a size'
     if (byUri.has(file)) return 'a file occurs twice'
     total += size
-    if (total > maxBytes) return `the files of the skill have more than ${maxBytes} bytes`
+    if (total > maxBytes) return `the files of the skill are larger than ${maxBytes} bytes in total`
     byUri.set(file, { digest, size })
     shown.push(item.with({ uri: JSON.stringify(address) }))
   }

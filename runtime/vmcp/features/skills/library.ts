@@ -1,6 +1,6 @@
 /**
- * Reads skills from backends, and keeps their entries for a short time, separately for each kind of client that sees
- * the same lists. Concurrent reads of one list are shared.
+ * Reads skills from backends, and caches their entries for a short time. Clients that see the same lists share a cache,
+ * and concurrent reads of one list are shared.
  * Source: MCP Skills, "Listing Skills" and "Getting a Skill".
  */
 import { setImmediate } from 'node:timers/promises'
@@ -32,7 +32,7 @@ const fixedSize = 500
 /** Limits for the lifetime that a backend suggests for its list. */
 const minFreshMs = 1_000
 const maxFreshMs = 60_000
-/** Time for which an entry that no list contains is kept, and also the fact that there is no such skill. */
+/** Time for which an unlisted entry is cached. The result that a skill does not exist is cached for the same time. */
 const foundMs = 30_000
 /** Time after which the read of a list yields to other work. */
 const turnMs = 5

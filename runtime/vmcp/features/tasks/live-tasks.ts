@@ -12,7 +12,7 @@ import type { TaskRef } from '../../model/task.ts'
 const maxPaced = 20_000
 const sweepMs = 1_000
 
-/** A task that has not ended, as far as this replica knows. */
+/** A task that had not ended when this replica last read its state. */
 export interface LiveTask {
   readonly owner: string
   readonly ref: TaskRef

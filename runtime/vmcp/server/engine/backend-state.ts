@@ -35,7 +35,7 @@ export interface BackendState {
   readonly excluded: readonly string[] | undefined
 }
 
-/** Returns the state of a backend in use. `known` contains what other parts know about the backend. */
+/** Returns the state of a backend in use. `known` contains the values that other components track. */
 export function servedState(
   { backend: { settings, revision, era, counter }, listings }: AggregatedBackend,
   known: Pick<BackendState, 'health' | 'pins' | 'pages' | 'signInAt'>,

@@ -65,7 +65,7 @@ export class VmcpEngine {
   readonly #leftOut: LeftOutBackends
   readonly #localCause: ((name: string) => Cause | undefined) | undefined
   monitor: HealthMonitor
-  /** What is known about the pages of MCP Apps. A reload keeps it. */
+  /** Recorded reads and differences of MCP Apps pages. A reload keeps them. */
   readonly #pages: { readonly reads: PageReads; readonly drift: PageDrift }
   #config: VmcpConfig
   /** Backends that are already invalid in the file. */

@@ -24,7 +24,7 @@ export interface Treatments {
 }
 
 export interface TreatmentParts {
-  /** What is known about the pages of MCP Apps. */
+  /** Recorded reads and differences of MCP Apps pages. */
   readonly pages: { readonly reads: PageReads; readonly drift: PageDrift }
   readonly events: Events
   readonly clock: Clock

@@ -52,14 +52,18 @@ await t.test('skills: invalid and refused entries are not offered, and are repor
     ['no SKILL.md', { resources: [second] }, /must contain SKILL.md/],
     ['no digest', { resources: [{ ...first, digest: 'sha256:1' }] }, /a digest and a size/],
     ['a negative size', { resources: [{ ...first, size: -1 }] }, /a digest and a size/],
-    ['too many bytes', { resources: [{ ...first, size: 16 * 1024 * 1024 + 1 }] }, /more than 16777216 bytes/],
+    [
+      'too many bytes',
+      { resources: [{ ...first, size: 16 * 1024 * 1024 + 1 }] },
+      /larger than 16777216 bytes/,
+    ],
     [
       'too many files',
       { resources: Array.from({ length: 513 }, (_, i) => ({ ...first, uri: `${root}/${i}` })) },
       /more than 512 files/,
     ],
     ['no resources', { resources: undefined }, /must be a list or "dynamic"/],
-    ['another name', { frontmatter: { ...frontmatter, name: 'other' } }, /the name of the skill/],
+    ['another name', { frontmatter: { ...frontmatter, name: 'other' } }, /same name as the skill/],
     ['no description', { frontmatter: { name: 'audit' } }, /a name and a description/],
     [
       'hidden characters',
@@ -102,7 +106,7 @@ await t.test('skills: invalid and refused entries are not offered, and are repor
   }
 })
 
-await t.test('skills: the same entries without the setting are offered', async (t) => {
+await t.test('skills: without the setting, the same entries are offered', async (t) => {
   for (const change of [
     { resources: 'dynamic' },
     { frontmatter: { name: 'audit', description: 'x', 'allowed-tools': 'Bash' } },
