@@ -96,7 +96,7 @@ migration: $(INSTALLED) build ## Convert the examples of a ToolHive checkout (CH
 bench: $(INSTALLED) build ## Requests per second through proxy and vMCP, as a ratio of direct access
 	@node test/bench/main.ts
 
-bench-check: $(INSTALLED) build ## Check in a few minutes that a call has not become dearer, as ratios against floors in the same run
+bench-check: $(INSTALLED) build ## Check in a few minutes that calls have not become more expensive, relative to floors in the same run
 	@node test/bench/cost/check.ts
 
 pictures: $(INSTALLED) build ## Take the pictures of the docs from a real run of the quickstart (needs Chromium)

@@ -4,8 +4,8 @@
  *
  * The floor is a program with `node:http` and an undici pool that only forwards. Servers take turns in short slices, and
  * a figure is the median of the slices, so that ratios hold on a busy machine. BENCH_OTHER_DIST names the `dist` folder
- * of another build, whose servers then take turns with ours; `git worktree add` and `node manifests/bundle/main.ts` make
- * one.
+ * of another build, whose servers then take turns with those of the current build; `git worktree add` and
+ * `node manifests/bundle/main.ts` create one.
  */
 import { missingRedis, startRedis } from '../helpers/redis.ts'
 import { type Parts, runParts } from './common/parts.ts'

@@ -75,7 +75,7 @@ t.test(
   },
 )
 
-/** Tries to leave the frame in every way that a page has, and shows what worked. */
+/** Tries every way to leave the frame, and shows which of them worked. */
 const hostile = `<!doctype html><p id="log"></p><script>
 const log = {}
 const attempt = async (name, work) => {

@@ -240,7 +240,7 @@ t.test('try: cancelling before the events arrive shows the outcome', { skip: mis
     await route.continue()
   })
   let cancels = 0
-  // The server forgets a run once the page can read the outcome.
+  // The server deletes a run once the page can read the outcome.
   fixture.handlers.set('DELETE tries/run-1', () => (++cancels > 1 ? 404 : undefined))
   fixture.handlers.set('GET tries/run-1/events', (_, res) => {
     openStream(res)

@@ -91,7 +91,7 @@ t.test(
   },
 )
 
-t.test('lock: the locked tools are those of a running server with the same settings', async (t) => {
+t.test('lock: the locked tools match those of a running server with the same settings', async (t) => {
   const path = folder(t)
   const parameters = ['X-Tenant', 'X-Api-Key', 'X-Label'].map((name) => ({
     ...{ name, in: 'header', schema: { type: 'string' } },
@@ -148,7 +148,7 @@ t.test('lock: the locked tools are those of a running server with the same setti
   t.match(checked, { code: 1, stdout: /tool listCats changed: input/ })
 })
 
-t.test('lock: a document at a URL needs its digest', async (t) => {
+t.test('lock: a document at a URL requires its digest', async (t) => {
   const text = JSON.stringify(petDocument())
   const host = await startLoopback(() => ({ body: text }))
   t.teardown(() => host.close())

@@ -45,7 +45,7 @@ function checkCases(t: Test, server: KubeApiserver, cases: readonly Case[]): voi
     JSON.stringify({ apiVersion: 'v1', kind: 'List', items }),
   )
   if (ran.code !== 0 && cases.length > 1) {
-    // Finds the cases with errors.
+    // Identifies the cases that caused errors.
     for (const one of cases) checkCases(t, server, [one])
     return
   }

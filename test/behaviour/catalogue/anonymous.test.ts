@@ -11,7 +11,7 @@ import {
 
 const pathOf = (name: string): string => `/v0.1/servers/${encodeURIComponent(name)}/versions`
 
-await t.test('list, versions and version have the published format', async (t) => {
+await t.test('the list, the versions and a version have the published format', async (t) => {
   const { url } = await startTestCatalogue(t)
   const read = async (path: string): Promise<unknown> => (await fetch(url + path)).json()
   const entry = {
@@ -71,7 +71,7 @@ await t.test('a private server, an unknown name and any other request get the sa
   t.strictSame(await namesIn(url, '?search=team'), [])
 })
 
-await t.test('lists have pages, and parameters have bounds', async (t) => {
+await t.test('lists are paged, and invalid parameters are rejected', async (t) => {
   const names = Array.from({ length: 45 }, (_, index) => `com.example/s${String(index).padStart(2, '0')}`)
   const servers = names.toReversed().map((name) => ({ ...publicServer, name }))
   const { url } = await startTestCatalogue(t, { servers })
@@ -126,7 +126,7 @@ await t.test('every web page may read the catalogue, and clients can revalidate'
   for (const probe of ['/health', '/readyz']) t.equal((await fetch(url + probe)).status, 200)
 })
 
-await t.test('a reload replaces the servers; an invalid one changes nothing', async (t) => {
+await t.test('a reload replaces the servers; an invalid file changes nothing', async (t) => {
   const catalogue = await startTestCatalogue(t)
   catalogue.reload(catalogueConfig({ servers: [{ ...publicServer, name: 'com.example/new' }] }))
   t.strictSame(await namesIn(catalogue.url), ['com.example/new'])
@@ -136,7 +136,7 @@ await t.test('a reload replaces the servers; an invalid one changes nothing', as
   t.strictSame(await namesIn(catalogue.url), ['com.example/new'])
 })
 
-await t.test('the file has rules', (t) => {
+await t.test('an invalid file is rejected', (t) => {
   const rows: readonly (readonly [object, RegExp])[] = [
     [{ servers: [publicServer, publicServer] }, /servers/],
     [{ servers: [{ ...publicServer, version: '^1' }] }, /servers\[0\]\.version.*1\.0\.3/],

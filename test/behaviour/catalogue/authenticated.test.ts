@@ -20,22 +20,25 @@ const withPolicies = {
   },
 }
 
-await t.test('without a valid token, the catalogue shows nothing and tells where to sign in', async (t) => {
-  const { url } = await startTestCatalogue(t, { incomingAuth: issuer.incomingAuth })
-  const wrong = { authorization: 'Bearer x.y.z' }
-  for (const path of [
-    '/v0.1/servers',
-    `/v0.1/servers/${encodeURIComponent(both[0] ?? '')}/versions`,
-    '/other',
-  ])
-    for (const headers of [{}, wrong]) {
-      const response = await fetch(url + path, { headers })
-      t.equal(response.status, 401, path)
-      t.match(response.headers.get('www-authenticate'), /^Bearer/)
-      t.equal(response.headers.get('access-control-allow-origin'), null)
-      t.notMatch(await response.text(), /com\.example/)
-    }
-})
+await t.test(
+  'without a valid token, the catalogue reveals nothing and names the login in the challenge',
+  async (t) => {
+    const { url } = await startTestCatalogue(t, { incomingAuth: issuer.incomingAuth })
+    const wrong = { authorization: 'Bearer x.y.z' }
+    for (const path of [
+      '/v0.1/servers',
+      `/v0.1/servers/${encodeURIComponent(both[0] ?? '')}/versions`,
+      '/other',
+    ])
+      for (const headers of [{}, wrong]) {
+        const response = await fetch(url + path, { headers })
+        t.equal(response.status, 401, path)
+        t.match(response.headers.get('www-authenticate'), /^Bearer/)
+        t.equal(response.headers.get('access-control-allow-origin'), null)
+        t.notMatch(await response.text(), /com\.example/)
+      }
+  },
+)
 
 await t.test('without policies, every authenticated caller sees every server', async (t) => {
   const { url } = await startTestCatalogue(t, { incomingAuth: issuer.incomingAuth })

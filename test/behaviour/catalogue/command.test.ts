@@ -35,7 +35,7 @@ await t.test(
   },
 )
 
-await t.test('serve: an unusable file or flag ends with exit code 2 and its rule', async (t) => {
+await t.test('serve: an invalid file or flag exits with code 2 and an error that names it', async (t) => {
   const path = join(t.testdir({ 'catalogue.yaml': 'name: tools\n' }), 'catalogue.yaml')
   const rows: readonly (readonly [string[], RegExp])[] = [
     [['--config', path], /incomingAuth: is required/],

@@ -74,7 +74,7 @@ t.test('bundle: the manifest is valid for every option', async (t) => {
       },
     },
   })
-  t.notOk(validate({ ...JSON.parse(files[0]?.text ?? ''), more: 1 }), 'the schema is closed')
+  t.notOk(validate({ ...JSON.parse(files[0]?.text ?? ''), more: 1 }), 'the schema rejects unknown members')
 })
 
 t.test('bundle: invalid options and URLs with secrets are rejected', async (t) => {
@@ -128,7 +128,7 @@ t.test('bundle, unbundle: an SDK client starts both commands of the bundle and c
   const unpacked = await runGatehouse(['unbundle', file, '--sha256', digest.toUpperCase(), '-o', target])
   t.match(unpacked, { code: 0, stdout: /unpacked: fixture 1\.0\.0, 2 files/ })
   t.strictSame(readdirSync(path).sort(), ['fixture.mcpb', 'unpacked'])
-  // Stands for npx: runs the program under test instead of downloading the package.
+  // Replaces npx: runs the program under test instead of downloading the package.
   const npx = join(path, 'npx')
   writeFileSync(npx, `#!/bin/sh\nshift 4\nexec '${process.execPath}' '${program}' "$@"\n`)
   chmodSync(npx, 0o755)
@@ -158,7 +158,7 @@ async function zipOf(entries: readonly Entry[], change: (bytes: Buffer) => Buffe
 }
 
 const manifest: Entry = ['manifest.json', '{"name":"x","version":"1","server":{}}']
-/** Replaces a name by another one of the same length, which the library does not write. */
+/** Replaces a name with one of the same length that the library refuses to write. */
 const renamed = (from: string, to: string) => (bytes: Buffer) =>
   Buffer.from(bytes.toString('latin1').replaceAll(from, to), 'latin1')
 /** Changes a number in the last header of the directory. */
@@ -205,7 +205,7 @@ const hostile: Readonly<Record<string, readonly [() => Promise<Buffer>, RegExp]>
     () => zipOf([manifest, ['a', 'x'.repeat(100), { compress: true }]], patched(8, 1)),
     /encrypted/,
   ],
-  'an unknown compression': [
+  'an unknown compression method': [
     () => zipOf([manifest, ['a', 'x']], patched(10, 14)),
     /compression method is not supported/,
   ],
@@ -217,7 +217,7 @@ const hostile: Readonly<Record<string, readonly [() => Promise<Buffer>, RegExp]>
   'a file below a file': [() => zipOf([manifest, ['a', 'x'], ['a/b', 'x']]), /cannot be written/],
   'no manifest': [() => zipOf([['a', 'x']]), /no manifest\.json/],
   'an invalid manifest': [() => zipOf([['manifest.json', '[]']]), /is not the manifest of an MCPB file/],
-  'no archive': [async () => Buffer.from('plain text'), /cannot be read/],
+  'a file that is not an archive': [async () => Buffer.from('plain text'), /cannot be read/],
 }
 
 for (const [what, [make, message]] of Object.entries(hostile)) {

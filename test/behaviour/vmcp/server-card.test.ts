@@ -101,7 +101,7 @@ t.test('any web page can read the documents, and clients can revalidate them', a
   }
 })
 
-t.test('a server that is not public answers as if the paths did not exist', async (t) => {
+t.test('a server that is not public responds as if the paths did not exist', async (t) => {
   for (const own of [undefined, { ...publish, public: false }]) {
     const vmcp = await startTestVmcp({}, own ? { publish: own } : {})
     const unknown = await fetch(`${vmcp.origin}/mcp/other`)
@@ -129,7 +129,7 @@ t.test('a reload publishes, changes and withdraws the documents', async (t) => {
 })
 
 t.test('an overloaded server rejects requests for the documents', async (t) => {
-  // The first request makes the turn long; the others arrive in the same turn.
+  // The first request makes the turn of the event loop long; the others arrive in the same turn.
   const vmcp = await startTestVmcp({}, { publish }, { load: { alwaysAdmitted: 0, longTurnMs: -1 } })
   t.teardown(() => vmcp.close())
   const statuses = new Set<number>()

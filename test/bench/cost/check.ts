@@ -1,9 +1,10 @@
 /**
- * Checks that a call has not become much dearer: `make bench-check`, a few minutes. Compares the CPU time of a call with
- * the floor, and the features with a call without features, in one run. Exits with 1 when a ratio exceeds its limit.
+ * Checks that calls have not become much more expensive (`make bench-check`, a few minutes). Compares the CPU time of a
+ * call with the floor, and of each feature with a call without features, in one run. Exits with 1 when a ratio exceeds
+ * its limit.
  *
  * The limits are about a quarter above the figures in docs/evidence/performance.md, because ratios on a busy machine
- * differ by up to a fifth between runs. Only ways that exceed their limit are measured a second time.
+ * differ by up to a fifth between runs. Only calls that exceed their limit are measured a second time.
  */
 import { missingRedis, startRedis } from '../../helpers/redis.ts'
 import { pinSelf, startBackends, stopAll } from '../vmcp/rig.ts'
@@ -33,7 +34,7 @@ async function check(): Promise<boolean> {
     console.log(`\n${tableOf(first)}\n`)
     const over = first.filter(({ isOver }) => isOver).flatMap(({ name, base }) => [name, base])
     if (over.length === 0) return passed(redis !== undefined)
-    console.log('Measuring again what exceeds its limit ...')
+    console.log('Measuring the calls that exceed their limits again ...')
     const again = all.filter((way: Way) => over.includes(way.name))
     const second = overLimit(await measureCalls(again)).filter(
       ({ name }) => limitOf(name) && over.includes(name),
@@ -41,7 +42,7 @@ async function check(): Promise<boolean> {
     console.log(`\n${tableOf(second)}\n`)
     if (!second.some(({ isOver }) => isOver)) return passed(redis !== undefined)
     console.log(
-      'A call has become dearer. Find the cause with a profile: node --cpu-prof runtime/cli/main.ts ...',
+      'A call has become more expensive. Find the cause with a profile: node --cpu-prof runtime/cli/main.ts ...',
     )
     return false
   } finally {

@@ -1,5 +1,5 @@
 /**
- * Compares the CPU time of a call in several servers of one run. The servers take turns with short slices, because the
+ * Compares the CPU time of a call in several servers of one run. The servers take turns in short slices, because the
  * speed of a machine changes within a minute. A figure is the median of all slices of a server.
  */
 import { inTurns, median } from '../common/turns.ts'
@@ -23,12 +23,12 @@ export interface Measured {
   readonly name: string
   /** Median CPU microseconds of a call. */
   readonly micros: number
-  /** The same for the build in BENCH_OTHER_DIST. */
+  /** Median CPU microseconds of a call in the build from BENCH_OTHER_DIST. */
   readonly otherMicros: number | undefined
 }
 
 export interface Amount {
-  /** Odd, so that there is a middle one. */
+  /** Odd, so that the median is one of the slices. */
   readonly rounds: number
   readonly callsOfSlice: number
   readonly callsToWarmUp: number

@@ -41,7 +41,7 @@ export function overLimit(measured: readonly Measured[]): readonly Checked[] {
     const base = microsOf.get(limit.base)
     if (base === undefined) return []
     const ratio = micros / base
-    // Not a number counts as over the limit.
+    // NaN counts as over the limit.
     return [{ name, micros, base: limit.base, ratio, limit: limit.ratio, isOver: !(ratio <= limit.ratio) }]
   })
 }

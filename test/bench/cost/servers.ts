@@ -140,7 +140,7 @@ function cpuMicros(pid: number): number {
   return nanos / 1_000
 }
 
-/** Starts the floor: a program that only forwards, with the same HTTP server and client as ours. */
+/** Starts the floor: a program that only forwards, with the same HTTP server and client as Gatehouse. */
 export async function startFloor(target: string): Promise<MeasuredServer> {
   const child = spawn(
     process.execPath,

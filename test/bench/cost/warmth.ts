@@ -1,4 +1,4 @@
-/** Measures how the CPU time of a call changes after a start and a rest, and while the reader of the log stalls. */
+/** Measures how the CPU time of a call changes after a start, after an idle period, and while the log reader stalls. */
 import { median } from '../common/turns.ts'
 import { callOf } from '../vmcp/client.ts'
 import { type Cell, progress, table } from '../vmcp/table.ts'
@@ -11,11 +11,11 @@ const callsOfSlice = 1_000
 /** Calls until the engine has compiled the whole path. */
 const callsToWarmUp = 15_000
 const warmSlices = 5
-/** BENCH_REST_SECONDS=300 measures a rest of five minutes. */
+/** BENCH_REST_SECONDS=300 measures an idle period of five minutes. */
 const restSeconds = Number(process.env['BENCH_REST_SECONDS'] ?? 15)
 const stallRounds = 9
 
-/** Measures slices after a start, the warm figure, and the first slice after a rest. */
+/** Measures slices after a start, the warm figure, and the first slice after an idle period. */
 export async function measureCourse(backend: string): Promise<string> {
   const rows: Cell[][] = []
   for (const way of [proxyWay(backend), vmcpWay(backend)]) {
@@ -25,7 +25,7 @@ export async function measureCourse(backend: string): Promise<string> {
     for (let n = 0; n < slices; n++) first.push(await microsOf(runner, callsOfSlice))
     await microsOf(runner, callsToWarmUp)
     const warm = await warmFigure(runner)
-    progress(`a rest of ${restSeconds} s`)
+    progress(`idle for ${restSeconds} s`)
     await new Promise((resolve) => setTimeout(resolve, restSeconds * 1_000))
     const rested = await microsOf(runner, callsOfSlice)
     rows.push([way.name, first.map((micros) => micros.toFixed(0)).join(', '), warm, rested, rested / warm])
@@ -35,7 +35,7 @@ export async function measureCourse(backend: string): Promise<string> {
     'tools/call, CPU µs',
     `slices of ${callsOfSlice} calls after a start`,
     'warm',
-    `after a rest of ${restSeconds} s`,
+    `after ${restSeconds} s without calls`,
     '× warm',
   ]
   return table(head, rows)

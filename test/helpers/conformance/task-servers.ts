@@ -1,4 +1,4 @@
-/** Test servers with the tools of the suite's `tasks-*` scenarios: one with tasks of each era. */
+/** Test servers with the tools of the suite's `tasks-*` scenarios: one server for each era of tasks. */
 import { randomUUID } from 'node:crypto'
 import {
   InMemoryTaskMessageQueue,

@@ -1,4 +1,4 @@
-/** Example servers of the MCP Apps project from npm. Each is a process of its own. */
+/** Example servers of the MCP Apps project from npm. Each server runs in its own process. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'

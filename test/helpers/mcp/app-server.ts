@@ -18,7 +18,7 @@ export interface AppServerOptions {
   readonly name: string
   /** Declared extensions. Default: MCP Apps. */
   readonly extensions?: Readonly<Record<string, unknown>>
-  /** Results of further methods. Undefined: the item does not exist. */
+  /** Results of additional methods. Undefined: the item does not exist. */
   readonly methods?: Readonly<
     Record<string, (params: Record<string, unknown>) => Record<string, unknown> | undefined>
   >

@@ -47,7 +47,7 @@ export const modes: readonly Mode[] = ['observe', 'warn', 'freeze', 'block']
 
 const isFuzz = Number(process.env['FC_RUNS'] ?? 300) > 300
 
-/** The modes without `observe`, which differs from `warn` only in the log. All modes with `make fuzz`. */
+/** The modes without `observe`, which differs from `warn` only in the log. With `make fuzz`, all modes. */
 export const distinctModes: readonly Mode[] = isFuzz ? modes : ['warn', 'freeze', 'block']
 
 /** Returns the modes in which a row of a table runs: all modes for the first row. */

@@ -113,7 +113,7 @@ export interface Rig {
   readonly backends: Readonly<Record<string, OfferingBackend>>
   /** One client of each era, for a server with a workflow and scripts. */
   readonly clients: readonly RuggedClient[]
-  /** The same for a server with tool search. Empty without `search`. */
+  /** One client of each era, for a server with tool search. Empty without `search`. */
   readonly searching: readonly RuggedClient[]
   /** Connects more clients to the first server. */
   newClients(): Promise<readonly RuggedClient[]>
@@ -133,7 +133,7 @@ export interface Rig {
     /** Differences in the report to the cluster, in the form of Row.drift. */
     readonly reported: readonly string[]
   }>
-  /** Writes other values for some members to the files of all servers. */
+  /** Changes the values of some members in the files of all servers. */
   reload(change: Readonly<Record<string, unknown>>): void
   /** Returns all reports of the first server: the report to the cluster, `/status` and so on. */
   everywhere(): ReturnType<Told['told']>

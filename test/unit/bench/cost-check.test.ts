@@ -10,7 +10,7 @@ function measured(micros: Readonly<Record<string, number>>) {
   return Object.entries(micros).map(([name, one]) => ({ name, micros: one, otherMicros: undefined }))
 }
 
-t.test('a call is compared with its base, and too dear a call is reported', async (t) => {
+t.test('a call is compared with its base, and a call that is too expensive is reported', async (t) => {
   const within = overLimit(measured({ floor: 100, proxy: 120, vMCP: 200, '50 policies': 210 }))
   t.same(
     within.map(({ name, base, isOver }) => [name, base, isOver]),
@@ -24,7 +24,7 @@ t.test('a call is compared with its base, and too dear a call is reported', asyn
   t.match(
     overLimit(measured({ floor: 100, proxy: Number.NaN })),
     [{ isOver: true }],
-    'no figure is not a pass',
+    'a missing figure counts as a failure',
   )
 })
 

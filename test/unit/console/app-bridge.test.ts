@@ -38,19 +38,22 @@ function start(call: AppBridgeOptions['call'] = async () => ({ result: '{"conten
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-t.test('app bridge: only the window and the opaque origin of the frame are heard', async (t) => {
-  const { sent, receive, request } = start()
-  const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
-  receive(ping, {})
-  receive(ping, null)
-  receive(ping, undefined, 'https://console.example.com')
-  for (const origin of ['https://console.example.com', '']) start().receive(ping, undefined, origin)
-  for (const data of [undefined, null, 1, 'ping', [], { ...ping, jsonrpc: '1.0' }, { ...ping, method: 1 }])
-    receive(data)
-  t.same(sent, [])
-  request(1, 'ping')
-  t.same(sent, [{ jsonrpc: '2.0', id: 1, result: {} }])
-})
+t.test(
+  'app bridge: messages are accepted only from the window and the opaque origin of the frame',
+  async (t) => {
+    const { sent, receive, request } = start()
+    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+    receive(ping, {})
+    receive(ping, null)
+    receive(ping, undefined, 'https://console.example.com')
+    for (const origin of ['https://console.example.com', '']) start().receive(ping, undefined, origin)
+    for (const data of [undefined, null, 1, 'ping', [], { ...ping, jsonrpc: '1.0' }, { ...ping, method: 1 }])
+      receive(data)
+    t.same(sent, [])
+    request(1, 'ping')
+    t.same(sent, [{ jsonrpc: '2.0', id: 1, result: {} }])
+  },
+)
 
 t.test('app bridge: the arguments and the result are sent once, after the handshake', async (t) => {
   const { sent, receive, request } = start()

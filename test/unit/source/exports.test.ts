@@ -15,7 +15,7 @@ const generatedRules = readFileSync('schemas/generated/rules.ts', 'utf8')
 /** Returns true for names that are looked up by name at run time, or that generated code calls. */
 function isLookedUp({ file, name }: Export): boolean {
   if (file === 'schemas/validation/rule-functions.ts') return generatedRules.includes(`${name}(`)
-  // `test/group.ts` gives this file to tap in place of a package.
+  // `test/group.ts` passes this file to tap instead of a package.
   if (file === 'test/uncaught-errors.ts') return name === 'Domain'
   return file.startsWith('test/bench/') && file.split('/').length === 3
 }

@@ -83,7 +83,7 @@ await t.test('extensions: an open session loses an extension that a reload disab
   t.ok(opened.length > 0)
   t.notOk(
     opened.some((one) => 'extensions' in one),
-    'also not when Gatehouse reads lists for the session',
+    'new backend sessions do not declare it either',
   )
   vmcp.reload(vmcpConfig(backends))
   t.same(await seen(), { [ui]: declared.extensions[ui] }, 'enabled again')

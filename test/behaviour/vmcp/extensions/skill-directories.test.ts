@@ -66,7 +66,7 @@ for (const clientEra of eras)
       )
     })
 
-await t.test('skills: a dynamic skill on a backend without directories has none', async (t) => {
+await t.test('skills: a dynamic skill has no directories if its backend does not list them', async (t) => {
   const alpha = await startSkillServer(t, {
     name: 'alpha',
     skills: [entry('skill://live', {}, { resources: 'dynamic' })],

@@ -214,7 +214,7 @@ await t.test('skills: pages of the aggregated list, and the shortest lifetime', 
     t.match((await request('skills/list', { cursor: 5 }))?.error, { code: -32602 })
   }
   const lists = alpha.requests.filter(({ method }) => method === 'skills/list')
-  t.equal(lists.length, 3, 'the list is kept for its lifetime')
+  t.equal(lists.length, 3, 'the list is cached for its lifetime')
 })
 
 await t.test('skills: one failed backend hides only its own skills, or fails the list', async (t) => {

@@ -304,7 +304,7 @@ await t.test('a file whose folder appears later is read, and then watched', asyn
   t.strictSame(texts, ['first'])
   writeFileSync(path, 'second')
   await until(() => texts.length > 1)
-  t.strictSame(texts, ['first', 'second'], 'a change is noticed without a call')
+  t.strictSame(texts, ['first', 'second'], 'a change is detected without a call')
 })
 
 await t.test('the log contains the cause of a failed conversion, and clients do not see it', async (t) => {

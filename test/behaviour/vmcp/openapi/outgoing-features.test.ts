@@ -35,7 +35,7 @@ async function startExchange(issuer: string) {
 }
 
 await t.test(
-  'token exchange: the service receives a token for the same user, never the caller token',
+  'token exchange: the service receives a token for the same user, never the caller’s token',
   async (t) => {
     const issuer = await startTokenIssuer()
     const idp = await startExchange(issuer.issuer)

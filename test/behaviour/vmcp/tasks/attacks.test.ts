@@ -81,7 +81,7 @@ t.test('reads that are too fast are rejected without a request to the backend', 
   t.equal((await read()).code, 0, 'a change allows the next read')
 })
 
-t.test('the rate of reads is half of the poll interval', (t) => {
+t.test('the minimum time between reads is half of the poll interval', (t) => {
   let now = 1_000
   const live = new LiveTasks(
     () => ({ max: 1, maxPerCaller: 1 }),
@@ -101,7 +101,7 @@ t.test('the rate of reads is half of the poll interval', (t) => {
   now += 1
   t.same([isAllowed(), isAllowed()], [true, false])
   now += 10_000
-  t.same([isAllowed(), isAllowed(), isAllowed()], [true, true, false], 'early reads do not add up')
+  t.same([isAllowed(), isAllowed(), isAllowed()], [true, true, false], 'early reads do not accumulate')
   live.pace(Object({ hash: 'b', pollMs: 100 }))
   t.end()
 })

@@ -20,7 +20,7 @@ const compositeTools = [
   },
 ]
 
-t.test('a new key opens what the previous keys have sealed', { skip: missingRedis }, async (t) => {
+t.test('data that was sealed with a previous key stays valid', { skip: missingRedis }, async (t) => {
   const redis = await startRedis()
   const backend = await startExtensionBackend()
   t.teardown(() => Promise.all([redis.stop(), backend.close()]))
@@ -61,10 +61,10 @@ t.test('a new key opens what the previous keys have sealed', { skip: missingRedi
   t.equal(
     (await fetch(moved.url, { method: 'DELETE', headers: moved.headers })).status,
     200,
-    'the session is still known',
+    'the session still exists',
   )
 
-  await t.test('text that is sealed after the rotation needs the new key', async (t) => {
+  await t.test('text that is sealed after the rotation requires the new key', async (t) => {
     const { response } = await taskRequest(rotated.url, 'tools/call', { name: 'flex' })
     const taskId = String(response?.result?.['taskId'])
     await nextPoll()

@@ -12,7 +12,8 @@ export interface MatrixClient {
   /** Calls a tool without a task. Resolves with the result or the error as JSON text. */
   call(name: string, args?: object): Promise<string>
   /**
-   * Calls a tool without a task, and closes the connection when `reached` resolves. Undefined for sessions, because a closed connection does not cancel their calls.
+   * Calls a tool without a task, and closes the connection when `reached` resolves. Undefined for sessions, because a
+   * closed connection does not cancel their calls.
    */
   readonly abandon?: (name: string, args: object, reached: () => Promise<void>) => Promise<void>
 }

@@ -56,7 +56,7 @@ t.test('an unchanged record is only for its owner', async (t) => {
   await t.rejects(b.find(id, caller), { code: 'SESSION_NOT_FOUND' })
 })
 
-t.test('a copy that leaves the process during a read is restored from the record', async (t) => {
+t.test('a copy that is removed from the process during a read is restored from the record', async (t) => {
   const { a, b } = twoReplicas()
   const { id } = await a.open(facts, caller)
   const copy = await b.find(id, caller)

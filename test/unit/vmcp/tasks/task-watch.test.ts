@@ -1,4 +1,4 @@
-/** Watches of tasks for a stream: failed reads are repeated. Source: ext-tasks, "Task Status Notifications". */
+/** Watches of tasks for a stream: failed reads are retried. Source: ext-tasks, "Task Status Notifications". */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { mock } from 'node:test'
 import t from 'tap'
