@@ -259,7 +259,7 @@ export type AuthzenPoint = {
   readonly claimMapping: AuthzenClaims
   /** Reuses decisions for identical queries. When unset, every request queries the decision point. */
   readonly cache?: DecisionCache
-  /** Circuit breaker: after repeated failures, requests are rejected immediately without querying the decision point. */
+  /** Circuit breaker: rejects requests immediately after repeated failures of the decision point. */
   readonly circuitBreaker: DecisionCircuit
 }
 
@@ -413,7 +413,7 @@ export type ClientAuth = {
   readonly serviceAccountToken?: ServiceAccountToken
   /** Signing algorithm for the assertions. Default: the algorithm that matches the key, or RS256 for an RSA key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
-  /** Audience of the assertions. Default: the issuer, or the token endpoint if no issuer is configured. */
+  /** Audience of the assertions. Default: the issuer, or the token endpoint if no issuer is set. */
   readonly assertionAudience?: string
 }
 
@@ -433,7 +433,7 @@ export type ClientCredentialsConfig = {
   readonly serviceAccountToken?: ServiceAccountToken
   /** Signing algorithm for the assertions. Default: the algorithm that matches the key, or RS256 for an RSA key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
-  /** Audience of the assertions. Default: the issuer, or the token endpoint if no issuer is configured. */
+  /** Audience of the assertions. Default: the issuer, or the token endpoint if no issuer is set. */
   readonly assertionAudience?: string
   /** Scopes to request. */
   readonly scopes?: readonly string[]
@@ -455,7 +455,7 @@ export type ClientCredentialsStrategy = {
   readonly clientSecretEnv?: string
   /** File with the client secret; reloaded when it changes. */
   readonly clientSecretPath?: string
-  /** How the client authenticates. Default: authentication with the client secret. */
+  /** How the client authenticates. Default: with the client secret. */
   readonly clientAuth?: RuntimeClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
@@ -716,11 +716,11 @@ export type DecisionCache = {
   readonly maxEntries: number
 }
 
-/** Circuit breaker: after repeated failures, requests are rejected immediately without querying the decision point. */
+/** Circuit breaker: rejects requests immediately after repeated failures of the decision point. */
 export type DecisionCircuit = {
   /** Number of consecutive connection failures or timeouts before the circuit opens. */
   readonly failureThreshold: number
-  /** Time for which the circuit stays open before the next attempt, from 1s to 5m. */
+  /** Time for which the circuit stays open, from 1s to 5m. */
   readonly timeout: string
 }
 
@@ -745,7 +745,7 @@ export type DecisionPoint = {
   readonly claimMapping: DecisionClaims
   /** Reuses decisions for identical queries. When unset, every request queries the decision point. */
   readonly cache?: DecisionCache
-  /** Circuit breaker: after repeated failures, requests are rejected immediately without querying the decision point. */
+  /** Circuit breaker: rejects requests immediately after repeated failures of the decision point. */
   readonly circuitBreaker: DecisionCircuit
 }
 
@@ -763,7 +763,7 @@ export type DecisionPointHttp = {
   readonly url: string
   /** Timeout for one response, from 100ms to 60s. */
   readonly timeout: string
-  /** Accepts any certificate from the decision point. An attacker who intercepts the connection can then allow every request, so use this setting only for tests. */
+  /** Accepts any certificate from the decision point. An attacker who intercepts the connection can then allow every request. For tests only. */
   readonly insecureSkipVerify: boolean
   /** ConfigMap with certificates to trust in addition to the system roots. */
   readonly caBundleRef?: DecisionPointCaRef
@@ -2142,7 +2142,7 @@ export type OboConfig = {
   readonly clientId?: string
   /** Secret key that contains the client secret. */
   readonly clientSecretRef?: SecretRef
-  /** How the client authenticates at the token endpoint. Default: authentication with the client secret. */
+  /** How the client authenticates at the token endpoint. Default: with the client secret. */
   readonly clientAuth?: ClientAuth
   /** Time before expiry at which a cached token is treated as expired, for example 30s. */
   readonly cacheSkew?: string
@@ -2160,7 +2160,7 @@ export type OboStrategy = {
   readonly clientSecret?: string
   /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
-  /** How the client authenticates. Default: authentication with the client secret. */
+  /** How the client authenticates. Default: with the client secret. */
   readonly clientAuth?: RuntimeClientAuth
   /** Audience to request when scopes is empty. */
   readonly audience?: string
@@ -2866,7 +2866,7 @@ export type RuntimeAuthzenPoint = {
   readonly claimMapping: AuthzenClaims
   /** Reuses decisions for identical queries. When unset, every request queries the decision point. */
   readonly cache?: DecisionCache
-  /** Circuit breaker: after repeated failures, requests are rejected immediately without querying the decision point. */
+  /** Circuit breaker: rejects requests immediately after repeated failures of the decision point. */
   readonly circuitBreaker: DecisionCircuit
 }
 
@@ -2904,9 +2904,9 @@ export type RuntimeClientAuth = {
   readonly privateKeyPath?: string
   /** Token file for federated; reloaded when it changes. */
   readonly assertionPath?: string
-  /** Signing algorithm for assertions. Default: the algorithm that matches the key. */
+  /** Signing algorithm. Default: the algorithm that matches the key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
-  /** Audience of the assertions. Default: the issuer, or the token endpoint if no issuer is configured. */
+  /** Audience of the assertions. Default: the issuer, or the token endpoint if no issuer is set. */
   readonly assertionAudience?: string
 }
 
@@ -2920,7 +2920,7 @@ export type RuntimeDecisionPoint = {
   readonly claimMapping: DecisionClaims
   /** Reuses decisions for identical queries. When unset, every request queries the decision point. */
   readonly cache?: DecisionCache
-  /** Circuit breaker: after repeated failures, requests are rejected immediately without querying the decision point. */
+  /** Circuit breaker: rejects requests immediately after repeated failures of the decision point. */
   readonly circuitBreaker: DecisionCircuit
 }
 
@@ -2930,7 +2930,7 @@ export type RuntimeDecisionPointHttp = {
   readonly url: string
   /** Timeout for one response, from 100ms to 60s. */
   readonly timeout: string
-  /** Accepts any certificate from the decision point. An attacker who intercepts the connection can then allow every request, so use this setting only for tests. */
+  /** Accepts any certificate from the decision point. An attacker who intercepts the connection can then allow every request. For tests only. */
   readonly insecureSkipVerify: boolean
   /** File with PEM certificates to trust in addition to the system roots. */
   readonly caBundlePath?: string
@@ -3118,7 +3118,7 @@ export type RuntimeWebhook = {
   readonly match?: WebhookMatch
   /** Circuit breaker: after repeated failures, the webhook is skipped temporarily and failurePolicy applies immediately. */
   readonly circuitBreaker: DecisionCircuit
-  /** Accepts any certificate from the webhook, and allows plain http. An attacker who intercepts the connection can then allow or reject every call, so use this setting only for tests. */
+  /** Accepts any certificate from the webhook, and allows plain http. An attacker who intercepts the connection can then allow or reject every call. For tests only. */
   readonly insecureSkipVerify: boolean
   /** File with PEM certificates to trust in addition to the system roots. */
   readonly caBundlePath?: string
@@ -3169,7 +3169,7 @@ export type ServerAutoscaling = {
 
 /** A token for the pod's ServiceAccount, which the kubelet renews. */
 export type ServiceAccountToken = {
-  /** Audience of the token, as configured in the authorization server. Default: the issuer, or the token endpoint if no issuer is configured. */
+  /** Audience of the token, as configured in the authorization server. Default: the issuer, or the token endpoint if no issuer is set. */
   readonly audience?: string
   /** Lifetime of the token in seconds. */
   readonly expirationSeconds: number
@@ -3386,7 +3386,7 @@ export type TokenExchangeConfig = {
   readonly clientId?: string
   /** Client secret; optional for some flows. */
   readonly clientSecretRef?: SecretRef
-  /** How the client authenticates at the token endpoint. Default: authentication with the client secret. */
+  /** How the client authenticates at the token endpoint. Default: with the client secret. */
   readonly clientAuth?: ClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
@@ -3438,7 +3438,7 @@ export type TokenExchangeStrategy = {
   readonly clientSecret?: string
   /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
-  /** How the client authenticates. Default: authentication with the client secret. */
+  /** How the client authenticates. Default: with the client secret. */
   readonly clientAuth?: RuntimeClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
@@ -3971,7 +3971,7 @@ export type WebhookTls = {
   readonly clientCertSecretRef?: SecretRef
   /** Secret key that contains the PEM private key of the client certificate. */
   readonly clientKeySecretRef?: SecretRef
-  /** Accepts any certificate from the webhook, and allows plain http. An attacker who intercepts the connection can then allow or reject every call, so use this setting only for tests. */
+  /** Accepts any certificate from the webhook, and allows plain http. An attacker who intercepts the connection can then allow or reject every call. For tests only. */
   readonly insecureSkipVerify: boolean
 }
 
@@ -4053,7 +4053,7 @@ export type XaaConfig = {
   readonly idpClientId?: string
   /** Client secret for the identity provider. */
   readonly idpClientSecretRef?: SecretRef
-  /** How the client authenticates to the identity provider. Default: authentication with the client secret. */
+  /** How the client authenticates to the identity provider. Default: with the client secret. */
   readonly idpClientAuth?: ClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
@@ -4063,7 +4063,7 @@ export type XaaConfig = {
   readonly targetClientId?: string
   /** Client secret for the target. */
   readonly targetClientSecretRef?: SecretRef
-  /** How the client authenticates to the target. Default: authentication with the client secret. */
+  /** How the client authenticates to the target. Default: with the client secret. */
   readonly targetClientAuth?: ClientAuth
   /** Issuer of the target. */
   readonly targetAudience: string
@@ -4087,7 +4087,7 @@ export type XaaStrategy = {
   readonly idpClientSecret?: string
   /** Environment variable that contains the client secret for the identity provider. */
   readonly idpClientSecretEnv?: string
-  /** How the client authenticates. Default: authentication with the client secret. */
+  /** How the client authenticates. Default: with the client secret. */
   readonly idpClientAuth?: RuntimeClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
@@ -4099,7 +4099,7 @@ export type XaaStrategy = {
   readonly targetClientSecret?: string
   /** Environment variable that contains the client secret for the target. */
   readonly targetClientSecretEnv?: string
-  /** How the client authenticates. Default: authentication with the client secret. */
+  /** How the client authenticates. Default: with the client secret. */
   readonly targetClientAuth?: RuntimeClientAuth
   /** Issuer of the target. */
   readonly targetAudience: string
