@@ -2,7 +2,7 @@
  * Sends a number of calls over open connections as fast as responses arrive. The client is hand-written, because a load
  * generator that is slower than the measured server would leave the server idle between calls.
  *
- * Accepts JSON with a length and event streams in chunks, which a server may choose for a slow response. Fails at the
+ * Accepts JSON with a length and event streams in chunks, which a server may choose for a slow response. Fails on the
  * first response that is not a result.
  */
 import { connect, type Socket } from 'node:net'

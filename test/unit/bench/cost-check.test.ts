@@ -64,7 +64,7 @@ t.test('the load generator sends the exact number of calls, each with its own id
   t.equal(ids.size, 50)
 })
 
-t.test('the load generator fails at a response that is not a result', async (t) => {
+t.test('the load generator fails on a response that is not a result', async (t) => {
   const bad = [
     { status: 200, text: '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}' },
     { status: 200, text: result.replace('"content":[]', '"content":[],"isError":true') },

@@ -95,7 +95,7 @@ await t.test('skills: a lock without skills does not compare them', async (t) =>
   t.equal((await skillsOf(await clientOf('session', vmcp.url))).length, 1)
 })
 
-await t.test('lock: the differences of skills are shown as text', async (t) => {
+await t.test('lock: differences between skills are shown as text', async (t) => {
   const alpha = await startSkillServer(t, { name: 'alpha' })
   const spec = await lockOf(alpha.url)
   const compare = async () => {

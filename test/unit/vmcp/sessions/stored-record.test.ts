@@ -46,7 +46,7 @@ t.test('a read of the unchanged record does not undo a change that is being save
   t.equal((await a.find(session.id, caller)).logLevel, 'debug')
 })
 
-t.test('an unchanged record is only for its owner', async (t) => {
+t.test('an unchanged record is returned only to its owner', async (t) => {
   const { a, b } = twoReplicas()
   const { id } = await a.open(facts, caller)
   await b.find(id, caller)
