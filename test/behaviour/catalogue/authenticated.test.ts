@@ -21,7 +21,7 @@ const withPolicies = {
 }
 
 await t.test(
-  'without a valid token, the catalogue reveals nothing and names the login in the challenge',
+  'without a valid token, the catalogue reveals nothing and requests a bearer token',
   async (t) => {
     const { url } = await startTestCatalogue(t, { incomingAuth: issuer.incomingAuth })
     const wrong = { authorization: 'Bearer x.y.z' }

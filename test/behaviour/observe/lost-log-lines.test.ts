@@ -10,7 +10,7 @@ const requests = 400
 const path = `/${'x'.repeat(4_000)}`
 
 t.test(
-  'lines that are dropped for a stalled log reader are counted in the metrics and in the log',
+  'lines that are dropped because a log reader stalls are counted in the metrics and in the log',
   async (t) => {
     const [port, metricsPort] = [await freePort(), await freePort()]
     const child = spawn(
