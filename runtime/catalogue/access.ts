@@ -8,12 +8,10 @@ import type { CatalogueServer } from '../../schemas/index.ts'
 import { byText } from '../../schemas/index.ts'
 import type { CatalogueConfig } from '../config/index.ts'
 import { type Authenticator, groupClaimsOf, incomingFromFile, makeAuthenticator } from '../incoming/index.ts'
+import { nextShare, shareIsOver } from '../mcp/index.ts'
 import type { Caller, Log } from '../net/index.ts'
 import { makeAuthorizer } from '../policy/index.ts'
 import type { Store } from '../store/index.ts'
-
-/** Number of decisions per turn of the event loop. */
-const decisionsPerTurn = 20
 
 export interface CatalogueAccess {
   readonly authenticator: Authenticator
@@ -67,8 +65,9 @@ export function makeAccess(
     async visible(caller) {
       const isVisible = await checkFor(caller)
       const found: CatalogueServer[] = []
-      for (const [index, server] of listed.entries()) {
-        if (authorizer && index > 0 && index % decisionsPerTurn === 0) await new Promise(setImmediate)
+      for (const server of listed) {
+        // All callers share the time of a turn, because a decision can take milliseconds.
+        if (authorizer && shareIsOver()) await nextShare()
         if (isVisible(server.name)) found.push(server)
       }
       return found
