@@ -130,8 +130,8 @@ export async function startCatalogue(config: CatalogueConfig, options: Catalogue
     url: listener.url,
     reload(changed) {
       const { authenticator } = current
-      current = makeAccess(changed, { env, log, proofs })
-      void authenticator.close()
+      current = makeAccess(changed, { env, log, proofs }, current)
+      if (current.authenticator !== authenticator) void authenticator.close()
       log.info('catalogue reloaded', { servers: changed.servers.length })
     },
     async close({ graceMs = defaultGraceMs } = {}) {

@@ -98,6 +98,27 @@ await t.test('pages count only the servers that the caller may see', async (t) =
   t.match(await response.json(), { metadata: { count: 50, nextCursor: undefined } })
 })
 
+await t.test(
+  'a change of the servers keeps the issuer’s keys, and a change of the policies takes effect',
+  async (t) => {
+    const own = await startTokenIssuer()
+    const auth = { ...own.incomingAuth, authz: { type: 'cedar', policies } }
+    const headers = { authorization: `Bearer ${await own.token('bob')}` }
+    const catalogue = await startTestCatalogue(t, { incomingAuth: auth })
+    t.strictSame(await namesIn(catalogue.url, '', headers), [publicServer.name])
+    const forbid = { type: 'cedar', policies: ['forbid(principal, action, resource);'] }
+    catalogue.reload(catalogueConfig({ incomingAuth: { ...own.incomingAuth, authz: forbid } }))
+    t.strictSame(await namesIn(catalogue.url, '', headers), [])
+    catalogue.reload(catalogueConfig({ incomingAuth: auth }))
+    t.strictSame(await namesIn(catalogue.url, '', headers), [publicServer.name])
+    await own.close()
+    catalogue.reload(
+      catalogueConfig({ incomingAuth: auth, servers: [{ ...publicServer, version: '1.0.4' }] }),
+    )
+    t.strictSame(await namesIn(catalogue.url, '?version=1.0.4', headers), [publicServer.name])
+  },
+)
+
 await t.test('many callers together do not make turns of the event loop long', async (t) => {
   const servers = Array.from({ length: 40 }, (_, index) => ({
     ...privateServer,
