@@ -158,11 +158,11 @@ function callerOf({ caller }: Exchange) {
 
 async function dispatch(exchange: CatalogueExchange): Promise<void> {
   const access = accessOf(exchange)
-  const document = await documentFor(exchange, access)
   const isRead = ['GET', 'HEAD', ...(access.isAnonymous ? ['OPTIONS'] : [])].includes(
     exchange.req.method ?? '',
   )
-  if (document === undefined || !isRead) throw new GatehouseError('NOT_FOUND', { detail: 'Server not found' })
+  const document = isRead ? await documentFor(exchange, access) : undefined
+  if (document === undefined) throw new GatehouseError('NOT_FOUND', { detail: 'Server not found' })
   sendDocument(exchange, {
     contentType: 'application/json',
     body: JSON.stringify(document),
