@@ -30,7 +30,7 @@ const withPolicies = {
   },
 }
 
-await t.test('without a valid token, the catalogue shows nothing and tells where to sign in', async (t) => {
+await t.test('without a valid token, every path gets a challenge and no names', async (t) => {
   const { url } = await startTestCatalogue(t, { incomingAuth: issuer.incomingAuth })
   const wrong = { authorization: 'Bearer x.y.z' }
   for (const path of [
