@@ -4,19 +4,24 @@
  * Without authentication, clients see only public servers. With authentication, they see the servers for which a policy
  * permits `read_resource` on `Resource::"<published name>"`, or all servers if there are no policies.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { CatalogueServer } from '../../schemas/index.ts'
 import { byText } from '../../schemas/index.ts'
 import type { CatalogueConfig } from '../config/index.ts'
 import { type Authenticator, groupClaimsOf, incomingFromFile, makeAuthenticator } from '../incoming/index.ts'
+import { nextShare, shareIsOver } from '../mcp/index.ts'
 import type { Caller, Log } from '../net/index.ts'
 import { makeAuthorizer } from '../policy/index.ts'
 import type { Store } from '../store/index.ts'
 
-/** Number of decisions per turn of the event loop. */
-const decisionsPerTurn = 20
-
-export interface CatalogueAccess {
+/** The checks of clients, and the settings from which they were made. */
+interface ClientChecks {
+  readonly settings: Pick<CatalogueConfig, 'name' | 'incomingAuth'>
   readonly authenticator: Authenticator
+  readonly authorizer: ReturnType<typeof makeAuthorizer> | undefined
+}
+
+export interface CatalogueAccess extends ClientChecks {
   /** True if clients need no credentials. */
   readonly isAnonymous: boolean
   /** Returns the servers that a caller may see, sorted by name. */
@@ -35,20 +40,19 @@ interface AccessParts {
   readonly proofs: Store
 }
 
-/** Throws INVALID_CONFIG. */
+/**
+ * Keeps the checks of `previous` if their settings are the same. Otherwise, each change of a server would fetch the
+ * issuer's keys again, and reject every caller while the issuer is unreachable. Throws INVALID_CONFIG.
+ */
 export function makeAccess(
   { name, incomingAuth, servers }: CatalogueConfig,
   parts: AccessParts,
+  previous?: ClientChecks,
 ): CatalogueAccess {
-  const { authz, dpop, type } = incomingAuth
-  const isAnonymous = type === 'anonymous'
-  const authorizer =
-    authz?.type === 'cedar' ? makeAuthorizer(authz, { serverName: name, log: parts.log }) : undefined
-  const incoming = incomingFromFile(incomingAuth, { ...parts, groupClaims: groupClaimsOf(authz) })
-  const authenticator = makeAuthenticator(incoming, {
-    log: parts.log,
-    ...(dpop && { dpop: { store: parts.proofs } }),
-  })
+  const settings = { name, incomingAuth }
+  const isSame = previous && isDeepStrictEqual(settings, previous.settings)
+  const { authenticator, authorizer } = isSame ? previous : makeChecks(settings, parts)
+  const isAnonymous = incomingAuth.type === 'anonymous'
   const listed = servers
     .filter((server) => !isAnonymous || server.public)
     .sort((one, other) => byText(one.name, other.name))
@@ -62,13 +66,16 @@ export function makeAccess(
   }
 
   return {
+    settings,
     authenticator,
+    authorizer,
     isAnonymous,
     async visible(caller) {
       const isVisible = await checkFor(caller)
       const found: CatalogueServer[] = []
-      for (const [index, server] of listed.entries()) {
-        if (authorizer && index > 0 && index % decisionsPerTurn === 0) await new Promise(setImmediate)
+      for (const server of listed) {
+        // All callers share the time of a turn, because a decision can take milliseconds.
+        if (authorizer && shareIsOver()) await nextShare()
         if (isVisible(server.name)) found.push(server)
       }
       return found
@@ -79,4 +86,16 @@ export function makeAccess(
       return isVisible ? server : undefined
     },
   }
+}
+
+function makeChecks(settings: ClientChecks['settings'], parts: AccessParts): ClientChecks {
+  const { authz, dpop } = settings.incomingAuth
+  const authorizer =
+    authz?.type === 'cedar' ? makeAuthorizer(authz, { serverName: settings.name, log: parts.log }) : undefined
+  const incoming = incomingFromFile(settings.incomingAuth, { ...parts, groupClaims: groupClaimsOf(authz) })
+  const authenticator = makeAuthenticator(incoming, {
+    log: parts.log,
+    ...(dpop && { dpop: { store: parts.proofs } }),
+  })
+  return { settings, authenticator, authorizer }
 }

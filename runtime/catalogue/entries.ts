@@ -53,7 +53,7 @@ export function readQuery(text: string): ListQuery {
     return found
   }
   const limit = value('limit') === '' ? defaultLimit : Number(value('limit'))
-  if (!Number.isInteger(limit) || limit < 1 || limit > maxLimit)
+  if (!/^\d*$/.test(value('limit')) || limit < 1 || limit > maxLimit)
     throw invalid('limit', `must be a whole number from 1 to ${maxLimit}`)
   const version = value('version')
   return {

@@ -130,8 +130,8 @@ export async function startCatalogue(config: CatalogueConfig, options: Catalogue
     url: listener.url,
     reload(changed) {
       const { authenticator } = current
-      current = makeAccess(changed, { env, log, proofs })
-      void authenticator.close()
+      current = makeAccess(changed, { env, log, proofs }, current)
+      if (current.authenticator !== authenticator) void authenticator.close()
       log.info('catalogue reloaded', { servers: changed.servers.length })
     },
     async close({ graceMs = defaultGraceMs } = {}) {
@@ -158,11 +158,11 @@ function callerOf({ caller }: Exchange) {
 
 async function dispatch(exchange: CatalogueExchange): Promise<void> {
   const access = accessOf(exchange)
-  const document = await documentFor(exchange, access)
   const isRead = ['GET', 'HEAD', ...(access.isAnonymous ? ['OPTIONS'] : [])].includes(
     exchange.req.method ?? '',
   )
-  if (document === undefined || !isRead) throw new GatehouseError('NOT_FOUND', { detail: 'Server not found' })
+  const document = isRead ? await documentFor(exchange, access) : undefined
+  if (document === undefined) throw new GatehouseError('NOT_FOUND', { detail: 'Server not found' })
   sendDocument(exchange, {
     contentType: 'application/json',
     body: JSON.stringify(document),

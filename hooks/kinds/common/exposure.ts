@@ -12,6 +12,7 @@ import type { SyncFailure } from '../../sync/conditions.ts'
 import type { AnyContext } from '../../sync/context.ts'
 
 type Context = AnyContext & { readonly spec: { readonly exposure?: Exposure | undefined } }
+type ExposedServer = Pick<Context, 'settings' | 'spec'>
 
 /** Kinds with a `spec.exposure` field. */
 export const exposedKinds = ['MCPCatalogue', 'MCPServer', 'MCPRemoteProxy', 'VirtualMCPServer'] as const
@@ -29,13 +30,13 @@ export function exposureRelated(spec: Fields): {
 }
 
 /** Returns the effective exposure. `gatehouse dev` exposes nothing, because it listens on the loopback interface. */
-export function exposureOf({ settings, spec }: Context): Exposure | undefined {
+export function exposureOf({ settings, spec }: ExposedServer): Exposure | undefined {
   return settings.allowLoopback ? undefined : spec.exposure
 }
 
 /** Returns the public URL, with the path from the in-cluster URL. */
-export function externalUrl(context: Context, url: string): string | undefined {
-  const own = exposureOf(context)
+export function externalUrl(server: ExposedServer, url: string): string | undefined {
+  const own = exposureOf(server)
   return own && `${publicOrigin(own)}${new URL(url).pathname}`
 }
 

@@ -35,6 +35,7 @@ export async function writeArchive(files: readonly BundleFile[]): Promise<Buffer
 
 export interface UnpackedFile {
   readonly path: string
+  readonly size: number
   readonly isExecutable: boolean
   readonly read: () => Promise<Buffer>
 }
@@ -44,6 +45,7 @@ export async function readArchive(archive: Buffer): Promise<readonly UnpackedFil
   const zip = await openArchive(archive)
   const entries: Entry[] = []
   const names = new Set<string>()
+  const folders = new Set<string>()
   let total = 0
   try {
     if (zip.entryCount > maxEntries) throw invalidConfig(`the archive has more than ${maxEntries} entries`)
@@ -54,6 +56,12 @@ export async function readArchive(archive: Buffer): Promise<readonly UnpackedFil
       const key = entry.fileName.replace(/\/$/, '').normalize('NFC').toLowerCase()
       if (names.has(key)) throw invalidConfig(`${shown(entry)}: the name occurs twice`)
       names.add(key)
+      for (let end = key.lastIndexOf('/'); end > 0; end = key.lastIndexOf('/', end - 1)) {
+        const parent = key.slice(0, end)
+        if (folders.has(parent)) break
+        folders.add(parent)
+      }
+      if (folders.size > maxEntries) throw invalidConfig(`the archive has more than ${maxEntries} folders`)
       total += entry.uncompressedSize
       if (total > maxTotalBytes)
         throw invalidConfig(`the files are larger than ${maxTotalBytes / 1024 / 1024} MiB in total`)
@@ -65,6 +73,7 @@ export async function readArchive(archive: Buffer): Promise<readonly UnpackedFil
   }
   return entries.map((entry) => ({
     path: entry.fileName,
+    size: entry.uncompressedSize,
     isExecutable: (unixMode(entry) & 0o111) !== 0,
     read: async () => {
       try {
@@ -104,8 +113,8 @@ function unixMode({ externalFileAttributes }: Entry): number {
   return externalFileAttributes >>> 16
 }
 
-/** Names that Windows reserves, and characters that it does not allow. */
-const unsafeName = /[\p{Cc}<>:"|?*\\]|(?:^|\/)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\/|$)|[. ](?:\/|$)/iu
+/** Names that Windows reserves, characters that it does not allow, and characters that hide the name. */
+const unsafeName = /[\p{Cc}\p{Cf}<>:"|?*\\]|(?:^|\/)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\/|$)|[. ](?:\/|$)/iu
 
 function entryProblem(entry: Entry): string | undefined {
   const { fileName, compressedSize, uncompressedSize } = entry

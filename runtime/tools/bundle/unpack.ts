@@ -74,8 +74,9 @@ const maxManifestBytes = 1024 * 1024
 async function readManifest(files: Awaited<ReturnType<typeof readArchive>>): Promise<Unpacked['manifest']> {
   const file = files.find(({ path }) => path === 'manifest.json')
   if (!file) throw invalidConfig('the archive has no manifest.json')
+  // `read` rejects a file that is larger than its declared size.
+  if (file.size > maxManifestBytes) throw invalidConfig('manifest.json is larger than 1 MiB')
   const bytes = await file.read()
-  if (bytes.length > maxManifestBytes) throw invalidConfig('manifest.json is larger than 1 MiB')
   let manifest: unknown
   try {
     manifest = JSON.parse(bytes.toString())

@@ -67,7 +67,8 @@ await t.test('a private server, an unknown name and any other request get the sa
   ]
   for (const path of paths) t.strictSame(await answer(path), unknown, path)
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
-    t.strictSame(await answer(`${pathOf(publicServer.name)}/latest`, method), unknown, method)
+    for (const path of [`${pathOf(publicServer.name)}/latest`, '/v0.1/servers?limit=0'])
+      t.strictSame(await answer(path, method), unknown, `${method} ${path}`)
   t.strictSame(await namesIn(url, '?search=team'), [])
 })
 
@@ -99,6 +100,8 @@ await t.test('lists are paged, and invalid parameters are rejected', async (t) =
     ['limit=0', /Invalid limit: must be a whole number from 1 to 100/],
     ['limit=101', /Invalid limit/],
     ['limit=x', /Invalid limit/],
+    ['limit=1e1', /Invalid limit/],
+    ['limit=0x10', /Invalid limit/],
     ['cursor=%25', /Invalid cursor/],
     [`search=${'x'.repeat(513)}`, /Invalid search: must have at most 512 characters/],
   ]

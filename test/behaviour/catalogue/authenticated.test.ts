@@ -1,7 +1,17 @@
 /** A catalogue with authentication: tokens, policies, equal responses for denied and unknown names, rate limit. */
 import t from 'tap'
 import { startTokenIssuer } from '../../helpers/authserver/token-issuer.ts'
-import { namesIn, privateServer, publicServer, startTestCatalogue } from '../../helpers/registry/catalogue.ts'
+import { makeAccess } from '../../../runtime/catalogue/access.ts'
+import { localCaller } from '../../../runtime/incoming/identity.ts'
+import { silentLog } from '../../../runtime/net/index.ts'
+import { makeMemoryStore } from '../../../runtime/store/index.ts'
+import {
+  catalogueConfig,
+  namesIn,
+  privateServer,
+  publicServer,
+  startTestCatalogue,
+} from '../../helpers/registry/catalogue.ts'
 
 const issuer = await startTokenIssuer()
 t.teardown(() => issuer.close())
@@ -89,6 +99,62 @@ await t.test('pages count only the servers that the caller may see', async (t) =
   t.strictSame(await namesIn(url, '?limit=30', bob), even.slice(0, 30))
   const response = await fetch(`${url}/v0.1/servers?limit=100`, { headers: bob })
   t.match(await response.json(), { metadata: { count: 50, nextCursor: undefined } })
+})
+
+await t.test(
+  'a change of the servers keeps the issuer’s keys, and a change of the policies takes effect',
+  async (t) => {
+    const own = await startTokenIssuer()
+    const auth = { ...own.incomingAuth, authz: { type: 'cedar', policies } }
+    const headers = { authorization: `Bearer ${await own.token('bob')}` }
+    const catalogue = await startTestCatalogue(t, { incomingAuth: auth })
+    t.strictSame(await namesIn(catalogue.url, '', headers), [publicServer.name])
+    const forbid = { type: 'cedar', policies: ['forbid(principal, action, resource);'] }
+    catalogue.reload(catalogueConfig({ incomingAuth: { ...own.incomingAuth, authz: forbid } }))
+    t.strictSame(await namesIn(catalogue.url, '', headers), [])
+    catalogue.reload(catalogueConfig({ incomingAuth: auth }))
+    t.strictSame(await namesIn(catalogue.url, '', headers), [publicServer.name])
+    await own.close()
+    catalogue.reload(
+      catalogueConfig({ incomingAuth: auth, servers: [{ ...publicServer, version: '1.0.4' }] }),
+    )
+    t.strictSame(await namesIn(catalogue.url, '?version=1.0.4', headers), [publicServer.name])
+  },
+)
+
+await t.test('many callers together do not make turns of the event loop long', async (t) => {
+  const servers = Array.from({ length: 40 }, (_, index) => ({
+    ...privateServer,
+    name: `com.example/${index}`,
+  }))
+  const own = servers.map(
+    ({ name }) =>
+      `permit(principal, action == Action::"read_resource", resource == Resource::"${name}") when { context.claim_sub != "x" };`,
+  )
+  const config = catalogueConfig({
+    servers,
+    incomingAuth: { type: 'local', authz: { type: 'cedar', policies: own } },
+  })
+  const access = makeAccess(config, { env: {}, log: silentLog, proofs: makeMemoryStore({}) })
+  const callers = Array.from({ length: 30 }, (_, index) => {
+    const subject = `caller${index}`
+    return { ...localCaller(subject), subject, claims: { sub: subject } }
+  })
+  // The processing time of each turn. The clock would also count the time of other processes.
+  const turns: number[] = []
+  let last = process.cpuUsage()
+  function countTurn(): void {
+    const { user } = process.cpuUsage(last)
+    last = process.cpuUsage()
+    turns.push(user)
+  }
+  const timer = setInterval(countTurn, 1)
+  const lists = await Promise.all(callers.map((caller) => access.visible(caller)))
+  clearInterval(timer)
+  countTurn()
+  const total = turns.reduce((sum, turn) => sum + turn, 0)
+  t.strictSame(new Set(lists.map(({ length }) => length)), new Set([40]))
+  t.ok(Math.max(...turns) < total / 4, `the longest turn took ${Math.max(...turns)} of ${total} µs`)
 })
 
 await t.test('one caller’s requests are limited, and other callers are unaffected', async (t) => {

@@ -187,6 +187,20 @@ const hostile: Readonly<Record<string, readonly [() => Promise<Buffer>, RegExp]>
   ],
   'a reserved name': [() => zipOf([manifest, ['server/nul.txt', 'x']]), /name is not safe/],
   'a control character': [() => zipOf([manifest, ['a\u001b[2J', 'x']]), /name is not safe/],
+  'a character that reverses the text': [
+    () => zipOf([manifest, ['a\u202etxt.exe', 'x']]),
+    /name is not safe/,
+  ],
+  'too many folders': [
+    () =>
+      zipOf([manifest, ...Array.from({ length: 100 }, (_, i): Entry => [`f${i}/${'a/'.repeat(240)}x`, ''])]),
+    /more than 20000 folders/,
+  ],
+  // The compressed bytes are damaged, so the size must be checked before the file is read.
+  'a large manifest': [
+    () => zipOf([['manifest.json', Buffer.alloc(2_000_000, 'ab\r\nc'), { compress: false }]], patched(10, 8)),
+    /manifest\.json is larger than 1 MiB/,
+  ],
   'a symbolic link': [() => zipOf([manifest, ['link', '/etc/passwd', { mode: 0o120777 }]]), /no links/],
   'a device': [() => zipOf([manifest, ['device', '', { mode: 0o020666 }]]), /no links/],
   'two names that differ in case': [

@@ -39,6 +39,7 @@ t.test('an entry contains the address that clients use, and nothing about backen
   const rows: readonly (readonly [object, string])[] = [
     [{}, 'http://vmcp-a.team.svc.cluster.local:4483/mcp'],
     [{ incomingAuth: { ...oidc, oidcConfigRef: { ...oidcConfigRef, resourceUrl } } }, resourceUrl],
+    [{ incomingAuth: { type: 'oidc', oidcConfigRefs: [{ ...oidcConfigRef, resourceUrl }] } }, resourceUrl],
     [{ exposure: { hostname: 'a.example.com', ingress: {} } }, 'https://a.example.com/mcp'],
   ]
   for (const [spec, url] of rows) {
@@ -46,7 +47,36 @@ t.test('an entry contains the address that clients use, and nothing about backen
     const w = world(oidcConfig(), entry('secret-backend'), server, catalogue()).settle()
     t.match(serversIn(w), [{ ...publication, url, version: '1.0.1' }])
     t.notMatch(fileText(w), /secret-backend|MCPServerEntry|image/)
+    const { data } = w.get('ConfigMap', 'a-vmcp-config') as unknown as { data: Record<string, string> }
+    t.equal(parse(data['config.yaml'] ?? '').publish.url, url, 'the server card contains the same address')
   }
+  t.end()
+})
+
+t.test('a version of an entry has one address, even before the server’s next sync', (t) => {
+  const exposed = (hostname: string) => {
+    const { spec } = open('a')
+    return { ...open('a'), spec: { ...(spec as object), exposure: { hostname, ingress: {} } } }
+  }
+  const w = world(exposed('one.example.com'), catalogue()).settle()
+  w.apply(exposed('two.example.com')).sync('MCPCatalogue', 'tools')
+  const before = serversIn(w)
+  t.match(before, [{ url: 'https://two.example.com/mcp', version: '1.0.2' }])
+  t.strictSame(serversIn(w.settle()), before)
+  t.end()
+})
+
+t.test('a server with an invalid address is skipped, and the other servers stay listed', (t) => {
+  const oidcConfigRef = { ...oidc.oidcConfigRef, resourceUrl: 'http://a:99999/' }
+  const { spec } = open('b')
+  const broken = { ...open('b'), spec: { ...(spec as object), incomingAuth: { ...oidc, oidcConfigRef } } }
+  const w = world(oidcConfig(), open('a'), broken, catalogue()).settle()
+  t.strictSame(namesIn(w), ['com.example/a'])
+  t.match(condition(w, 'ServersListed'), {
+    status: 'False',
+    reason: 'ConfigInvalid',
+    message: /addresses are invalid: com\.example\/b$/,
+  })
   t.end()
 })
 
