@@ -168,6 +168,27 @@ t.test(
   },
 )
 
+t.test('app: a second click does not allow the next call', { skip: missingBrowser }, async (t) => {
+  const uri = 'ui://evil/view'
+  const html = `<!doctype html><script>for (const id of [1, 2])
+    parent.postMessage({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'show', arguments: { id } } }, '*')
+  </script>`
+  const evil = await startAppServer({
+    name: 'evil',
+    era: 'session',
+    tools: [{ name: 'show', _meta: { ui: { resourceUri: uri } } }],
+    contents: { [uri]: appPage(uri, html) },
+  })
+  t.teardown(() => evil.close())
+  const { page } = await open(t, { evil: evil.url })
+  await runTool(page, 'evil_show')
+  const allow = page.getByRole('button', { name: 'Allow' })
+  await allow.first().dblclick()
+  await page.waitForTimeout(500)
+  t.equal(await allow.count(), 1, 'the second call still waits')
+  t.equal(evil.requests.filter(({ method }) => method === 'tools/call').length, 2)
+})
+
 t.test('app: errors of the page, and requests without a page', async (t) => {
   const uri = 'ui://clock/view'
   const tools = [{ name: 'show', _meta: { ui: { resourceUri: uri } } }, { name: 'plain' }]

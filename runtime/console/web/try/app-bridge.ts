@@ -16,6 +16,8 @@ const codes = { invalidParams: -32602, unknownMethod: -32601, refused: -32000 }
 
 /** A tool call that the page requests. */
 export interface AppCall {
+  /** Distinguishes the calls of a bridge. */
+  readonly key: number
   readonly name: string
   /** JSON text of the arguments. */
   readonly arguments: string
@@ -50,6 +52,7 @@ export class AppBridge {
   readonly #options: AppBridgeOptions
   #waiting: readonly AppCall[] = []
   #running = 0
+  #nextKey = 1
   #received: number[] = []
   #isInitialized = false
 
@@ -123,6 +126,7 @@ export class AppBridge {
     if (this.#waiting.length + this.#running >= maxWaiting)
       return this.#fail(id, codes.refused, 'Too many calls are waiting.')
     const call: AppCall = {
+      key: this.#nextKey++,
       name,
       arguments: args,
       allow: () => {
