@@ -120,8 +120,8 @@ export class AppBridge {
 
   #call(id: string | number, params: Fields): void {
     const { name } = params
-    const args = JSON.stringify(params['arguments'] ?? {})
-    if (typeof name !== 'string' || name === '' || name.length > maxName || args.length > maxArguments)
+    const args = jsonOf(params['arguments'] ?? {})
+    if (typeof name !== 'string' || name === '' || name.length > maxName || args === undefined)
       return this.#fail(id, codes.invalidParams, 'The name or the arguments of the call are invalid.')
     if (this.#waiting.length + this.#running >= maxWaiting)
       return this.#fail(id, codes.refused, 'Too many calls are waiting.')
@@ -169,6 +169,16 @@ export class AppBridge {
   /** The frame has an opaque origin, which no target origin can name. The policy keeps other sites out of the frame. */
   #send(message: Fields): void {
     this.#options.frame.postMessage({ jsonrpc: '2.0', ...message }, '*')
+  }
+}
+
+/** Returns the JSON text of a value; undefined if it is too long, or the value has a cycle or another invalid part. */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    const text = JSON.stringify(value)
+    return text.length > maxArguments ? undefined : text
+  } catch {
+    return undefined
   }
 }
 
