@@ -124,12 +124,17 @@ function Request({ call }: { readonly call: AppCall }) {
   )
 }
 
-/** Returns the name of a tool that the app may call: a tool of the same backend that is not only for models. */
+/**
+ * Returns the name of a tool that the app may call: a tool of the same backend that is not only for models. Rejects for a
+ * destructive tool, because the user must type the name of such a tool.
+ */
 async function ownTool({ backend }: ToolDetail, name: string): Promise<string> {
   const { items } = await get<ToolList>(`tools${queryOf({ backend, text: name, limit: '200' })}`)
   const own = items.filter((tool) => tool.backend === backend && tool.hidden === undefined)
   const found = own.find(({ original }) => original === name) ?? own.find((tool) => tool.name === name)
   if (!found) throw new Error('The server of the app has no such tool.')
+  if (found.hints.destructive === true)
+    throw new Error('The tool is marked as destructive. Run it on its own page.')
   const { raw } = await get<ToolDetail>(`tools/${pathPart(found.name)}`)
   if (!isForApp(readJson(raw))) throw new Error('The tool is not for apps.')
   return found.name
