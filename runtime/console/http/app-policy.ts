@@ -1,6 +1,6 @@
 /**
  * The Content Security Policy of an app's page. The gateway has already narrowed the declared origins to the allowed
- * origins; this module also removes the console's own host, and never trusts the form of an origin.
+ * origins. This module checks the form of each origin again, and removes the console's own host.
  * Source: MCP Apps, "UI resource metadata"; Content Security Policy Level 3.
  */
 import { isFields, listOf } from '../../../schemas/index.ts'

@@ -166,7 +166,7 @@ export class AppBridge {
     this.#send({ id, error: { code, message } })
   }
 
-  /** The frame has an opaque origin, which no target origin can name. The policy keeps other sites out of the frame. */
+  /** No target origin matches the opaque origin of the frame. The console's policy blocks other sites in the frame. */
   #send(message: Fields): void {
     this.#options.frame.postMessage({ jsonrpc: '2.0', ...message }, '*')
   }

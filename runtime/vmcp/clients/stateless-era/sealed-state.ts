@@ -52,7 +52,7 @@ const maxState = Math.ceil(((sealHeadBytes + maxFactsBytes + maxBackendStateByte
 
 /**
  * Makes the sealer. `secrets` returns key material that the replicas share; see `SealerOptions`. `server` is the same for
- * all replicas of a server, and differs between servers.
+ * all replicas of a server and differs between servers.
  */
 export function makeStateSealer(options: {
   readonly server: string
