@@ -145,7 +145,7 @@ t.test(
     await page.reload()
     await page.getByText('You are signed in without a role').waitFor()
     const pages = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents()
-    t.same(pages, ['Tools', 'Calls', 'Sessions', 'Accounts', 'Connect'])
+    t.same(pages, ['Tools', 'Calls', 'Sessions', 'Tasks', 'Accounts', 'Connect'])
     await show(page, '#/config', 'Config')
     await page.getByText('You need the operator role to open this page.').waitFor()
     await checkAccessibility(t, page, 'a page of another role')

@@ -13,6 +13,8 @@ import {
   type ExtensionBackendOptions,
   startExtensionBackend,
 } from '../helpers/mcp/tasks/extension-backend.ts'
+import { startSessionTaskBackend } from '../helpers/mcp/tasks/session-backend.ts'
+import { openSession } from '../helpers/mcp/wire.ts'
 
 t.setTimeout(240_000)
 
@@ -79,6 +81,27 @@ t.test('tasks: a backend that rejects the cancellation', async (t) => {
   const { status } = await console.api(`tasks/${String(task?.['hash'])}`, { method: 'DELETE' })
   t.equal(status, 502)
   t.match(await list(), [{ state: 'working' }])
+})
+
+t.test('tasks: a task of a session that has ended', async (t) => {
+  const backend = await startSessionTaskBackend()
+  const console = await startTestConsole({ s: backend.url }, tasksOn())
+  t.teardown(async () => {
+    await console.close()
+    await backend.close()
+  })
+  const session = await openSession(console.vmcp.url)
+  const created = await session.request('tools/call', {
+    ...{ name: 's_slow', arguments: { ms: 60_000 }, task: { ttl: 60_000 } },
+  })
+  t.ok(created.response?.result?.['task'])
+  await fetch(session.url, { method: 'DELETE', headers: session.headers })
+  const list = async () => (await console.api('tasks')).json['items'] as readonly Record<string, unknown>[]
+  const [task] = await list()
+  const { json } = await console.api(`tasks/${String(task?.['hash'])}`, { method: 'DELETE' })
+  t.equal(backend.methods.filter((method) => method === 'tasks/cancel').length, 1)
+  t.match(json, { status: 404, title: 'unknown task' }, 'the backend ended the task with its session')
+  t.same(await list(), [])
 })
 
 for (const [groups, sees, cancels] of [

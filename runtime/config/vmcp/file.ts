@@ -163,10 +163,11 @@ export const vmcpEnvironment = {
 
 /**
  * Returns the keys for state that clients and Redis store: first the key that seals, then the keys that only open.
- * Returns an empty list if no key is configured.
+ * Returns an empty list if no key is configured. White space around a key is ignored, because Secrets that are created
+ * from files often end with a line break.
  */
 export function stateKeys(valueOf: (variable: string) => string | undefined): readonly string[] {
-  const current = valueOf(vmcpEnvironment.stateKey)
+  const current = valueOf(vmcpEnvironment.stateKey)?.trim()
   return current ? [current, ...previousKeys(valueOf(vmcpEnvironment.previousStateKeys))] : []
 }
 
@@ -182,7 +183,7 @@ export function vmcpVariableViolations(env: Readonly<Record<string, string | und
   const { enableObo, debug, telemetryToolArguments } = vmcpEnvironment
   const names = [enableObo, debug, telemetryToolArguments, variables.proxyResolvesNames.name]
   const { stateKey, previousStateKeys } = vmcpEnvironment
-  const hasOnlyPrevious = !env[stateKey] && previousKeys(env[previousStateKeys]).length > 0
+  const hasOnlyPrevious = !env[stateKey]?.trim() && previousKeys(env[previousStateKeys]).length > 0
   return [
     ...names.flatMap((name) => switchViolation(env, name) ?? []),
     ...(hasOnlyPrevious ? [`${previousStateKeys}: requires ${stateKey}`] : []),

@@ -17,14 +17,17 @@ import type { ConsoleView } from '../view.ts'
 
 const pageType = 'text/html;profile=mcp-app'
 const maxPageBytes = 4 * 1024 * 1024
-/** Maximum number of pages that wait for their frames. A new page replaces the oldest. */
+/** Maximum number of pages that wait for their frames, in total and for each visitor. A new page replaces the oldest. */
 const maxWaiting = 16
+const maxPerVisitor = 4
 const waitMs = 60_000
 
 interface WaitingPage {
   readonly html: Buffer
   /** The declared `csp` of the page. */
   readonly csp: unknown
+  /** `Caller.key` of the visitor. */
+  readonly owner: string
   readonly at: number
 }
 
@@ -53,10 +56,19 @@ export class AppPages {
     if (read.kind === 'error') throw invalid(redactText(messageIn(read.json)).slice(0, 300))
     const page = pageIn(read.json)
     const token = randomBytes(32).toString('base64url')
-    const [oldest] = this.#waiting.keys()
-    if (oldest !== undefined && this.#waiting.size >= maxWaiting) this.#waiting.delete(oldest)
-    this.#waiting.set(token, { ...page, at: this.#now() })
+    const owner = visitor.caller.key
+    this.#makeRoom(owner)
+    this.#waiting.set(token, { ...page, owner, at: this.#now() })
     return { path: `apps/${token}` }
+  }
+
+  /** Removes expired pages. A visitor's page replaces the visitor's own pages before the pages of other visitors. */
+  #makeRoom(owner: string): void {
+    for (const [token, { at }] of this.#waiting) if (this.#now() - at > waitMs) this.#waiting.delete(token)
+    const all = [...this.#waiting]
+    const own = all.filter(([, page]) => page.owner === owner)
+    const [oldest] = own.length >= maxPerVisitor ? own : all
+    if (oldest && (own.length >= maxPerVisitor || all.length >= maxWaiting)) this.#waiting.delete(oldest[0])
   }
 
   /** Sends a page once. Throws NOT_FOUND, including for a request that does not come from a frame. */

@@ -121,8 +121,11 @@ t.test('app bridge: the user decides about each call', async (t) => {
 
 t.test('app bridge: names, arguments, waiting calls, messages and heights are limited', async (t) => {
   const { sent, request, receive, calls, heights } = start()
+  const cyclic: Record<string, unknown> = {}
+  cyclic['self'] = cyclic
   for (const params of [
     {},
+    { name: 'a', arguments: cyclic },
     { name: '' },
     { name: 1 },
     { name: 'x'.repeat(257) },
@@ -137,5 +140,5 @@ t.test('app bridge: names, arguments, waiting calls, messages and heights are li
   t.same(heights, [80, 800, 301])
   const before = sent.length
   for (let id = 0; id < 1_000; id++) request(id, 'ping')
-  t.equal(sent.length - before, 200 - 5 - 10 - 6)
+  t.equal(sent.length - before, 200 - 6 - 10 - 6)
 })

@@ -16,6 +16,8 @@ const codes = { invalidParams: -32602, unknownMethod: -32601, refused: -32000 }
 
 /** A tool call that the page requests. */
 export interface AppCall {
+  /** Distinguishes the calls of a bridge. */
+  readonly key: number
   readonly name: string
   /** JSON text of the arguments. */
   readonly arguments: string
@@ -50,6 +52,7 @@ export class AppBridge {
   readonly #options: AppBridgeOptions
   #waiting: readonly AppCall[] = []
   #running = 0
+  #nextKey = 1
   #received: number[] = []
   #isInitialized = false
 
@@ -117,12 +120,13 @@ export class AppBridge {
 
   #call(id: string | number, params: Fields): void {
     const { name } = params
-    const args = JSON.stringify(params['arguments'] ?? {})
-    if (typeof name !== 'string' || name === '' || name.length > maxName || args.length > maxArguments)
+    const args = jsonOf(params['arguments'] ?? {})
+    if (typeof name !== 'string' || name === '' || name.length > maxName || args === undefined)
       return this.#fail(id, codes.invalidParams, 'The name or the arguments of the call are invalid.')
     if (this.#waiting.length + this.#running >= maxWaiting)
       return this.#fail(id, codes.refused, 'Too many calls are waiting.')
     const call: AppCall = {
+      key: this.#nextKey++,
       name,
       arguments: args,
       allow: () => {
@@ -162,9 +166,19 @@ export class AppBridge {
     this.#send({ id, error: { code, message } })
   }
 
-  /** The frame has an opaque origin, which no target origin can name. The policy keeps other sites out of the frame. */
+  /** No target origin matches the opaque origin of the frame. The console's policy blocks other sites in the frame. */
   #send(message: Fields): void {
     this.#options.frame.postMessage({ jsonrpc: '2.0', ...message }, '*')
+  }
+}
+
+/** Returns the JSON text of a value; undefined if it is too long, or the value has a cycle or another invalid part. */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    const text = JSON.stringify(value)
+    return text.length > maxArguments ? undefined : text
+  } catch {
+    return undefined
   }
 }
 

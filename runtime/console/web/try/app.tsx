@@ -81,11 +81,10 @@ function Frame({ path, tool, request, result }: AppProps & { readonly path: stri
       left.abort()
     }
   }, [path])
+  const [call] = calls
   return (
     <section aria-label={texts.app.title}>
-      {calls.map((call, i) => (
-        <Request key={i} call={call} />
-      ))}
+      {call ? <Request key={call.key} call={call} /> : undefined}
       <iframe
         ref={frame}
         class="app"
@@ -98,7 +97,15 @@ function Frame({ path, tool, request, result }: AppProps & { readonly path: stri
   )
 }
 
+/** The page decides when a request appears. A click on the page must not land on the button. */
+const allowAfterMs = 700
+
 function Request({ call }: { readonly call: AppCall }) {
+  const [canAllow, setCanAllow] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setCanAllow(true), allowAfterMs)
+    return () => clearTimeout(timer)
+  }, [])
   return (
     <Notice tone="warn">
       <p>
@@ -106,7 +113,7 @@ function Request({ call }: { readonly call: AppCall }) {
       </p>
       <LongText text={indented(call.arguments)} label={texts.calls.arguments} code />
       <p class="buttons">
-        <button type="button" class="main" onClick={() => call.allow()}>
+        <button type="button" class="main" disabled={!canAllow} onClick={() => call.allow()}>
           {texts.app.allow}
         </button>
         <button type="button" onClick={() => call.refuse()}>
@@ -117,12 +124,17 @@ function Request({ call }: { readonly call: AppCall }) {
   )
 }
 
-/** Returns the name of a tool that the app may call: a tool of the same backend that is not only for models. */
+/**
+ * Returns the name of a tool that the app may call: a tool of the same backend that is not only for models. Rejects for a
+ * destructive tool, because the user must type the name of such a tool.
+ */
 async function ownTool({ backend }: ToolDetail, name: string): Promise<string> {
   const { items } = await get<ToolList>(`tools${queryOf({ backend, text: name, limit: '200' })}`)
   const own = items.filter((tool) => tool.backend === backend && tool.hidden === undefined)
   const found = own.find(({ original }) => original === name) ?? own.find((tool) => tool.name === name)
   if (!found) throw new Error('The app’s server does not offer this tool.')
+  if (found.hints.destructive === true)
+    throw new Error('The tool is marked as destructive. Run it on its own page.')
   const { raw } = await get<ToolDetail>(`tools/${pathPart(found.name)}`)
   if (!isForApp(readJson(raw))) throw new Error('The tool is not available to apps.')
   return found.name

@@ -61,7 +61,7 @@ export function startRun(body: TryRequest): Run {
   }
   const end = async (run: string): Promise<void> => {
     await send('DELETE', `tries/${pathPart(run)}`).catch((error: unknown) => {
-      // The run has ended, and its result is on the way.
+      // The run has ended. The event stream still delivers its result.
       if (!(error instanceof ApiError && error.status === 404)) throw error
     })
   }

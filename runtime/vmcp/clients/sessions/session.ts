@@ -91,7 +91,7 @@ export class ServerSession implements ClientSession {
   usedAt = 0
   /** Time of the last read from the shared store. */
   readAt = Number.NEGATIVE_INFINITY
-  /** Stored text of the record that this session last applied. Undefined without a shared store. */
+  /** Stored text of the record that this session last applied. Undefined after a save, and without a shared store. */
   storedText: string | undefined
   /** Time when the session was opened or restored in this process. */
   openedAt = 0

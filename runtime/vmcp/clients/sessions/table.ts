@@ -165,6 +165,8 @@ export class SessionTable {
   async save(session: ServerSession): Promise<void> {
     try {
       await this.#options.records?.update(session)
+      // The session no longer matches this text. Another replica may store the same text again.
+      session.storedText = undefined
       session.otherWorkers?.invalidateCopies(session.id)
     } catch (error) {
       this.#options.events.emit('session_unsaved', { err: error })

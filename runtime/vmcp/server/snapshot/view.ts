@@ -158,7 +158,7 @@ export function makeServerView(parts: ViewParts): ServerView {
       return found !== undefined
     },
     tasks: () => shownTasks(parts.liveTasks),
-    cancelTask: (hash) => cancelTask(parts.liveTasks, parts.perform, hash),
+    cancelTask: (hash) => cancelTask({ ...directParts, live: parts.liveTasks }, hash),
     config,
     console: () => config().console,
     policies: () => policiesOf(config()),

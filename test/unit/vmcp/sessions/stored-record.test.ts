@@ -38,6 +38,19 @@ t.test('a change by another replica reaches the next request', async (t) => {
   }
 })
 
+t.test('another replica may restore the value from before a local change', async (t) => {
+  const { a, b } = twoReplicas()
+  const { id } = await a.open(facts, caller)
+  const own = await a.find(id, caller)
+  const copy = await b.find(id, caller)
+  own.logLevel = 'debug'
+  await a.save(own)
+  await b.find(id, caller)
+  copy.logLevel = undefined
+  await b.save(copy)
+  t.equal((await a.find(id, caller)).logLevel, undefined)
+})
+
 t.test('a read of the unchanged record does not undo a change that is being saved', async (t) => {
   const { a } = twoReplicas()
   const session = await a.open(facts, caller)
