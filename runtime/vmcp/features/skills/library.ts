@@ -7,6 +7,8 @@ import { setImmediate } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { byText, GatehouseError } from '../../../../schemas/index.ts'
 import {
+  atOnce,
+  inTurns,
   JsonError,
   JsonObject,
   readMembers,
@@ -25,6 +27,8 @@ import { isSafeUri, manifestOf, readSkill, rootOf, type Skill, SkillProblem } fr
 const maxSkills = 1_000
 const maxListBytes = 8 * 1024 * 1024
 const maxPages = 100
+/** Entries below this size are read in one turn. */
+const smallEntryBytes = 4 * 1024
 /** Maximum size of all cached entries as JSON text. */
 const maxCachedBytes = 64 * 1024 * 1024
 const maxCachedLists = 10_000
@@ -145,7 +149,9 @@ export class SkillLibrary {
   async #read(source: SkillSource, json: Buffer): Promise<Skill | undefined> {
     const { backend } = source
     const { addresses, refuse, onProblem, refusalOf } = this.#options
-    const skill = readSkill(json, { backend, refuse, addressOf: (uri) => addresses.addressOf(backend, uri) })
+    const rules = { backend, refuse, addressOf: (uri: string) => addresses.addressOf(backend, uri) }
+    const work = readSkill(json, rules)
+    const skill = json.length < smallEntryBytes ? atOnce(work) : await inTurns(work)
     if (!(skill instanceof SkillProblem)) {
       const refused = await readable(source, () => refusalOf(backend, skill.uri, json))
       return refused ? { ...skill, refused } : skill
