@@ -78,6 +78,11 @@ export function rootOf(uri: string): string {
   return uri.slice(0, -manifest.length)
 }
 
+/** True for a plain URI that ends with /SKILL.md. */
+export function isManifest(uri: string): boolean {
+  return uri.endsWith(manifest) && isSafeUri(uri)
+}
+
 export function manifestOf(root: string): string {
   return root + manifest
 }
@@ -106,7 +111,7 @@ function* read(
 ): TurnWork<Skill | SkillProblem> {
   const problem = (reason: string): SkillProblem => new SkillProblem(uri, reason)
   const address = addressOf(uri)
-  if (address === undefined || !isSafeUri(uri) || !uri.endsWith(manifest))
+  if (address === undefined || !isManifest(uri))
     return problem('uri must be a plain URI that ends with /SKILL.md')
   const frontmatterJson = entry.raw('frontmatter') ?? Buffer.from('null')
   if (frontmatterJson.length > maxFrontmatterBytes)
@@ -136,7 +141,16 @@ function* read(
     ...(files && { resources: files.shown }),
     _meta: meta ? meta.with(own) : new JsonObject(Buffer.from('{}')).with(own),
   })
-  return { uri, address, backend, name, description, files: files?.byUri, json: shown, received: entry.bytes }
+  return {
+    uri,
+    address,
+    backend,
+    name,
+    description,
+    files: files?.byUri,
+    json: shown,
+    received: Buffer.from(entry.bytes),
+  }
 }
 
 interface ReadFiles {

@@ -153,14 +153,18 @@ class Skills {
 
   async #read(operation: Operation, target: Target, next: Perform): Promise<Outcome> {
     const { backend } = target.entry
-    const uri = backendUri(target.entry, operation.params.text('uri') ?? '')
+    const requested = operation.params.text('uri') ?? ''
+    const uri = backendUri(target.entry, requested)
+    const isAddress = isSkillAddress(requested)
     const listing = this.#listingOf(operation.client, backend)
     const source = this.#source(backend, operation.client, next)
     const mayBeSkill = source !== undefined && (!listing || declaresSkills(listing))
-    if (mayBeSkill && isSkillAddress(uri) && !isSafeUri(uri)) throw notFound(operation)
-    const skill = mayBeSkill ? await this.#parts.library.skillAt(source, uri) : undefined
+    if (mayBeSkill && isAddress && !isSafeUri(uri)) throw notFound(operation)
+    const skill = mayBeSkill ? await this.#parts.library.skillAt(source, uri, { isAddress }) : undefined
     if (!skill || !source) {
-      if (!isSkillAddress(uri)) return next(operation)
+      if (!isAddress) return next(operation)
+      // Policies and locks apply to the URI of a resource, which the address of a skill must not evade.
+      if (!isSkillAddress(uri)) throw notFound(operation)
       // Another spelling of a URI must not evade the checks of a skill.
       const isListed = listing?.resources.some(({ key, original = key }) => original === uri)
       if (mayBeSkill && !isListed) throw notFound(operation)
@@ -174,10 +178,7 @@ class Skills {
       throw new GatehouseError('BACKEND_PROTOCOL', {
         detail: `backend ${backend}: the content of the skill file does not match the digest in the skill's entry`,
       })
-    return this.#shown(operation.method, backend, outcome, {
-      uri,
-      address: operation.params.text('uri') ?? uri,
-    })
+    return this.#shown(operation.method, backend, outcome, { uri, address: requested })
   }
 
   /** Reads the skill's entry again if the content differs, because the skill may have changed. */
@@ -198,7 +199,9 @@ class Skills {
     const listing = this.#listingOf(client, backend)
     const source = this.#source(backend, client, next)
     const skill =
-      source && isSafeUri(directory) ? await this.#parts.library.skillAt(source, directory) : undefined
+      source && isSafeUri(directory)
+        ? await this.#parts.library.skillAt(source, directory, { isAddress: true })
+        : undefined
     if (!skill) throw noDirectory(address)
     await this.#parts.requirePermission?.(operation, skill.address)
     this.#requireApproved(skill, operation)

@@ -32,6 +32,12 @@ export class SkillListings {
     return isSkillAddress(uri) && this.addresses.ownerOf(uri) === undefined
   }
 
+  /** True for an address that stands for a backend's URI with another scheme than `skill://`. */
+  hasOtherScheme(uri: string): boolean {
+    const backend = isSkillAddress(uri) ? this.addresses.ownerOf(uri) : undefined
+    return backend !== undefined && !isSkillAddress(this.addresses.uriOf(backend, uri))
+  }
+
   /** Backends that declare skills or list resources with `skill://`. Their results may contain such addresses. */
   get skillBackends(): ReadonlySet<string> {
     return this.#skillBackends
