@@ -136,3 +136,14 @@ await t.test(
     t.equal((await request('resources/read', { uri: 'skill://refunds/SKILL.md' }))?.error?.code, 403)
   },
 )
+
+await t.test('lock: skills with invalid entries are reported', async (t) => {
+  const frontmatter = { name: 'audit', description: 'x\u200b' }
+  const skills = [entry('skill://refunds', refundFiles), entry('skill://audit', auditFiles, { frontmatter })]
+  const alpha = await startSkillServer(t, { name: 'alpha', skills })
+  const { listing } = await listed(alpha.url)
+  t.equal(listing.skills?.length, 1)
+  t.match(listing.violations.problems, [
+    { message: 'skill skill://audit/SKILL.md from backend alpha is left out: its entry is invalid' },
+  ])
+})
