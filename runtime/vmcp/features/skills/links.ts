@@ -9,10 +9,10 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
   indexIn,
+  inTurns,
   JsonError,
   JsonObject,
   readMembers,
-  scanElements,
   type TurnWork,
   workOn,
 } from '../../../mcp/index.ts'
@@ -30,7 +30,7 @@ import type { Outcome } from '../../model/outcome.ts'
 import type { OperationClient } from '../../model/session.ts'
 import { changeTaskResult } from '../../model/task.ts'
 import { unavailableError } from '../../model/unavailable.ts'
-import { directoryIn, directoryResult, shownChild } from './directories.ts'
+import { directoryIn, directoryResult, shownChildren } from './directories.ts'
 import { isSafeUri, type Skill } from './entry.ts'
 import type { SkillReports } from './reports.ts'
 import type { SkillLibrary, SkillList, SkillSource } from './library.ts'
@@ -76,7 +76,6 @@ interface ReadFile {
 /** An entry can contain 512 files, so pages are smaller than those of other lists. */
 const pageSize = 100
 const maxTtlMs = 60_000
-const maxChildren = 10_000
 
 export function makeSkillLinks(parts: SkillParts): SkillLinks {
   const links = new Skills(parts)
@@ -219,8 +218,8 @@ class Skills {
     return readable(async () => {
       await workOn(outcome.result, readMembers(outcome.result))
       const result = new JsonObject(outcome.result)
-      const elements = scanElements(result.raw('resources') ?? Buffer.from('[]'), maxChildren)
-      const children = elements.flatMap((json) => shownChild(json, directory, addressOf) ?? [])
+      const resources = result.raw('resources') ?? Buffer.from('[]')
+      const children = await inTurns(shownChildren(resources, directory, addressOf))
       return { kind: 'result' as const, result: directoryResult(result, children) }
     })
   }

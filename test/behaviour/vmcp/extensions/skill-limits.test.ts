@@ -1,6 +1,7 @@
 /** Skills that are costly to read, and clients that send many or long addresses. */
 import t from 'tap'
 import { atOnce } from '../../../../runtime/mcp/index.ts'
+import { shownChildren } from '../../../../runtime/vmcp/features/skills/directories.ts'
 import { readSkill } from '../../../../runtime/vmcp/features/skills/entry.ts'
 import { eras } from './clock-servers.ts'
 import {
@@ -62,5 +63,20 @@ await t.test('skills: a frontmatter with a duplicate member is refused', (t) => 
     readSkill(Buffer.from(text), { backend: 'alpha', refuse: [], addressOf: (uri) => uri }),
   )
   t.match(skill, { reason: 'the entry is not valid JSON' })
+  t.end()
+})
+
+await t.test('skills: the children of a directory are read in many steps, up to a limit', (t) => {
+  const listOf = (count: number) =>
+    Buffer.from(
+      JSON.stringify(Array.from({ length: count }, (_, i) => ({ uri: `${root}/${i}`, name: `${i}` }))),
+    )
+  const work = shownChildren(listOf(10_000), root, (uri) => uri)
+  let steps = 1
+  let step = work.next()
+  for (; !step.done; step = work.next()) steps++
+  t.equal(step.value.length, 10_000)
+  t.ok(steps > 90, `${steps} steps`)
+  t.throws(() => atOnce(shownChildren(listOf(10_001), root, (uri) => uri)), { message: /too many elements/ })
   t.end()
 })
