@@ -50,8 +50,9 @@ export class SkillListings {
   updateOf(backend: string, params: Buffer): Buffer {
     const object = new JsonObject(params)
     const uri = object.text('uri') ?? ''
-    if (!this.addresses.backends || !isSkillAddress(uri)) return params
-    return object.with({ uri: JSON.stringify(this.addresses.addressOf(backend, uri)) })
+    const isChanged = this.addresses.backends !== undefined && isSkillAddress(uri)
+    const address = isChanged ? this.addresses.addressOf(backend, uri) : undefined
+    return address === undefined ? params : object.with({ uri: JSON.stringify(address) })
   }
 
   /** Returns the listing as clients see it. */

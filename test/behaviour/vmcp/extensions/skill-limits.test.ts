@@ -1,8 +1,10 @@
 /** Skills that are costly to read, and clients that send many or long addresses. */
 import t from 'tap'
 import { atOnce } from '../../../../runtime/mcp/index.ts'
+import { SkillAddresses } from '../../../../runtime/vmcp/catalog/names/skill-addresses.ts'
 import { shownChildren } from '../../../../runtime/vmcp/features/skills/directories.ts'
 import { readSkill } from '../../../../runtime/vmcp/features/skills/entry.ts'
+import { SkillListings } from '../../../../runtime/vmcp/features/skills/listing.ts'
 import { eras } from './clock-servers.ts'
 import {
   clientOf,
@@ -78,5 +80,18 @@ await t.test('skills: the children of a directory are read in many steps, up to 
   t.equal(step.value.length, 10_000)
   t.ok(steps > 90, `${steps} steps`)
   t.throws(() => atOnce(shownChildren(listOf(10_001), root, (uri) => uri)), { message: /too many elements/ })
+  t.end()
+})
+
+await t.test('skills: an update without a path keeps its address', (t) => {
+  const listings = new SkillListings(new SkillAddresses(new Set(['alpha', 'beta']), undefined))
+  for (const [uri, expected] of [
+    ['skill://', 'skill://'],
+    ['skill://a', 'skill://alpha/a'],
+    ['file:///a', 'file:///a'],
+  ]) {
+    const shown = listings.updateOf('alpha', Buffer.from(JSON.stringify({ uri })))
+    t.same(JSON.parse(shown.toString()), { uri: expected })
+  }
   t.end()
 })
