@@ -70,7 +70,7 @@ t.test('lock: pages are written with their HTML, and compared with a diff', asyn
     { uri: view, digest: digestOf(html) },
   ])
   const files = readdirSync(join(path, 'clock.pages'))
-  t.match(files, [/^clock-listed-x-1-[0-9a-f]{12}\.html$/, /^clock-view-html-[0-9a-f]{12}\.html$/])
+  t.match(files, [/^clock-listed-x-1-[0-9a-f]{32}\.html$/, /^clock-view-html-[0-9a-f]{32}\.html$/])
   t.same(
     files.map((name) => readFileSync(join(path, 'clock.pages', name), 'utf8')),
     ['listed', html],

@@ -188,3 +188,16 @@ t.test('lock: a missing or invalid document, an invalid service and --url are er
     stderr: /--url pets: has no effect, because an MCPOpenAPIServer is locked from its document/,
   })
 })
+
+t.test('lock: two services with one name are refused', async (t) => {
+  const path = folder(t)
+  const inOther = (object: { metadata: object }) => ({
+    ...object,
+    metadata: { ...object.metadata, namespace: 'other' },
+  })
+  const objects = [configMap(petDocument()), service({})]
+  write(path, ...objects, ...objects.map(inOther))
+  const { code, stderr } = await lock('-f', path)
+  t.equal(code, 2)
+  t.match(stderr, 'several backends are named pets: lock each namespace with a separate command')
+})

@@ -74,7 +74,8 @@ export function lockSpec(
     ...list('prompts', offered.prompts, prompts),
     ...list('resourceTemplates', offered.templates, resourceTemplates),
     ...(lockedPages && { pages: lockedPages }),
-    ...(offered.skills ? list('skills', offered.skills, skills) : skills && { skills }),
+    // Without a list, the lock would not compare skills that the backend adds later.
+    ...(offered.skills ? { skills: lockedItems(offered.skills, skills) } : skills && { skills }),
   }
 }
 
@@ -83,10 +84,13 @@ function list(
   items: readonly ListedItem[],
   before: readonly Item[] = [],
 ): Partial<ToolLockSpec> {
-  if (items.length === 0) return {}
+  return items.length === 0 ? {} : { [name]: lockedItems(items, before) }
+}
+
+function lockedItems(items: readonly ListedItem[], before: readonly Item[] = []): Item[] {
   const known = new Map(before.map((item) => [item.name, item]))
   const sorted = items.toSorted((a, b) => (a.key < b.key ? -1 : 1))
-  return { [name]: sorted.map((item) => lockedItem(item, known.get(item.key))) }
+  return sorted.map((item) => lockedItem(item, known.get(item.key)))
 }
 
 /**

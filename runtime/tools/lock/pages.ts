@@ -23,7 +23,9 @@ export interface PageDifference extends Pick<PartDiff, 'lines' | 'cut'> {
 }
 
 const maxSlug = 60
-const ownFile = /-[0-9a-f]{12}\.html$/
+/** Long enough that a backend cannot find two addresses with the same file, one of which would hide the other. */
+const fileHashLength = 32
+const ownFile = /-[0-9a-f]{32}\.html$/
 
 /** Returns the name of a page's file. The name does not depend on the HTML. */
 function pageFile(uri: string): string {
@@ -31,7 +33,7 @@ function pageFile(uri: string): string {
     .replace(/^ui:\/\//, '')
     .replace(/[^A-Za-z0-9]+/g, '-')
     .slice(0, maxSlug)
-  return `${slug}-${createHash('sha256').update(uri).digest('hex').slice(0, 12)}.html`
+  return `${slug}-${createHash('sha256').update(uri).digest('hex').slice(0, fileHashLength)}.html`
 }
 
 function folderOf(folder: string, backend: string): string {

@@ -81,6 +81,10 @@ export function targetsOf(
   for (const [name, url] of urls)
     if (!named.has(name))
       targets.push({ kind: kindOf(name, locks, url), name, url, transport: 'streamable-http' })
+  const names = targets.map(({ name }) => name)
+  const repeated = names.find((name, index) => names.indexOf(name) !== index)
+  if (repeated !== undefined)
+    throw invalidConfig(`several backends are named ${repeated}: lock each namespace with a separate command`)
   return { targets, unreachable, undocumented, locks, folders: lockFolders(manifests) }
 }
 

@@ -142,7 +142,7 @@ export class Core {
     const { client, origin } = operation
     const target = await extensionTarget(operation, this.parts.extensions, {
       tool: (name) => this.#findTool(client, name),
-      resource: (uri) => this.#findResource(client, uri),
+      resource: (uri) => this.#findResource(client, uri, operation.method),
     })
     // Gatehouse's own tools have no backend.
     if (target.entry.backend === '') throw this.#notFound(client, 'tool', target.entry.key)
@@ -346,7 +346,7 @@ export class Core {
 
   async #resourceTarget(operation: Operation): Promise<Target> {
     const uri = requireText(operation.params, 'uri')
-    const entry = await this.#findResource(operation.client, uri)
+    const entry = await this.#findResource(operation.client, uri, operation.method)
     if (operation.origin) requireDecidedTarget(operation.origin, entry)
     const original = backendUri(entry, uri)
     return { entry, changes: original === uri ? {} : { uri: JSON.stringify(original) } }
@@ -357,9 +357,12 @@ export class Core {
    * RESOURCE_NOT_FOUND if no entry exists. Rejects with BACKEND_UNAVAILABLE if the entry cannot currently be
    * determined.
    */
-  async #findResource(client: OperationClient, uri: string): Promise<CatalogEntry> {
+  async #findResource(client: OperationClient, uri: string, method: string): Promise<CatalogEntry> {
     const linked = this.#linkedBackend(client, uri)
-    const entry = await this.#lookup.find(client, (catalog) => catalog.resourceAt(uri, linked))
+    // Only reads check whether such an address belongs to a skill.
+    const isUnknown = method !== 'resources/read' && this.parts.skills?.listings.hasOtherScheme(uri)
+    const find = (catalog: Catalog) => (isUnknown ? undefined : catalog.resourceAt(uri, linked))
+    const entry = await this.#lookup.find(client, find)
     if (entry && 'refused' in entry) throw refusal(entry, 'resources/read', this.pins)
     if (entry) return entry
     throw (

@@ -9,6 +9,7 @@ import { makeEvents } from '../../observe/index.ts'
 import type { Listing } from '../catalog/listing.ts'
 import { digestsOf } from '../catalog/pinning/digest.ts'
 import { send } from '../call/send.ts'
+import { manifestOf } from '../features/skills/entry.ts'
 import { declaresSkills } from '../features/skills/listing.ts'
 import type { Perform } from '../model/operation.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
@@ -100,6 +101,9 @@ function unchecked(config: VmcpConfig): VmcpConfig {
   return { ...config, operational: { ...operational, failureHandling } }
 }
 
+/** Maximum number of skills with invalid entries that are named. */
+const maxNamedSkills = 10
+
 /** Adds the skills of a backend that declares skills. Rejects if the backend does not return its skills. */
 async function withSkills(
   { core: { parts } }: VmcpEngine,
@@ -110,13 +114,27 @@ async function withSkills(
   const settings = parts.members.get(backend)?.backend.settings
   if (!parts.skills || !settings || !declaresSkills(listing)) return listing
   const source = { backend, key: '', client: surveyor, timeoutMs: settings.timeoutMs, perform }
-  const { skills } = await parts.skills.library.list(source)
+  const { skills, refused } = await parts.skills.library.list(source)
   const items = skills.map(async ({ uri, received }) => ({
     key: uri,
     json: received,
     pin: await digestsOf('skill', received, settings.pins?.ignore),
   }))
-  return { ...listing, skills: await Promise.all(items) }
+  const { violations } = listing
+  const problems = [...refused].slice(0, maxNamedSkills).map((root) => ({
+    kind: 'malformed' as const,
+    subject: backend,
+    message: `skill ${manifestOf(root)} from backend ${backend} is left out: its entry is invalid`,
+  }))
+  return {
+    ...listing,
+    skills: await Promise.all(items),
+    violations: {
+      ...violations,
+      leftOut: violations.leftOut + refused.size,
+      problems: [...violations.problems, ...problems],
+    },
+  }
 }
 
 const surveyor: OperationClient = {

@@ -4,7 +4,14 @@
  * Source: MCP Skills, "Skill Entries".
  */
 import { hiddenInLine, hiddenInText, isFields, type Fields } from '../../../../schemas/index.ts'
-import { JsonError, JsonObject, scanElements } from '../../../mcp/index.ts'
+import {
+  canonicalText,
+  JsonError,
+  JsonObject,
+  readAhead,
+  scanElements,
+  type TurnWork,
+} from '../../../mcp/index.ts'
 import { joinedItems } from '../../catalog/pages.ts'
 import type { PinReason } from '../../model/catalog/pinning.ts'
 
@@ -14,7 +21,12 @@ const maxBytes = 16 * 1024 * 1024
 /** Maximum size of an entry as JSON text. */
 const maxEntryBytes = 1024 * 1024
 const maxUriLength = 2_048
-const maxDescription = 64 * 1024
+/** Work between two yields. */
+const filesPerTurn = 16
+const valuesPerTurn = 2_000
+const maxSegments = 64
+/** Maximum size of the frontmatter as JSON text. */
+const maxFrontmatterBytes = 64 * 1024
 
 /** Member of `_meta` that contains the name of the skill's backend. */
 const backendKey = 'dev.gatehouse/backend'
@@ -66,19 +78,25 @@ export function rootOf(uri: string): string {
   return uri.slice(0, -manifest.length)
 }
 
+/** True for a plain URI that ends with /SKILL.md. */
+export function isManifest(uri: string): boolean {
+  return uri.endsWith(manifest) && isSafeUri(uri)
+}
+
 export function manifestOf(root: string): string {
   return root + manifest
 }
 
-/** Reads an entry. Returns a SkillProblem if the entry is invalid or refused. */
-export function readSkill(json: Buffer, rules: EntryRules): Skill | SkillProblem {
+/** Reads an entry, and yields between its parts. Returns a SkillProblem if the entry is invalid or refused. */
+export function* readSkill(json: Buffer, rules: EntryRules): TurnWork<Skill | SkillProblem> {
   let uri = ''
   try {
     if (json[0] !== 0x7b || json.length > maxEntryBytes)
       return new SkillProblem('', `the entry is not an object of at most ${maxEntryBytes} bytes`)
+    yield* readAhead(json)
     const entry = new JsonObject(json)
     uri = entry.text('uri') ?? ''
-    return read(entry, uri, rules)
+    return yield* read(entry, uri, rules)
   } catch (error) {
     if (error instanceof JsonError || error instanceof SyntaxError)
       return new SkillProblem(uri, 'the entry is not valid JSON')
@@ -86,30 +104,34 @@ export function readSkill(json: Buffer, rules: EntryRules): Skill | SkillProblem
   }
 }
 
-function read(
+function* read(
   entry: JsonObject,
   uri: string,
   { backend, refuse, addressOf }: EntryRules,
-): Skill | SkillProblem {
+): TurnWork<Skill | SkillProblem> {
   const problem = (reason: string): SkillProblem => new SkillProblem(uri, reason)
   const address = addressOf(uri)
-  if (address === undefined || !isSafeUri(uri) || !uri.endsWith(manifest))
+  if (address === undefined || !isManifest(uri))
     return problem('uri must be a plain URI that ends with /SKILL.md')
-  const frontmatter = entry.value('frontmatter')
+  const frontmatterJson = entry.raw('frontmatter') ?? Buffer.from('null')
+  if (frontmatterJson.length > maxFrontmatterBytes)
+    return problem(`the frontmatter has more than ${maxFrontmatterBytes} bytes`)
+  // Clients could use the value of a duplicate member that is not checked here.
+  yield* canonicalText(frontmatterJson)
+  const frontmatter: unknown = JSON.parse(frontmatterJson.toString())
   if (!isFields(frontmatter)) return problem('frontmatter must be an object')
   const { name, description } = frontmatter
   if (typeof name !== 'string' || typeof description !== 'string')
     return problem('frontmatter must contain a name and a description')
-  if (description.length > maxDescription) return problem('the description is too long')
   if (nameIn(rootOf(uri)) !== name) return problem('the directory must have the same name as the skill')
-  if (hasHiddenText(frontmatter)) return problem('the frontmatter contains hidden characters')
+  if (yield* hasHiddenText(frontmatter)) return problem('the frontmatter contains hidden characters')
   if (refuse.includes('allowedTools') && Object.hasOwn(frontmatter, 'allowed-tools'))
     return problem('the skill requests permission to use tools, which the configuration refuses')
   const raw = entry.raw('resources')
   const isDynamic = raw?.toString() === '"dynamic"'
   if (isDynamic && refuse.includes('dynamic'))
     return problem('the skill is dynamic, which the configuration refuses')
-  const files = isDynamic ? undefined : readFiles(raw, uri, addressOf)
+  const files = isDynamic ? undefined : yield* readFiles(raw, uri, addressOf)
   if (typeof files === 'string') return problem(files)
   const meta = entry.object('_meta')
   const own = { [backendKey]: JSON.stringify(backend) }
@@ -118,7 +140,16 @@ function read(
     ...(files && { resources: files.shown }),
     _meta: meta ? meta.with(own) : new JsonObject(Buffer.from('{}')).with(own),
   })
-  return { uri, address, backend, name, description, files: files?.byUri, json: shown, received: entry.bytes }
+  return {
+    uri,
+    address,
+    backend,
+    name,
+    description,
+    files: files?.byUri,
+    json: shown,
+    received: Buffer.from(entry.bytes),
+  }
 }
 
 interface ReadFiles {
@@ -127,11 +158,11 @@ interface ReadFiles {
 }
 
 /** Returns a description of the problem if the list of files is invalid. */
-function readFiles(
+function* readFiles(
   raw: Buffer | undefined,
   uri: string,
   addressOf: EntryRules['addressOf'],
-): ReadFiles | string {
+): TurnWork<ReadFiles | string> {
   if (raw?.[0] !== 0x5b) return 'resources must be a list or "dynamic"'
   const byUri = new Map<string, SkillFile>()
   const shown: Buffer[] = []
@@ -140,6 +171,7 @@ function readFiles(
   for (const element of scanElements(raw)) {
     if (shown.length >= maxFiles) return `the skill has more than ${maxFiles} files`
     if (element[0] !== 0x7b) return 'each resource must be an object'
+    if (shown.length % filesPerTurn === filesPerTurn - 1) yield
     const item = new JsonObject(element)
     const file = item.text('uri') ?? ''
     const digest = item.text('digest') ?? ''
@@ -169,6 +201,7 @@ function isSize(value: unknown): value is number {
 export function isSafeUri(uri: string): boolean {
   if (uri.length > maxUriLength || /[?#\\\s]/u.test(uri) || uri.search(hiddenInLine) !== -1) return false
   const segments = uri.slice(uri.indexOf('://') + '://'.length).split('/')
+  if (segments.length > maxSegments) return false
   return segments.every((segment) => {
     const plain = decoded(segment)
     return plain !== undefined && !['', '.', '..'].includes(plain) && !/[/\\]/u.test(plain)
@@ -187,11 +220,16 @@ function decoded(segment: string): string | undefined {
   }
 }
 
-function hasHiddenText(frontmatter: Fields): boolean {
+function* hasHiddenText(frontmatter: Fields): TurnWork<boolean> {
+  let checked = 0
   const waiting: unknown[] = [frontmatter]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (++checked % valuesPerTurn === 0) yield
     if (typeof next === 'string' && next.search(hiddenInText) !== -1) return true
-    if (typeof next === 'object' && next !== null) waiting.push(...Object.keys(next), ...Object.values(next))
+    if (typeof next !== 'object' || next === null) continue
+    // A list may contain more elements than a function can take as arguments.
+    for (const value of Object.values(next)) waiting.push(value)
+    if (!Array.isArray(next)) for (const key of Object.keys(next)) waiting.push(key)
   }
   return false
 }

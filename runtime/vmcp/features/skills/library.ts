@@ -7,6 +7,8 @@ import { setImmediate } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { byText, GatehouseError } from '../../../../schemas/index.ts'
 import {
+  atOnce,
+  inTurns,
   JsonError,
   JsonObject,
   readMembers,
@@ -14,17 +16,19 @@ import {
   visitElementsInTurns,
   workOn,
 } from '../../../mcp/index.ts'
-import { isSkillAddress, type SkillAddresses } from '../../catalog/names/skill-addresses.ts'
+import type { SkillAddresses } from '../../catalog/names/skill-addresses.ts'
 import type { PinReason } from '../../model/catalog/pinning.ts'
 import { type Operation, ownOperation, type Perform } from '../../model/operation.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import type { OperationClient } from '../../model/session.ts'
-import { isSafeUri, manifestOf, readSkill, rootOf, type Skill, SkillProblem } from './entry.ts'
+import { isManifest, isSafeUri, manifestOf, readSkill, rootOf, type Skill, SkillProblem } from './entry.ts'
 
 /** Limits for the list of one backend. */
 const maxSkills = 1_000
 const maxListBytes = 8 * 1024 * 1024
 const maxPages = 100
+/** Entries below this size are read in one turn. */
+const smallEntryBytes = 4 * 1024
 /** Maximum size of all cached entries as JSON text. */
 const maxCachedBytes = 64 * 1024 * 1024
 const maxCachedLists = 10_000
@@ -43,6 +47,8 @@ export interface SkillList {
   /** Sorted by address. */
   readonly skills: readonly Skill[]
   readonly ttlMs: number
+  /** Directories of listed skills that are not offered because their entries are refused. */
+  readonly refused: ReadonlySet<string>
 }
 
 /** A backend and a client for which skills are read. `perform` sends requests to the backend. */
@@ -68,19 +74,28 @@ interface CachedList extends SkillList {
   readonly until: number
 }
 
+interface FoundSkill {
+  readonly skill: Skill | 'none' | 'refused'
+  readonly until: number
+}
+
 export class SkillLibrary {
   readonly #options: LibraryOptions
   readonly #lists = new LRUCache<string, CachedList>({
     max: maxCachedLists,
     maxSize: maxCachedBytes,
-    sizeCalculation: ({ skills }) => fixedSize + skills.reduce((sum, { json }) => sum + json.length, 0),
+    sizeCalculation: ({ skills, refused }) =>
+      fixedSize +
+      [...refused].reduce((sum, root) => sum + root.length, 0) +
+      skills.reduce((sum, skill) => sum + sizeOf(skill), 0),
   })
   readonly #reading = new Map<string, Promise<CachedList>>()
   /** Skills that no list contains. The value is `none` if the backend has no such skill. */
-  readonly #found = new LRUCache<string, { readonly skill: Skill | 'none'; readonly until: number }>({
+  readonly #found = new LRUCache<string, FoundSkill>({
     max: maxCachedLists,
     maxSize: maxCachedBytes,
-    sizeCalculation: ({ skill }) => fixedSize + (skill === 'none' ? 0 : skill.json.length),
+    sizeCalculation: ({ skill }, key) =>
+      fixedSize + key.length + (typeof skill === 'string' ? 0 : sizeOf(skill)),
   })
 
   constructor(options: LibraryOptions) {
@@ -105,6 +120,7 @@ export class SkillLibrary {
 
   async #readList(source: SkillSource): Promise<CachedList> {
     const skills = new Map<string, Skill>()
+    const refused = new Set<string>()
     const cursors = new Set<string>()
     let ttlMs = maxFreshMs
     let bytes = 0
@@ -116,13 +132,14 @@ export class SkillLibrary {
       ttlMs = Math.min(ttlMs, lifetimeIn(result))
       for (const json of await elementsIn(source, result, 'skills')) {
         bytes += json.length
-        if (skills.size >= maxSkills || bytes > maxListBytes) {
+        if (skills.size + refused.size >= maxSkills || bytes > maxListBytes) {
           const reason = `only the first ${skills.size} skills are listed; the limits are ${maxSkills} skills and ${maxListBytes} bytes`
           this.#options.onProblem(source.backend, new SkillProblem('', reason))
-          return this.#listOf(skills, ttlMs)
+          return this.#listOf(skills, refused, ttlMs)
         }
         const skill = await this.#read(source, json)
-        if (skill) skills.set(skill.uri, skill)
+        if (!(skill instanceof SkillProblem)) skills.set(skill.uri, skill)
+        else if (isManifest(skill.uri)) refused.add(rootOf(skill.uri))
         if (performance.now() - began < turnMs) continue
         await setImmediate()
         began = performance.now()
@@ -131,27 +148,30 @@ export class SkillLibrary {
       if (cursor === undefined || cursor === '' || cursors.has(cursor)) break
       cursors.add(cursor)
     }
-    return this.#listOf(skills, ttlMs)
+    return this.#listOf(skills, refused, ttlMs)
   }
 
-  #listOf(skills: ReadonlyMap<string, Skill>, ttlMs: number): CachedList {
+  #listOf(skills: ReadonlyMap<string, Skill>, refused: ReadonlySet<string>, ttlMs: number): CachedList {
     return {
+      refused,
       skills: [...skills.values()].sort((a, b) => byText(a.address, b.address)),
       ttlMs,
       until: this.#options.now() + Math.max(ttlMs, minFreshMs),
     }
   }
 
-  async #read(source: SkillSource, json: Buffer): Promise<Skill | undefined> {
+  async #read(source: SkillSource, json: Buffer): Promise<Skill | SkillProblem> {
     const { backend } = source
     const { addresses, refuse, onProblem, refusalOf } = this.#options
-    const skill = readSkill(json, { backend, refuse, addressOf: (uri) => addresses.addressOf(backend, uri) })
+    const rules = { backend, refuse, addressOf: (uri: string) => addresses.addressOf(backend, uri) }
+    const work = readSkill(json, rules)
+    const skill = json.length < smallEntryBytes ? atOnce(work) : await inTurns(work)
     if (!(skill instanceof SkillProblem)) {
       const refused = await readable(source, () => refusalOf(backend, skill.uri, json))
       return refused ? { ...skill, refused } : skill
     }
     onProblem(backend, skill)
-    return undefined
+    return skill
   }
 
   /**
@@ -162,43 +182,58 @@ export class SkillLibrary {
     source: SkillSource,
     uri: string,
   ): Promise<{ readonly skill: Skill; readonly ttlMs: number } | undefined> {
+    if (!isManifest(uri)) return undefined
     const key = JSON.stringify([source.backend, source.key, uri])
     const outcome = await send(source, 'skills/get', { uri })
     const result = isNotFound(outcome) ? undefined : await resultOf(source, outcome)
     const raw = result?.raw('skill')
     const read = raw && (await this.#read(source, raw))
-    const skill = read?.uri === uri ? read : undefined
-    this.#found.set(key, { skill: skill ?? 'none', until: this.#options.now() + foundMs })
+    const skill = read instanceof SkillProblem || read?.uri !== uri ? undefined : read
+    const found = skill ?? (read instanceof SkillProblem ? 'refused' : 'none')
+    this.#found.set(key, { skill: found, until: this.#options.now() + foundMs })
     return result && skill && { skill, ttlMs: lifetimeIn(result) }
   }
 
   /**
-   * Returns the skill whose directory contains a URI: the innermost listed skill or, if the scheme is `skill://`, the
-   * innermost skill that the backend does not list.
+   * Returns the skill whose directory contains a URI: the innermost listed skill or, if the client uses an address of a
+   * skill, the innermost skill that the backend does not list. Rejects with RESOURCE_NOT_FOUND if the skill's entry is
+   * refused.
    */
-  async skillAt(source: SkillSource, uri: string): Promise<Skill | undefined> {
-    const isSkillUri = isSkillAddress(uri)
-    const { skills } = await this.list(source).catch((error: unknown) => {
-      if (isSkillUri) throw error
-      return { skills: [] }
-    })
+  async skillAt(
+    source: SkillSource,
+    uri: string,
+    { isAddress }: { readonly isAddress: boolean },
+  ): Promise<Skill | undefined> {
+    const { skills, refused } = await this.list(source)
     const roots = new Map(skills.map((skill) => [rootOf(skill.uri), skill]))
     const above = directoriesOf(uri)
-    const listed = above.flatMap((directory) => roots.get(directory) ?? [])[0]
-    if (listed || !isSkillUri) return listed
+    for (const directory of above) {
+      const listed = roots.get(directory)
+      if (listed) return listed
+      if (refused.has(directory)) throw notFound()
+    }
+    if (!isAddress) return undefined
     if (above.length > maxDepth || !isSafeUri(uri)) throw notFound()
     for (const directory of above) {
       const skill = await this.#find(source, manifestOf(directory))
-      if (skill) return skill
+      if (skill === 'refused') throw notFound()
+      if (skill !== 'none') return skill
     }
     return undefined
   }
 
-  async #find(source: SkillSource, uri: string): Promise<Skill | undefined> {
-    const known = this.#found.get(JSON.stringify([source.backend, source.key, uri]))
-    if (known && known.until > this.#options.now()) return known.skill === 'none' ? undefined : known.skill
-    return (await this.get(source, uri))?.skill
+  async #find(source: SkillSource, uri: string): Promise<FoundSkill['skill']> {
+    const key = JSON.stringify([source.backend, source.key, uri])
+    const known = this.#found.get(key)
+    if (known && known.until > this.#options.now()) return known.skill
+    await this.get(source, uri)
+    return this.#found.get(key)?.skill ?? 'none'
   }
+}
+
+/** Size of a skill in memory. */
+function sizeOf({ json, received }: Skill): number {
+  return json.length + received.length
 }
 
 function notFound(): GatehouseError {

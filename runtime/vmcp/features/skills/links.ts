@@ -9,10 +9,10 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
   indexIn,
+  inTurns,
   JsonError,
   JsonObject,
   readMembers,
-  scanElements,
   type TurnWork,
   workOn,
 } from '../../../mcp/index.ts'
@@ -30,7 +30,7 @@ import type { Outcome } from '../../model/outcome.ts'
 import type { OperationClient } from '../../model/session.ts'
 import { changeTaskResult } from '../../model/task.ts'
 import { unavailableError } from '../../model/unavailable.ts'
-import { directoryIn, directoryResult, shownChild } from './directories.ts'
+import { directoryIn, directoryResult, shownChildren } from './directories.ts'
 import { isSafeUri, type Skill } from './entry.ts'
 import type { SkillReports } from './reports.ts'
 import type { SkillLibrary, SkillList, SkillSource } from './library.ts'
@@ -76,7 +76,6 @@ interface ReadFile {
 /** An entry can contain 512 files, so pages are smaller than those of other lists. */
 const pageSize = 100
 const maxTtlMs = 60_000
-const maxChildren = 10_000
 
 export function makeSkillLinks(parts: SkillParts): SkillLinks {
   const links = new Skills(parts)
@@ -153,14 +152,18 @@ class Skills {
 
   async #read(operation: Operation, target: Target, next: Perform): Promise<Outcome> {
     const { backend } = target.entry
-    const uri = backendUri(target.entry, operation.params.text('uri') ?? '')
+    const requested = operation.params.text('uri') ?? ''
+    const uri = backendUri(target.entry, requested)
+    const isAddress = isSkillAddress(requested)
     const listing = this.#listingOf(operation.client, backend)
     const source = this.#source(backend, operation.client, next)
     const mayBeSkill = source !== undefined && (!listing || declaresSkills(listing))
-    if (mayBeSkill && isSkillAddress(uri) && !isSafeUri(uri)) throw notFound(operation)
-    const skill = mayBeSkill ? await this.#parts.library.skillAt(source, uri) : undefined
+    if (mayBeSkill && isAddress && !isSafeUri(uri)) throw notFound(operation)
+    const skill = mayBeSkill ? await this.#parts.library.skillAt(source, uri, { isAddress }) : undefined
     if (!skill || !source) {
-      if (!isSkillAddress(uri)) return next(operation)
+      if (!isAddress) return next(operation)
+      // Policies and locks apply to the URI of a resource, which the address of a skill must not evade.
+      if (!isSkillAddress(uri)) throw notFound(operation)
       // Another spelling of a URI must not evade the checks of a skill.
       const isListed = listing?.resources.some(({ key, original = key }) => original === uri)
       if (mayBeSkill && !isListed) throw notFound(operation)
@@ -174,10 +177,7 @@ class Skills {
       throw new GatehouseError('BACKEND_PROTOCOL', {
         detail: `backend ${backend}: the content of the skill file does not match the digest in the skill's entry`,
       })
-    return this.#shown(operation.method, backend, outcome, {
-      uri,
-      address: operation.params.text('uri') ?? uri,
-    })
+    return this.#shown(operation.method, backend, outcome, { uri, address: requested })
   }
 
   /** Reads the skill's entry again if the content differs, because the skill may have changed. */
@@ -198,7 +198,9 @@ class Skills {
     const listing = this.#listingOf(client, backend)
     const source = this.#source(backend, client, next)
     const skill =
-      source && isSafeUri(directory) ? await this.#parts.library.skillAt(source, directory) : undefined
+      source && isSafeUri(directory)
+        ? await this.#parts.library.skillAt(source, directory, { isAddress: true })
+        : undefined
     if (!skill) throw noDirectory(address)
     await this.#parts.requirePermission?.(operation, skill.address)
     this.#requireApproved(skill, operation)
@@ -216,8 +218,8 @@ class Skills {
     return readable(async () => {
       await workOn(outcome.result, readMembers(outcome.result))
       const result = new JsonObject(outcome.result)
-      const elements = scanElements(result.raw('resources') ?? Buffer.from('[]'), maxChildren)
-      const children = elements.flatMap((json) => shownChild(json, directory, addressOf) ?? [])
+      const resources = result.raw('resources') ?? Buffer.from('[]')
+      const children = await inTurns(shownChildren(resources, directory, addressOf))
       return { kind: 'result' as const, result: directoryResult(result, children) }
     })
   }

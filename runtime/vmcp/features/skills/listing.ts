@@ -32,6 +32,12 @@ export class SkillListings {
     return isSkillAddress(uri) && this.addresses.ownerOf(uri) === undefined
   }
 
+  /** True for an address that stands for a backend's URI with another scheme than `skill://`. */
+  hasOtherScheme(uri: string): boolean {
+    const backend = isSkillAddress(uri) ? this.addresses.ownerOf(uri) : undefined
+    return backend !== undefined && !isSkillAddress(this.addresses.uriOf(backend, uri))
+  }
+
   /** Backends that declare skills or list resources with `skill://`. Their results may contain such addresses. */
   get skillBackends(): ReadonlySet<string> {
     return this.#skillBackends
@@ -44,8 +50,9 @@ export class SkillListings {
   updateOf(backend: string, params: Buffer): Buffer {
     const object = new JsonObject(params)
     const uri = object.text('uri') ?? ''
-    if (!this.addresses.backends || !isSkillAddress(uri)) return params
-    return object.with({ uri: JSON.stringify(this.addresses.addressOf(backend, uri)) })
+    const isChanged = this.addresses.backends !== undefined && isSkillAddress(uri)
+    const address = isChanged ? this.addresses.addressOf(backend, uri) : undefined
+    return address === undefined ? params : object.with({ uri: JSON.stringify(address) })
   }
 
   /** Returns the listing as clients see it. */

@@ -251,3 +251,84 @@ await t.test(
     }
   },
 )
+
+await t.test(
+  'skills: the files of a refused skill are unreadable, also if they are listed or have another scheme',
+  async (t) => {
+    for (const own of ['skill://audit', 'github://acme/audit'])
+      for (const isListed of [true, false]) {
+        const skill = entry(own, files, { resources: 'dynamic' })
+        const alpha = await startSkillServer(t, {
+          name: 'alpha',
+          skills: isListed ? [skill] : [],
+          unlisted: [skill],
+          contents: contentsOf(own, files),
+          resources: [{ uri: `${own}/a.md`, name: 'a' }],
+        })
+        const beta = await startSkillServer(t, { name: 'beta' })
+        const vmcp = await startSkills(t, { alpha, beta }, {}, { refuse: ['dynamic'] })
+        const addresses = own.startsWith('skill:')
+          ? ['skill://alpha/audit/a.md']
+          : ['skill://alpha/~github/acme/audit/a.md', ...(isListed ? [`${own}/a.md`] : [])]
+        for (const era of eras)
+          for (const uri of addresses) {
+            const response = await (await clientOf(era, vmcp.url))('resources/read', { uri })
+            t.match(response?.error, { message: /not found/i }, `${uri} ${isListed}`)
+          }
+      }
+  },
+)
+
+await t.test('skills: a file is unreadable while the skills of its backend are unknown', async (t) => {
+  const own = 'github://acme/audit'
+  const alpha = await startSkillServer(t, {
+    name: 'alpha',
+    isBroken: true,
+    contents: contentsOf(own, files),
+    resources: [{ uri: `${own}/a.md`, name: 'a' }],
+  })
+  const beta = await startSkillServer(t, { name: 'beta' })
+  const vmcp = await startSkills(t, { alpha, beta })
+  for (const era of eras) {
+    const response = await (await clientOf(era, vmcp.url))('resources/read', { uri: `${own}/a.md` })
+    t.match(response?.error, { message: /the skills cannot be read/ })
+  }
+})
+
+await t.test('skills: the address of a skill does not evade a policy on a resource', async (t) => {
+  const secret = { uri: 'file:///secret', text: 'secret' }
+  const policies = [
+    'permit(principal, action, resource);',
+    'forbid(principal, action, resource == Resource::"file:///secret");',
+  ]
+  const authz = { type: 'cedar', policies, entitiesJson: '[]' }
+  for (const declares of [true, false]) {
+    const alpha = await startSkillServer(t, {
+      name: 'alpha',
+      declares,
+      contents: { 'file:///secret': secret },
+      resources: [{ uri: 'file:///secret', name: 'secret' }],
+    })
+    const beta = await startSkillServer(t, { name: 'beta' })
+    const vmcp = await startSkills(t, { alpha, beta }, { incomingAuth: { type: 'anonymous', authz } })
+    for (const era of eras) {
+      const request = await clientOf(era, vmcp.url)
+      t.match((await request('resources/read', { uri: 'file:///secret' }))?.error, { message: /denied/ })
+      for (const uri of ['skill://alpha/~file//secret', 'skill://alpha/~FILE//secret'])
+        for (const method of ['resources/read', 'resources/subscribe'])
+          t.ok((await request(method, { uri }))?.error, `${method} ${uri}`)
+    }
+    t.notOk(alpha.requests.some(({ params }) => String(params['uri']).endsWith('secret')))
+  }
+})
+
+await t.test('skills: a long address is unknown without a request to the backend', async (t) => {
+  const alpha = await startSkillServer(t, { name: 'alpha' })
+  const beta = await startSkillServer(t, { name: 'beta' })
+  const vmcp = await startSkills(t, { alpha, beta })
+  for (const era of eras) {
+    const uri = `skill://alpha/${'x'.repeat(2_048)}/SKILL.md`
+    t.match((await (await clientOf(era, vmcp.url))('skills/get', { uri }))?.error, { code: -32602 })
+  }
+  t.notOk(alpha.requests.some(({ method }) => method === 'skills/get'))
+})

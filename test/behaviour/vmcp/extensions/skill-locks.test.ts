@@ -2,8 +2,9 @@
 import t from 'tap'
 import { runtimeToolLock, type ToolLockSpec } from '../../../../schemas/index.ts'
 import { checkBackend, checkText } from '../../../../runtime/tools/lock/check.ts'
-import { lockSpec, offeredIn } from '../../../../runtime/tools/lock/manifest.ts'
+import { lockSpec, manifestText as lockText, offeredIn } from '../../../../runtime/tools/lock/manifest.ts'
 import { surveyConfig, type LockTarget } from '../../../../runtime/tools/lock/targets.ts'
+import { parseManifests } from '../../../../runtime/toolkit/manifests/read.ts'
 import { silentLog } from '../../../../runtime/net/index.ts'
 import { surveyBackends } from '../../../../runtime/vmcp/index.ts'
 import { eras, type Fields } from './clock-servers.ts'
@@ -115,4 +116,34 @@ await t.test('lock: differences between skills are shown as text', async (t) => 
   t.match(text, /skill skill:\/\/audit\/SKILL.md new/)
   alpha.skills.length = 0
   t.match(await compare(), /0 changed, 0 new, 1 removed/)
+})
+
+await t.test(
+  'skills: the lock of a backend without skills refuses skills that the backend adds',
+  async (t) => {
+    const alpha = await startSkillServer(t, { name: 'alpha', skills: [] })
+    const beta = await startSkillServer(t, { name: 'beta', declares: false })
+    const spec = await lockOf(alpha.url)
+    t.same(spec.skills, [])
+    t.equal((await lockOf(beta.url)).skills, undefined)
+    const written = parseManifests('-', lockText((await listed(alpha.url)).target, spec))
+    t.same((written[0]?.doc as { spec?: ToolLockSpec } | undefined)?.spec?.skills, [])
+    alpha.skills.push(entry('skill://refunds', refundFiles))
+    const pinning = { onChanged: 'block', onNew: 'block' }
+    const vmcp = await startSkills(t, { alpha }, { pinning, toolLocks: [runtimeToolLock(spec, 'alpha')] })
+    const request = await clientOf('session', vmcp.url)
+    t.same(await skillsOf(request), [])
+    t.equal((await request('resources/read', { uri: 'skill://refunds/SKILL.md' }))?.error?.code, 403)
+  },
+)
+
+await t.test('lock: skills with invalid entries are reported', async (t) => {
+  const frontmatter = { name: 'audit', description: 'x\u200b' }
+  const skills = [entry('skill://refunds', refundFiles), entry('skill://audit', auditFiles, { frontmatter })]
+  const alpha = await startSkillServer(t, { name: 'alpha', skills })
+  const { listing } = await listed(alpha.url)
+  t.equal(listing.skills?.length, 1)
+  t.match(listing.violations.problems, [
+    { message: 'skill skill://audit/SKILL.md from backend alpha is left out: its entry is invalid' },
+  ])
 })

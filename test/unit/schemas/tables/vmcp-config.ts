@@ -274,6 +274,7 @@ const extensions: Table = {
     extensions: {
       apps: {},
       tasks: {},
+      skills: {},
       custom: [{ id: 'com.example/x', methods: ['x/run'], routeBy: 'name' }],
     },
   }),
@@ -332,6 +333,15 @@ const extensions: Table = {
       bad: [['tools'], 'scripts', ['scripts', 'scripts']],
       failure: '*',
     },
+    booleanRow('', `${at}.extensions.skills.enabled`, false),
+    { id: '', at: `${at}.extensions.skills.unknown`, bad: [1] },
+    {
+      id: '',
+      at: `${at}.extensions.skills.refuse`,
+      good: [absent, [], ['dynamic'], ['dynamic', 'allowedTools']],
+      bad: [['scripts'], 'dynamic', ['dynamic', 'dynamic']],
+      failure: '*',
+    },
     {
       id: '',
       at: `${custom}.id`,
@@ -369,7 +379,6 @@ const extensions: Table = {
           { id: 'a/c', methods: ['b/run', 'a/stop'], routeBy: 'uri' },
         ],
       ],
-      failure: `${at}.extensions.custom[1].methods[1]`,
     },
     { id: '', at: `${custom}.routeBy`, required: true, good: ['uri', 'name'], bad: ['method', ''] },
     { id: '', at: `${custom}.routeBy`, bad: ['backend'], failure: `${custom}.backend` },
