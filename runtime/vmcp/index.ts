@@ -14,6 +14,7 @@ export {
   type VmcpServer,
 } from './server/options.ts'
 export { startVmcp } from './server/start.ts'
+export { taskStoreLimits } from './server/tasks.ts'
 export { type BackendStateInput, snapshotOffline } from './server/snapshot/snapshot.ts'
 export type { LockKeeper } from './catalog/pinning/first-seen.ts'
 export { type PartDiff, textDiff } from './catalog/pinning/diff.ts'

@@ -5,11 +5,13 @@
 import { type MemoryStoreOptions, makeMemoryStore, makeRemoteStore, serveStore } from '../../store/index.ts'
 import type { Store, StoreCall } from '../../store/index.ts'
 import type { Handlers, WorkerChannel } from '../../process/index.ts'
+import { taskStoreLimits } from '../../vmcp/index.ts'
 
-type Kind = 'sessions' | 'counters' | 'proofs' | 'logins'
+type Kind = 'sessions' | 'tasks' | 'counters' | 'proofs' | 'logins'
 
 const bounds: Readonly<Record<Kind, MemoryStoreOptions>> = {
   sessions: { maxEntries: 50_000, maxBytes: 64 * 1024 * 1024 },
+  tasks: taskStoreLimits,
   counters: { maxEntries: 100_000 },
   proofs: { maxEntries: 100_000 },
   logins: {},
@@ -36,6 +38,7 @@ export function sharedMemory(channel: WorkerChannel): Readonly<Record<Kind, Stor
     makeRemoteStore((call) => channel.call(nameOf(kind), call, { withinMs: longestMs }))
   return {
     sessions: store('sessions'),
+    tasks: store('tasks'),
     counters: store('counters'),
     proofs: store('proofs'),
     logins: store('logins'),

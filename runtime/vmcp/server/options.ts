@@ -30,6 +30,7 @@ export interface ServingWorker {
   /** Stores in the primary process's memory. Each store has separate limits. */
   readonly sessions: Store
   readonly counters: Store
+  readonly tasks: Store
   /** Store for used DPoP proofs. */
   readonly proofs: Store
 }

@@ -151,7 +151,7 @@ export class Vmcp implements VmcpServer {
         stepPerformer(this.#engine.core, () => this.#parts.guards, this.#chain)(...step),
       observation,
     })
-    const shared = { storage: this.#storage, secret: this.#secret }
+    const shared = { storage: this.#storage, workerStore: worker?.tasks, secret: this.#secret }
     this.#tasks = makeServerTasks(this.#engine, this.#parts, { env, log, now: clock.now, ...shared })
     this.#chain = makeChain(this.#makeLinks())
     this.#load = makeLoadControl(events, clock, options.load)

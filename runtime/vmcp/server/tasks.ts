@@ -5,23 +5,23 @@ import { backendIdentity } from '../backends/settings.ts'
 import type { SharedSecret } from '../clients/sessions/shared-secret.ts'
 import type { VmcpEngine } from './engine/engine.ts'
 import { serverScope, type SessionStorage } from '../clients/sessions/storage.ts'
-import { makeMemoryStore } from '../../store/index.ts'
+import { makeMemoryStore, type Store } from '../../store/index.ts'
 import { makeTasks, type TaskFeature, taskSettings } from '../features/tasks/index.ts'
 
-/** Maximum number of entries in memory. Each task uses two, and more while other requests about it arrive. */
-const maxStoreEntries = 400_000
 /**
- * Maximum size of the store in memory. Escaping can double the size of JSON text. Even then, the limits of stored tasks
- * apply first.
+ * Limits of a store in memory. Each task uses two entries, and more while other requests about it arrive. Escaping can
+ * double the size of JSON text; even then, the limits of stored tasks apply first.
  */
-const maxStoreBytes = 1024 * 1024 * 1024
+export const taskStoreLimits = { maxEntries: 400_000, maxBytes: 1024 * 1024 * 1024 } as const
 
 export interface ServerTasksOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Key material that the replicas share. */
   readonly secret: Pick<SharedSecret, 'values'>
   /** The store that replicas share. Undefined if sessions stay in this process. */
-  readonly storage: Pick<SessionStorage, 'store'> | undefined
+  readonly storage: Pick<SessionStorage, 'store' | 'isWorkerStore'> | undefined
+  /** The store that several processes on one port share if there is no Redis. */
+  readonly workerStore: Store | undefined
   readonly log: Log
   readonly now: () => number
 }
@@ -30,7 +30,7 @@ export interface ServerTasksOptions {
 export function makeServerTasks(
   engine: Pick<VmcpEngine, 'core' | 'endSession'>,
   current: { readonly config: VmcpConfig },
-  { env, secret, storage, log, now }: ServerTasksOptions,
+  { env, secret, storage, workerStore, log, now }: ServerTasksOptions,
 ): TaskFeature {
   let read: { readonly extensions: unknown; readonly settings: ReturnType<typeof taskSettings> } | undefined
   return makeTasks({
@@ -49,8 +49,8 @@ export function makeServerTasks(
     },
     endSession: (...session) => engine.endSession(...session),
     store:
-      storage?.store.namespace('tasks:') ??
-      makeMemoryStore({ now, maxEntries: maxStoreEntries, maxBytes: maxStoreBytes }),
+      (storage?.isWorkerStore ? workerStore : storage?.store.namespace('tasks:')) ??
+      makeMemoryStore({ now, ...taskStoreLimits }),
     log,
     now,
   })

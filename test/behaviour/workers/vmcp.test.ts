@@ -4,6 +4,8 @@ import t from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
 import { openSession, post, stateless, stream, type WireSession } from '../../helpers/mcp/wire.ts'
+import { startSessionTaskServer } from '../../helpers/conformance/task-servers.ts'
+import { tasksOn } from '../../helpers/mcp/tasks/clients.ts'
 import { bareNames } from '../../helpers/vmcp/vmcp.ts'
 import { nextWorker, startServed } from '../../helpers/workers/served.ts'
 
@@ -246,3 +248,27 @@ t.test(
     t.equal(await ended, 0)
   },
 )
+
+t.test('tasks: another process returns the state and the result', async (t) => {
+  const backend = await startSessionTaskServer()
+  t.teardown(() => backend.close())
+  const served = await startServed(
+    t,
+    { b: backend.url },
+    { workers: 2, more: { aggregation: bareNames('b'), ...tasksOn() } },
+  )
+  const session = await openSession(served.url, { capabilities: { tasks: {} }, headers: nextWorker })
+  for (let i = 0; i < 3; i++) {
+    const created = await session.request('tools/call', {
+      name: 'slow_compute',
+      arguments: { seconds: 0.2, label: 'shared' },
+      task: { ttl: 60_000 },
+    })
+    const taskId = /"taskId":"([^"]+)"/.exec(created.text)?.[1]
+    const read = await session.request('tasks/get', { taskId })
+    t.match(read.response?.result, { taskId })
+    t.match((await session.request('tasks/result', { taskId })).text, /shared/)
+    // Every second call starts at the other process.
+    if (i === 0) await session.request('ping')
+  }
+})

@@ -5,13 +5,17 @@ import { offerMemory, sharedMemory } from '../../../runtime/cli/vmcp/shared-memo
 t.test('one kind of record that is full does not affect the others', async (t) => {
   const offers = offerMemory({
     sessions: { maxEntries: 2 },
+    tasks: { maxEntries: 2 },
     counters: { maxEntries: 2 },
     proofs: { maxEntries: 2 },
     logins: {},
   })
-  const { sessions, counters, logins } = sharedMemory({
+  const { sessions, tasks, counters, logins } = sharedMemory({
     call: async (name, argument) => offers[name]?.(argument),
   })
+  await tasks.set('a', '1')
+  await tasks.set('b', '1')
+  await t.rejects(tasks.set('c', '1'), { code: 'STORE_FULL' })
   await sessions.set('a', '1')
   await sessions.set('b', '1')
   await t.rejects(sessions.set('c', '1'), { code: 'STORE_FULL' })

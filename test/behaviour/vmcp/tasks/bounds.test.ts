@@ -49,6 +49,7 @@ t.test('a server in a cluster offers tasks only with a shared key', (t) => {
       {
         env,
         secret: { values: value === undefined ? [] : [value] },
+        workerStore: undefined,
         storage: storage && Object(storage),
         log: silentLog,
         now: Date.now,
