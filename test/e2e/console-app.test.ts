@@ -145,8 +145,8 @@ t.test(
     await log.waitFor()
     const seen = JSON.parse((await log.textContent()) ?? '{}') as Record<string, string>
     t.match(seen, {
-      foreign: /no such tool/,
-      hidden: /not for apps/,
+      foreign: /does not offer this tool/,
+      hidden: /not available to apps/,
       destructive: /marked as destructive/,
     })
     const { foreign: _, hidden: __, destructive: ___, origin: frameOrigin, beacon, ...rest } = seen

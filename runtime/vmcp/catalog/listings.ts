@@ -160,7 +160,10 @@ export class Listings {
       }
       const listing = await reading.catch((error: unknown) => {
         // The read used a different token of the same user, and the client's own token may be valid.
-        if (!failedForAnother(cached, credential) || round >= maxRounds) throw error
+        if (failedForAnother(cached, credential) && round < maxRounds) return undefined
+        // The lists were marked as outdated during the read, for example because the backend has just become healthy.
+        if (cached.freshUntil === 0 && round === 0 && this.#backend.isAvailable) return undefined
+        throw error
       })
       if (!listing) continue
       // If another change arrived during the read, read once more. Limit the number of repeated reads.
@@ -288,7 +291,7 @@ export class Listings {
     const { clock } = this.#options
     const before = cached.listing
     cached.failure = asError(error)
-    cached.freshUntil = clock.now() + failureMs
+    cached.freshUntil = cached.isOutdated ? 0 : clock.now() + failureMs
     this.#retryLater(key, cached, client)
     if (before && !isRefusal(cached.failure)) {
       cached.staleSince ??= clock.now()

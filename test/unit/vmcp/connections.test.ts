@@ -16,9 +16,9 @@ const IDLE_MS = 300_000
 
 async function start(
   t: { teardown(work: () => unknown): void },
-  responses: RawBackendOptions['responses'] = {},
+  options: Pick<RawBackendOptions, 'responses' | 'before'> = {},
 ) {
-  const raw = await startRawBackend({ responses })
+  const raw = await startRawBackend(options)
   const dispatcher = makeDispatcher()
   const changes: string[] = []
   let now = 0
@@ -112,6 +112,45 @@ t.test(
   },
 )
 
+const plainClient = {
+  era: 'session' as const,
+  protocolVersion: '2025-11-25',
+  caller: { issuer: 'i', subject: 's', claims: {}, displayName: 's', key: 'k' },
+  abilities: noAbilities,
+  info: undefined,
+  headers: {},
+  session: undefined,
+}
+
+function makeListings(backend: Backend, onState = () => {}): Listings {
+  return new Listings(backend, {
+    events: makeEvents(),
+    clock: systemClock,
+    onRead: () => {},
+    onState,
+    onDropped: () => {},
+  })
+}
+
+t.test('listings: a backend that becomes healthy during a failing read is read again', async (t) => {
+  let isUp = false
+  const { backend } = await start(t, {
+    before(_req, res) {
+      if (isUp) return false
+      // A health check has just succeeded.
+      listings.expire()
+      res.writeHead(503).end()
+      return true
+    },
+  })
+  const listings = makeListings(backend, () => {
+    if (listings.failureOf(plainClient)) isUp = true
+  })
+  const { tools } = await listings.get(plainClient, { waitForFresh: true })
+  t.ok(tools.length > 0)
+  listings.close()
+})
+
 for (const over of [false, true]) {
   const what = over ? 'nothing is read or opened for a session that is over' : 'the list is read once more'
   t.test(`listings: a connection that closes during a read: ${what}`, async (t) => {
@@ -121,35 +160,22 @@ for (const over of [false, true]) {
       onRead = resolve
     })
     const { raw, backend } = await start(t, {
-      'tools/list': () => {
-        if (++reads > 1) return '{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}'
-        onRead?.()
-        return new Promise(() => {})
+      responses: {
+        'tools/list': () => {
+          if (++reads > 1) return '{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}'
+          onRead?.()
+          return new Promise(() => {})
+        },
       },
     })
-    const listings = new Listings(backend, {
-      events: makeEvents(),
-      clock: systemClock,
-      onRead: () => {},
-      onState: () => {},
-      onDropped: () => {},
-    })
+    const listings = makeListings(backend)
     const session = {
       id: 's1',
       isOver: false,
       deliver: () => {},
       ask: () => Promise.reject(new Error('nobody')),
     }
-    const caller = { issuer: 'i', subject: 's', claims: {}, displayName: 's', key: 'k' }
-    const client = {
-      era: 'session' as const,
-      protocolVersion: '2025-11-25',
-      caller,
-      abilities: noAbilities,
-      info: undefined,
-      headers: {},
-      session,
-    }
+    const client = { ...plainClient, session }
     listings.fork({ kind: 'session', session, identity: '' })
     const reading = listings.get(client, { waitForFresh: true })
     await first
