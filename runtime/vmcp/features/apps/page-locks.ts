@@ -4,7 +4,7 @@
  * Source: docs/guides/apps.md; docs/guides/tool-pinning.md.
  */
 import { createHash } from 'node:crypto'
-import { GatehouseError } from '../../../../schemas/index.ts'
+import type { GatehouseError } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
 import { JsonObject, scanElements } from '../../../mcp/index.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
@@ -46,20 +46,21 @@ export function makePageCheck(
       return
     }
     const isChanged =
-      result.length > maxPageBytes || htmlOf(result).some((html) => pageDigest(html) !== approved.digest)
+      result.length > maxPageBytes ||
+      htmlOf(result).some((html) => html === undefined || pageDigest(html) !== approved.digest)
     drift.record(backend, address, isChanged ? 'changed' : 'pinned', { quiet: onChanged === 'observe' })
     if (isChanged && (onChanged === 'block' || onChanged === 'freeze')) throw refuse(entry, 'tool_changed')
   }
 }
 
-/** Returns the HTML in the result of a read. Throws BACKEND_PROTOCOL if a content has neither text nor blob. */
-export function htmlOf(result: Buffer): readonly Buffer[] {
+/** Returns the HTML of each content in the result of a read. Undefined stands for a content without one text or blob. */
+export function htmlOf(result: Buffer): readonly (Buffer | undefined)[] {
   const contents = new JsonObject(result).raw('contents')
   return (contents ? scanElements(contents) : []).map((json) => {
     const content = json[0] === 0x7b ? new JsonObject(json) : undefined
     const [text, blob] = [content?.text('text'), content?.text('blob')]
     // A client could render the member that was not compared.
-    if ((text === undefined) === (blob === undefined)) throw new GatehouseError('BACKEND_PROTOCOL')
+    if ((text === undefined) === (blob === undefined)) return undefined
     return text === undefined ? Buffer.from(blob ?? '', 'base64') : Buffer.from(text)
   })
 }

@@ -79,8 +79,8 @@ async function readPage(
     if (outcome.kind !== 'result') return failed('the backend returned an error')
     if (outcome.result.length > maxPageBytes) return failed(`it is larger than ${maxPageBytes} bytes`)
     const [html, ...others] = htmlOf(outcome.result)
-    if (!html) return failed('the backend returned no content')
-    if (others.some((other) => pageDigest(other) !== pageDigest(html)))
+    if (!html) return failed('the backend returned no content with a text or a blob')
+    if (others.some((other) => !other || pageDigest(other) !== pageDigest(html)))
       return failed('the backend returned several contents')
     return { html, problem: undefined }
   } catch (error) {
