@@ -5,8 +5,7 @@
  *
  * There is one read at a time for each key, and concurrent callers share this read. A listing is valid until the
  * backend announces a change, or for a limited time. If a listing cannot be reread, the last good listing stays in use
- * and is marked as stale. The backend's health determines whether the backend is down. A failed read is cached briefly,
- * so a dead backend does not delay every request.
+ * and is marked as stale. A failed read is cached briefly, so a dead backend does not delay every request.
  */
 import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
@@ -18,13 +17,14 @@ import { AnnouncedChanges } from './changes/announced-changes.ts'
 import { type CachedListing, emptyCachedListing, failedForAnother } from './lists/cached-listing.ts'
 import { ListDefectReports } from './lists/list-defects.ts'
 import { type ListsState, ListReadReports } from './lists/list-read-reports.ts'
-import { type Listing, readListing } from './listing.ts'
 import {
   announcedMs,
-  lifetimeOf,
   hasFailedLists,
   hasStaleLists,
   isSlowToRepair,
+  lifetimeOf,
+  type Listing,
+  readListing,
   unannouncedMs,
 } from './listing.ts'
 import type { ItemKind } from '../model/catalog/entries.ts'
@@ -159,9 +159,8 @@ export class Listings {
         return cached.listing
       }
       const listing = await reading.catch((error: unknown) => {
-        // The read used a different token of the same user, and the client's own token may be valid.
+        // The client's own token may be valid, or the backend may have recovered during the read.
         if (failedForAnother(cached, credential) && round < maxRounds) return undefined
-        // The lists were marked as outdated during the read, for example because the backend has just become healthy.
         if (cached.freshUntil === 0 && round === 0 && this.#backend.isAvailable) return undefined
         throw error
       })
